@@ -10,7 +10,7 @@ WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 RUN python3 -m venv /opt/seaway \
-    && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[gateway,grafana,mysql,policy,postgres]'
+    && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[gateway,mysql,policy,postgres]'
 COPY deploy/image/healthy.py /opt/seaway/
 
 FROM ${BASE}

@@ -10,15 +10,15 @@ import numpy as np
 
 from benchmarks.data import ORDERS, openb
 from benchmarks.record import Result, SkippedError
-from seaway.bootstrap.trained import Trained, own_library
+from seaway.bootstrap.trained_policies import Trained, own_library
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.library import Library
 from seaway.learning.policies.manifest import Level
-from seaway.learning.policies.watch import Counts
+from seaway.learning.policies.monitor import Counts
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.trace import Trace
 
 BOUND_US = 1_000.0

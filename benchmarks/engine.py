@@ -21,9 +21,9 @@ from seaway.domain.device import Device
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.node import Node
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 ROUNDS = 5
 SAME_PLAN_JOBS = 1000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.demo import demo_fleet, demo_jobs
 
 if __name__ == "__main__":

@@ -9,16 +9,15 @@ from typing import Any
 
 from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
-from seaway.application.control.loop import Controller
-from seaway.application.control.turns import Turns
+from seaway.adapters.simulated.faults import Options
+from seaway.application.control.loop import Controller, Turns
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.node import Node
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
 
 CLUSTERS = 5
 NODES = 250

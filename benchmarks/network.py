@@ -11,17 +11,17 @@ from typing import Any
 from benchmarks.data import SEEDS
 from benchmarks.quality import policies, with_mix
 from benchmarks.record import Result
-from seaway.bootstrap.profiles import policy_of
+from seaway.bootstrap.policies import policy_of
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import NO_NEED
 from seaway.learning.evaluation.contestants import OFFERS
-from seaway.scheduling.encode import link_meets
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import Level, PolicyOptions
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import Level, PolicyOptions
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.encode import link_meets
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.replay import replay
 
 KIND = "network-3"

@@ -19,11 +19,11 @@ from rich.progress import track
 from benchmarks.api.server import Served, served
 from benchmarks.record import ROOT
 from seaway import AsyncClient, Client
-from seaway.client.calls.access import me
+from seaway.client.calls.service import me
 from seaway.terminal.app import Top
-from seaway.testing.browser import chromium
-from seaway.testing.missing import MissingError
 from seaway.web.cookies import THEME, TOKEN
+from tests.servers.browser import chromium
+from tests.servers.missing import MissingError
 
 FOLDER = ROOT / "docs" / "images"
 SIZE = (1440, 1000)

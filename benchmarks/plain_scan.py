@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 
+from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     DEMAND_CPU,
     DEMAND_GPU_CORE,
@@ -20,10 +21,9 @@ from seaway.scheduling.columns import (
     NODE_CPU_FREE,
     NODE_MEMORY_FREE,
 )
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int32, Int64
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 @compiled

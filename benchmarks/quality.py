@@ -12,11 +12,11 @@ from typing import Any
 from benchmarks.data import BEST_KNOWN, ORDERS, SEEDS, benchmark, instance, openb
 from benchmarks.record import Result, SkippedError
 from benchmarks.unseen import VARIANTS, variant
-from seaway.bootstrap.profiles import policy_of
+from seaway.bootstrap.policies import policy_of
 from seaway.learning.evaluation.contestants import OFFERS
 from seaway.learning.instances.folder import read_best
 from seaway.learning.policies.library import ShippedLibrary
-from seaway.scheduling.policies import Level, PolicyOptions, policy_names
+from seaway.scheduling.policies.registry import Level, PolicyOptions, policy_names
 from seaway.simulation.bound import bound_pct
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay, until_asked

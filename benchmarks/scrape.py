@@ -14,20 +14,19 @@ import httpx
 from benchmarks.loop import CLUSTERS, GPUS, MEMORY_MIB, NODES, many_nodes
 from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.api.app import make_app
-from seaway.api.server import looking_rarely
+from seaway.api.http.server import looking_rarely
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord, Role
 from seaway.application.transitions import accepted
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
-from seaway.domain.ids import JobIds
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_spec import JobIds, JobSpec
+from seaway.domain.job_state import JobState
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 SLICES = 20_000
 WAITING = 5_000

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted
-from seaway.domain.ids import JobIds
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_spec import JobIds, JobSpec
+from seaway.domain.job_state import JobState
 
 JOBS = 100_000
 WAITING = 2_000

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.api.server import Served
 from benchmarks.clusters.world import World, plane, world
 from benchmarks.record import Result
-from seaway.testing.kubernetes.seeding import Crowd
+from tests.fakes.kubernetes.seeding import Crowd
 
 CLUSTERS, NODES, PODS, CARDS = 10, 1_000, 5_000, 8
 NODE_BYTES, POD_BYTES = 8192, 4096

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from benchmarks.api.server import Served
-from seaway.testing.kubernetes.controllers import hami
+from tests.fakes.kubernetes.controllers import hami
 
 Seat = tuple[str, tuple[str, ...]]
 """A node, and the uuids of cards."""

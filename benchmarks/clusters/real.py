@@ -18,8 +18,8 @@ from typing import Any
 
 import httpx
 
-from seaway.testing.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
-from seaway.testing.kubernetes.seeding import MODELS, Crowd, node_body
+from tests.fakes.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
+from tests.fakes.kubernetes.seeding import MODELS, Crowd, node_body
 
 CARDS = 8
 MERGE = {"content-type": "application/merge-patch+json"}

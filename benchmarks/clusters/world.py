@@ -50,10 +50,10 @@ class World:
 
 @contextmanager
 def world(folder: Path, *options: str) -> Iterator[World]:
-    """Have API servers run, with the options of ``python -m seaway.testing.kubernetes``."""
+    """Have API servers run, with the options of ``python -m tests.fakes.kubernetes``."""
     kubeconfigs = folder / "kubeconfigs"
     kubeconfigs.mkdir(parents=True)
-    command = [sys.executable, "-m", "seaway.testing.kubernetes", *options, "--kubeconfig", str(kubeconfigs / "all")]
+    command = [sys.executable, "-m", "tests.fakes.kubernetes", *options, "--kubeconfig", str(kubeconfigs / "all")]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

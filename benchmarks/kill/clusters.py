@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.server import Server
-from seaway.application.system_clock import SystemClock
+from seaway.application.ports.clock import SystemClock
 from seaway.simulation.demo import demo_fleet
 
 

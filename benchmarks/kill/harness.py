@@ -22,11 +22,11 @@ import httpx
 from benchmarks.kill.load import Memory, User
 from seaway.adapters.simulated.audit import read_journals, violations
 from seaway.adapters.sqlalchemy.checks import check
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.ports.store import MOST_ROWS, Store
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.simulation.demo import demo_fleet
-from seaway.testing.ports import free_port
+from tests.servers.databases import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 USERS = 4

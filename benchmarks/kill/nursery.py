@@ -15,14 +15,14 @@ from pathlib import Path
 
 from benchmarks.kill.deadly import DeadlyBackends, DeadlyStore, Fate
 from seaway.adapters.simulated.client import RemoteSimulatedBackends
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
-from seaway.api.server import make_server
+from seaway.api.http.server import make_server
 from seaway.application.control.settings import ControlSettings
-from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.plane import make_plane
+from seaway.application.ports.clock import SystemClock
+from seaway.bootstrap.compilation import warm_up
+from seaway.bootstrap.control_plane import make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings
-from seaway.bootstrap.warming import warm_up
 
 CONTROL = ControlSettings(assume_s=20, stale_s=5, grace_s=30, poll_s=0.2, retry_s=0.2, keep_finished_s=2)
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from ipaddress import IPv6Address
 from typing import NamedTuple
 
-from seaway.adapters.namespaces.netns import inside
+from lab.netns import inside
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, prepare, stamp_ns
-from seaway.probing import icmp
+from seaway.probing import packets
 
 _ETH_P_ALL = 3
 _SO_ATTACH_FILTER = 26
@@ -29,7 +29,7 @@ _STEPS = (
     (0x15, 0, 3, 58),
     (0x30, 0, 0, _MESSAGE),
     (0x54, 0, 0, 0xFE),
-    (0x15, 1, 0, icmp.V6.request),
+    (0x15, 1, 0, packets.V6.request),
     (0x06, 0, 0, 0),
     (0x06, 0, 0, 0xFFFF),
 )
@@ -76,7 +76,7 @@ class Capture:
             yield Seen(
                 stamp_ns(ancillary),
                 address[2] == socket.PACKET_OUTGOING,
-                packet[_MESSAGE] == icmp.V6.request,
+                packet[_MESSAGE] == packets.V6.request,
                 IPv6Address(packet[_SOURCE]),
                 IPv6Address(packet[_DESTINATION]),
                 packet[_MESSAGE + 4 :],

@@ -10,10 +10,10 @@ from typing import Any
 from benchmarks.lab.compare import Way, compare
 from benchmarks.lab.world import measure
 from benchmarks.record import Result, SkippedError
+from lab.conditions import Conditions
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import ProbeConfig
 from seaway.domain.network import PPM, Ends
-from seaway.probing.conditions import Conditions
 
 GATEWAYS = 4
 ROUNDS = 20

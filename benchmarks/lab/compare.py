@@ -9,7 +9,7 @@ from itertools import permutations
 from statistics import fmean
 
 from benchmarks.lab.world import Account
-from seaway.application.network.rounds import Reported
+from seaway.application.ports.agent import Reported
 from seaway.domain.network import Ends
 from seaway.probing.figures import Figures, Round, figures
 

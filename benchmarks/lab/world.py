@@ -19,14 +19,14 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from benchmarks.lab.capture import Capture, Seen
-from seaway.adapters.emulation.queue import QueueEmulation
-from seaway.application.network.rounds import Reported
-from seaway.bootstrap import lab as labs
-from seaway.bootstrap.lab_plan import CORE, WAN, LabPlan
+from lab import lab as labs
+from lab.conditions import Conditions, Emulator
+from lab.emulation.queue import QueueEmulation
+from lab.plan import CORE, WAN, LabPlan
+from seaway.application.ports.agent import Reported
 from seaway.domain.gateways import ProbeConfig
 from seaway.domain.network import Ends
-from seaway.probing.conditions import Conditions, Emulator
-from seaway.wire.network_out import network_text
+from seaway.wire.network_in import network_text
 
 SETTLE_S = 0.3
 """After the last answer nothing of it can still be on its way for so long, but for what a link holds."""

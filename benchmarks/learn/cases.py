@@ -120,7 +120,7 @@ def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401 
 
 def _env(seed: int) -> Any:  # noqa: ANN401  # known where gymnasium is
     from seaway.learning.environments.cluster_env import ClusterEnv
-    from seaway.learning.instances.drawn.kinds import drawn
+    from seaway.learning.instances.generated.kinds import drawn
 
     return ClusterEnv(drawn("placement", 1, seed), fitting=True)
 

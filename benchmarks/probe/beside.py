@@ -11,7 +11,7 @@ from ipaddress import IPv6Address
 
 from seaway.adapters.probes.sockets import open_icmp
 from seaway.domain.gateways import ProbeConfig
-from seaway.probing import icmp, payload
+from seaway.probing import packets
 
 _COUNTS = re.compile(r"= (\d+)/(\d+)/")
 
@@ -22,7 +22,7 @@ def bare(addresses: list[IPv6Address], count: int) -> dict[str, float]:
     before_s, sent = time.process_time(), 0
     for number, own in enumerate(sockets):
         own.setblocking(True)
-        packet = icmp.encode_request(icmp.V6, number, 0, payload.encode(0, bytes(8)))
+        packet = packets.encode_request(packets.V6, number, 0, packets.encode_payload(0, bytes(8)))
         for address in (str(each) for at, each in enumerate(addresses) if at != number):
             for _ in range(count):
                 own.sendto(packet, (address, 0))

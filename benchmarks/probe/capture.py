@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, prepare, stamp_ns
-from seaway.probing import icmp
+from seaway.probing import packets
 
 _ETH_P_ALL = 3
 _SO_ATTACH_FILTER = 26
@@ -78,7 +78,7 @@ class Capture:
             kind = packet[_MESSAGE]
             sequence = int.from_bytes(packet[_MESSAGE + 6 : _MESSAGE + 8], "big")
             outgoing = address[2] == socket.PACKET_OUTGOING
-            if kind == icmp.V6.request and outgoing:
+            if kind == packets.V6.request and outgoing:
                 left[packet[_SOURCE], sequence] = stamp_ns(ancillary)
-            elif kind == icmp.V6.reply and not outgoing:
+            elif kind == packets.V6.reply and not outgoing:
                 back[packet[_DESTINATION], sequence] = stamp_ns(ancillary)

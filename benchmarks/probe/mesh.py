@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from benchmarks.probe.beside import bare, fping
 from benchmarks.probe.capture import Capture
 from seaway.adapters.probes.prober import open_prober
-from seaway.application.ports.probing import Target
+from seaway.application.ports.agent import Target
 from seaway.domain.gateways import ProbeConfig
 
 HOW = ProbeConfig()

@@ -59,7 +59,7 @@ def _comparison(options: argparse.Namespace, folders: Sequence[Path]) -> int:
     print("\n".join(found["findings"]))
     _keep(options, "comparison", asked.episodes, found)
     if not options.no_pictures:
-        from seaway.cli.evaluate_pictures import draw_all
+        from seaway.cli.learning.pictures import draw_all
 
         pictures = asked.folder / "pictures"
         pictures.mkdir(parents=True, exist_ok=True)

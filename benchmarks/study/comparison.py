@@ -16,12 +16,12 @@ from benchmarks.study.published import FIRST, LEARNED, LITERAL, TABLE
 from benchmarks.study.training import Training
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import PUBLISHED_HEURISTICS, Contestant, heuristic
+from seaway.learning.evaluation.measure import Trial, measure, tasks
 from seaway.learning.evaluation.row import Row
-from seaway.learning.evaluation.runs import from_run
 from seaway.learning.evaluation.summary import Summary, summarise
-from seaway.learning.evaluation.trials import Trial, measure, tasks
+from seaway.learning.evaluation.trained import from_run
 from seaway.learning.instances.instance import Instance
-from seaway.learning.spreading.serial import Serial
+from seaway.learning.spreading.spread import Serial
 
 MEASURES = (
     ("load variance", "gpu_load_variance", 4),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seaway.cli.evaluate_pictures import figure_of, plot_band, save
-from seaway.learning.evaluation.courses import course_of
+from seaway.cli.learning.pictures import figure_of, plot_band, save
+from seaway.learning.evaluation.statistics import course_of
 
 COLUMNS = 2
 """How many panels stand beside each other."""

@@ -15,9 +15,9 @@ from playwright.sync_api import Page
 
 from benchmarks.api.server import Served
 from benchmarks.record import SkippedError
-from seaway.testing.browser import chromium
-from seaway.testing.missing import MissingError
 from seaway.web.cookies import TOKEN
+from tests.servers.browser import chromium
+from tests.servers.missing import MissingError
 
 WARM = 1
 TIMES = 7

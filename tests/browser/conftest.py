@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from seaway.testing.browser import chromium
-from seaway.testing.missing import MissingError
 from tests.browser.looking import Looker, looking
 from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
+from tests.servers.browser import chromium
+from tests.servers.missing import MissingError
 
 expect.set_options(timeout=20_000)  # ms: how fast pages are is measured elsewhere, and machines of tests are busy
 

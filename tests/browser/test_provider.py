@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from seaway.testing.ports import free_port
 from tests.browser.looking import looking
 from tests.browser.provider import CLIENT, Provider
 from tests.integration.running import running
+from tests.servers.databases import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from seaway.learning.policies.file import LARGEST_FILE
-from seaway.web.parts.file_form import AROUND
+from seaway.web.parts.form import AROUND
 from tests.browser.conftest import Look
 
 pytestmark = pytest.mark.slow

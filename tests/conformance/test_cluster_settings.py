@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
-from seaway.application.cluster_names import ClusterNames
-from seaway.application.system_clock import SystemClock
+from seaway.application.clusters import ClusterNames
+from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.clusters import Clusters, make_clusters
 from seaway.bootstrap.settings import ClusterSettings, HamiSettings, KarmadaSettings
 from seaway.domain.deployment import Deployment
 from seaway.domain.device import Device
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.testing.backends import deploy
-from seaway.testing.kubernetes import KarmadaWorld
 from tests.conformance.test_kubernetes_backends import Under, gpu_node, wait
+from tests.fakes.kubernetes import KarmadaWorld
 
 ways = pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through Karmada"])
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
-from seaway.application.cluster_names import ClusterNames
-from seaway.application.system_clock import SystemClock
+from seaway.application.clusters import ClusterNames
+from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.clusters import make_clusters
 from seaway.bootstrap.settings import ClusterSettings, KarmadaSettings
 from seaway.testing.backends import deploy
-from seaway.testing.kubernetes import KarmadaWorld
 from tests.conformance.test_kubernetes_backends import Under, furnish, wait
+from tests.fakes.kubernetes import KarmadaWorld
 
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through Karmada"])

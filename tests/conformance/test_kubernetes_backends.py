@@ -16,11 +16,11 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 
 PATIENCE_S = 0.4
 WISHES = Wishes(call_s=1, limits=Limits(patience_s=PATIENCE_S, refused_s=0.2, kept=16))

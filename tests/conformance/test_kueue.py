@@ -12,9 +12,9 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 from tests.unit.testing.kubernetes.test_kueue import API
 

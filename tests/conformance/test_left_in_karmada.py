@@ -11,10 +11,10 @@ from seaway.adapters.kubernetes import karmada
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.domain.deployment import Copy, CopyPhase
 from seaway.testing.backends import deploy, removal
-from seaway.testing.kubernetes import KarmadaWorld
-from seaway.testing.kubernetes.kinds import JOBS, OVERRIDES, PODS, POLICIES
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 from tests.conformance.test_own_templates import answer
+from tests.fakes.kubernetes import KarmadaWorld
+from tests.fakes.kubernetes.kinds import JOBS, OVERRIDES, PODS, POLICIES
 
 MARKED = "app.kubernetes.io/managed-by=seaway"
 

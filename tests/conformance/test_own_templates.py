@@ -22,8 +22,9 @@ from seaway.application.ports.backend import Answer, Command
 from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.kinds import (
+from tests.conformance.test_kubernetes_backends import PATIENCE_S, WISHES, Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.kinds import (
     CLAIM_TEMPLATES,
     CONFIG_MAPS,
     OVERRIDES,
@@ -32,7 +33,6 @@ from seaway.testing.kubernetes.kinds import (
     REPLICA_SETS,
     STATEFUL_SETS,
 )
-from tests.conformance.test_kubernetes_backends import PATIENCE_S, WISHES, Under, furnish, wait
 
 WAIT_S = 10.0
 OWN = """\

@@ -20,12 +20,12 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
-from seaway.testing.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
 from tests.conformance.real_servers import Relay, eventually
 from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
 
 MERGE = {"content-type": "application/merge-patch+json"}
 LIMITS = Limits(patience_s=5, refused_s=20, kept=16)

@@ -17,21 +17,21 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.leadership import Candidate, PodSign, Terms
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import KINDS
-from seaway.adapters.kubernetes.usage.exporters import Exporters
+from seaway.adapters.kubernetes.usage.measured import Exporters
 from seaway.adapters.kubernetes.usage.scraping import Scraping
-from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.ports.backend import Removal
 from seaway.domain.errors import SeawayError, UnavailableError
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.exchange import Answer, Request
-from seaway.testing.kubernetes.kinds import PODS
 from tests.conformance.test_kubernetes_backends import furnish, wait
 from tests.conformance.test_own_templates import WITH
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.exchange import Answer, Request
+from tests.fakes.kubernetes.kinds import PODS
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "kubernetes"

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.real import KARMADA, connect, kubeconfigs, new_name
-from seaway.testing.kubernetes.server import CONTROLLERS
 from tests.conformance.real_servers import eventually
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.real import KARMADA, connect, kubeconfigs, new_name
+from tests.fakes.kubernetes.server import CONTROLLERS
 
 Json = dict[str, Any]
 MERGE = {"content-type": "application/merge-patch+json"}

@@ -11,13 +11,12 @@ import pytest
 
 from seaway.adapters.sqlalchemy import open_store
 from seaway.application.ports.store import Store
-from seaway.testing import memory_store
-from seaway.testing.databases import SERVERS, Server, servers
-from seaway.testing.memory_store import MemoryDatabase, MemoryStore
-from seaway.testing.missing import MissingError
-from seaway.testing.store_steps import Case, Opening
-from seaway.testing.stores import CASES
+from tests.conformance.store_suite import CASES, Case, Opening
+from tests.fakes import memory_store
+from tests.fakes.memory_store import MemoryDatabase, MemoryStore
 from tests.missing import skip_or_fail
+from tests.servers.databases import SERVERS, Server, servers
+from tests.servers.missing import MissingError
 
 
 @pytest.fixture(scope="module")

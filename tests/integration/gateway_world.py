@@ -14,10 +14,9 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
-from seaway.adapters.namespaces import netns, wires
-from seaway.adapters.srv6.machine import Machine
-from seaway.adapters.srv6.namespace import inside
-from seaway.bootstrap.lab_plan import CORE, LabPlan
+from lab import netns, wires
+from lab.plan import CORE, LabPlan
+from seaway.adapters.srv6.machine import Machine, inside
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig
 from seaway.steering.desired import desired
@@ -211,7 +210,7 @@ def everything(namespace: str) -> dict[str, Any]:
     """Return all that a machine has of routes, rules, addresses, interfaces and IPv6 settings."""
     from pyroute2 import IPRoute
 
-    from seaway.adapters.srv6 import tunnel_source
+    from seaway.adapters.srv6 import routes as tunnel_source
 
     with inside(namespace), IPRoute() as netlink:
         folder = Path("/proc/sys/net/ipv6/conf")

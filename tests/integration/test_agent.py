@@ -19,8 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from seaway.adapters.privileges.drop import find_account
-from seaway.adapters.privileges.status import Status, held_capabilities, read_status
+from seaway.adapters.privileges import Status, find_account, held_capabilities, read_status
 from tests.integration.test_api_server import Served, serving
 from tests.missing import skip_or_fail
 

@@ -22,7 +22,7 @@ from schemathesis.checks import (
 )
 from schemathesis.core.result import Ok
 
-from seaway.api.routes import ROLE
+from seaway.api.http.routes import ROLE
 from seaway.application.login_limit import WINDOW_S
 from seaway.application.records import Role
 from tests.integration.test_api_server import Served, serving

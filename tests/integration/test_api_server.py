@@ -25,15 +25,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from seaway.api import guard as guard_module
 from seaway.api import hub as hub_module
-from seaway.api import listener as listener_module
-from seaway.api.server import Server, make_server, trusted
+from seaway.api import hub as listener_module
+from seaway.api.http import guard as guard_module
+from seaway.api.http.server import Server, make_server, trusted
 from seaway.application.changes import Change
 from seaway.application.login_limit import MOST_FAILURES
 from seaway.application.records import Event
+from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.settings import ServerSettings
-from seaway.bootstrap.warming import warm_up
 from seaway.domain.errors import RejectedError
 from tests.unit.api.rig import JOB, Rig, make_rig
 

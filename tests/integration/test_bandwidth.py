@@ -23,9 +23,9 @@ from socket import create_server
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from seaway.application.network.watching import TrafficWatch
+from seaway.application.network.bandwidth import TrafficWatch
+from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.traffic import Traffic
-from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings, PrometheusSettings, make_bandwidths
 from seaway.domain.gateways import GatewayConfig
 from tests.integration.running import Running, running

@@ -19,7 +19,7 @@ import yaml
 
 from seaway import __version__
 from seaway.adapters.kubernetes.leadership import LEADS
-from seaway.api.health import ALIVE, READY_OR_WAITING
+from seaway.api.http.health import ALIVE, READY_OR_WAITING
 from seaway.bootstrap.settings import UsageSettings, load_settings
 from seaway.domain.errors import RejectedError
 from tests.missing import skip_or_fail
@@ -217,7 +217,7 @@ def test_the_alerts_are_those_of_the_plain_configuration() -> None:
 
 def test_notes_say_how_dashboards_are_loaded() -> None:
     """Where Prometheus reads metrics, and in the namespace of the release."""
-    assert "seaway grafana --out dashboards --config-maps --namespace sw" in rendered(ALL, notes=True)
+    assert "script/dashboards --out dashboards --config-maps --namespace sw" in rendered(ALL, notes=True)
     assert "grafana" not in rendered(LEAST, notes=True)
 
 

@@ -10,9 +10,9 @@ import yaml
 
 from seaway.api import log_stream
 from seaway.cli.commands import COMMANDS
-from seaway.client.where import profiles_file
+from seaway.client.config import profiles_file
 from seaway.learning.policies.file import write_policy
-from seaway.testing.policies import cluster_policy
+from tests.fakes.policies import cluster_policy
 from tests.integration.cli_runs import Cli, command_line
 
 pytestmark = pytest.mark.slow  # each has a server of its own
@@ -305,7 +305,7 @@ def test_a_server_that_is_away_ends_with_4(cli: Cli, monkeypatch: pytest.MonkeyP
 @pytest.mark.usefixtures("job")
 def test_watching_shows_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """--watch looks again and again, and Ctrl-C ends it without an error."""
-    from seaway.cli import jobs
+    from seaway.cli.jobs import list as jobs
 
     looks: list[float] = []
 

@@ -20,21 +20,21 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.health import ANSWERS, Health
 from seaway.adapters.kubernetes.collect.limits import PATIENCE_S, Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Changes, Command
-from seaway.application.system_clock import SystemClock
+from seaway.application.ports.clock import SystemClock
 from seaway.application.views import ClusterState
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Cluster
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.memory_store import MemoryStore
-from seaway.testing.planes import SmallPlane
 from tests.conformance.test_kubernetes_backends import gpu_node, wait
+from tests.fakes.control_plane import SmallPlane
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.memory_store import MemoryStore
 from tests.unit.application.scene import spec
 
 NAMES = ("alpha", "beta", "gamma")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from seaway.application.views import Amount
-from seaway.domain.lifecycle import JobState
-from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
+from seaway.domain.job_state import JobState
 from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 from tests.integration.test_cluster_faults import CONTROL, World, heard, world
 
 pytestmark = pytest.mark.slow

@@ -25,23 +25,23 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.application.control.settings import ControlSettings
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord
-from seaway.application.system_clock import SystemClock
 from seaway.application.transitions import accepted
 from seaway.application.views import ClusterState
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
-from seaway.domain.ids import JobIds
 from seaway.domain.job import Demand, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.lifecycle import JobState
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.controllers import hami
-from seaway.testing.kubernetes.failures import FailureError
-from seaway.testing.kubernetes.faults import Fault
-from seaway.testing.kubernetes.kinds import (
+from seaway.domain.job_spec import JobIds, JobSpec, Run
+from seaway.domain.job_state import JobState
+from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.controllers import hami
+from tests.fakes.kubernetes.failures import FailureError
+from tests.fakes.kubernetes.faults import Fault
+from tests.fakes.kubernetes.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
@@ -50,8 +50,7 @@ from seaway.testing.kubernetes.kinds import (
     POLICIES,
     SERVICES,
 )
-from seaway.testing.memory_store import MemoryStore
-from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.memory_store import MemoryStore
 
 pytestmark = pytest.mark.slow
 

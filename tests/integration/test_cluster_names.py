@@ -11,22 +11,21 @@ from random import Random
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.wishes import Wishes
-from seaway.application.cluster_names import ClusterNames
+from seaway.adapters.kubernetes.options import Wishes
+from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord
-from seaway.application.system_clock import SystemClock
 from seaway.application.transitions import accepted
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
-from seaway.domain.ids import JobIds
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.lifecycle import JobState
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import PODS
-from seaway.testing.memory_store import MemoryStore
+from seaway.domain.job_spec import JobIds, JobSpec, Run
+from seaway.domain.job_state import JobState
 from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import PODS
+from tests.fakes.memory_store import MemoryStore
 
 pytestmark = pytest.mark.slow
 

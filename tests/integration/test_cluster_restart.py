@@ -10,11 +10,11 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.plane import make_plane
+from seaway.application.ports.clock import SystemClock
+from seaway.bootstrap.control_plane import make_plane
 from seaway.bootstrap.settings import Settings
-from seaway.domain.lifecycle import JobState
-from seaway.testing.kubernetes.kinds import JOBS
+from seaway.domain.job_state import JobState
+from tests.fakes.kubernetes.kinds import JOBS
 from tests.integration.test_cluster_faults import CONTROL, WISHES, World
 
 pytestmark = pytest.mark.slow

@@ -20,8 +20,8 @@ import httpx
 import pytest
 import yaml
 
-from seaway.dashboards.every import DASHBOARDS
-from seaway.dashboards.language import Language
+from dashboards.every import DASHBOARDS
+from dashboards.language import Language
 from tests.integration.panel_figures import Told, expected, reason_without, standing
 from tests.integration.test_prometheus import SHIPPED, prometheus
 from tests.integration.watched_demo import WatchedDemo, watched_demo

@@ -19,15 +19,15 @@ from seaway.adapters.sqlalchemy.backups import TABLES
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
 from seaway.domain.errors import InvariantError, RejectedError
-from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.job_state import AttemptState, JobState
 from seaway.learning.policies.file import pack
-from seaway.testing import records as make
-from seaway.testing.databases import SERVERS, Server, servers
-from seaway.testing.missing import MissingError
-from seaway.testing.policies import cluster_policy
-from seaway.testing.records import NOW_NS
-from seaway.testing.store_steps import store_all
+from tests.conformance.store_suite import store_all
+from tests.fakes import records as make
+from tests.fakes.policies import cluster_policy
+from tests.fakes.records import NOW_NS
 from tests.missing import skip_or_fail
+from tests.servers.databases import SERVERS, Server, servers
+from tests.servers.missing import MissingError
 
 
 @pytest.fixture(scope="module")

@@ -19,17 +19,17 @@ from sqlalchemy.exc import DBAPIError
 from seaway.adapters.sqlalchemy import check, open_store
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.pulse import Pulse
+from seaway.application.control.overload import Pulse
+from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.store import JobFilter, Retention, Store
 from seaway.application.records import JobRecord
-from seaway.application.system_clock import SystemClock
 from seaway.domain.errors import UnavailableError
-from seaway.testing import records as make
-from seaway.testing.databases import SERVERS, Server
-from seaway.testing.missing import MissingError
-from seaway.testing.records import NOW_NS
-from seaway.testing.store_steps import store_all
+from tests.conformance.store_suite import store_all
+from tests.fakes import records as make
+from tests.fakes.records import NOW_NS
 from tests.missing import skip_or_fail
+from tests.servers.databases import SERVERS, Server
+from tests.servers.missing import MissingError
 
 
 @pytest.fixture
@@ -236,8 +236,8 @@ import sys
 from random import Random
 from seaway.adapters.sqlalchemy import open_store
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.pulse import Pulse
-from seaway.domain.ids import JobIds
+from seaway.application.control.overload import Pulse
+from seaway.domain.job_spec import JobIds
 from seaway.testing import records as make
 
 make.IDS = JobIds(Random(int(sys.argv[2])))

@@ -22,13 +22,13 @@ from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change
 from seaway.application.ports.store import JobFilter
 from seaway.application.records import LinkSample, Outgoing, Verb
-from seaway.domain import ids
+from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.testing.databases import SERVERS, Server, servers
-from seaway.testing.missing import MissingError
 from tests.missing import skip_or_fail
+from tests.servers.databases import SERVERS, Server, servers
+from tests.servers.missing import MissingError
 
 KINDS = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)]
 

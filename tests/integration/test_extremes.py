@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from seaway.dashboards.extremes import DEVICE, MOST, most
+from dashboards.extremes import DEVICE, MOST, most
 from tests.integration.test_prometheus import await_series, remembering
 
 pytestmark = pytest.mark.programs("prometheus", "promtool")

@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from seaway.testing.databases import SERVERS
-from seaway.testing.missing import MissingError
 from tests.integration.running import PATIENCE_S, Running, running
 from tests.missing import skip_or_fail
+from tests.servers.databases import SERVERS
+from tests.servers.missing import MissingError
 
 pytestmark = pytest.mark.slow
 

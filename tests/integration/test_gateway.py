@@ -16,17 +16,15 @@ from pathlib import Path as Folder
 
 import pytest
 
-from seaway.adapters.srv6.machine import Machine
-from seaway.adapters.srv6.namespace import inside
-from seaway.bootstrap.lab_plan import CORE
-from seaway.cli.exits import NOT_ALLOWED
+from lab.plan import CORE
+from seaway.adapters.srv6.machine import Machine, inside
+from seaway.cli.errors import NOT_ALLOWED
 from seaway.domain.errors import ConflictError, RejectedError
 from seaway.domain.gateways import Behaviour, NetworkConfig, Pair, Path, Sid
-from seaway.steering.commands import commands
 from seaway.steering.desired import desired
-from seaway.steering.difference import difference
+from seaway.steering.difference import commands, difference
 from seaway.steering.state import NOTHING, mtu
-from seaway.testing.gateways import make_network, make_path
+from tests.fakes.gateways import make_network, make_path
 from tests.integration.gateway_world import Ping, Seen, World, answered, capture, everything
 from tests.missing import skip_or_fail
 

@@ -18,8 +18,8 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Pair
 from seaway.steering.desired import desired
 from seaway.steering.difference import difference
-from seaway.testing.gateways import make_network, make_path
-from seaway.wire.network_out import network_text
+from seaway.wire.network_in import network_text
+from tests.fakes.gateways import make_network, make_path
 from tests.integration.gateway_world import World
 from tests.integration.test_api_server import Served, serving
 from tests.missing import skip_or_fail

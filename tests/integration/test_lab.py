@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.namespaces import netns
-from seaway.bootstrap import lab as labs
-from seaway.bootstrap.lab_plan import LabPlan
-from seaway.cli.main import main
+from lab import lab as labs
+from lab import netns
+from lab.__main__ import main
+from lab.conditions import Conditions, Emulator
+from lab.holding import Counts
+from lab.plan import LabPlan
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
 from seaway.domain.network import Ends
-from seaway.probing.conditions import Conditions, Emulator
 from seaway.probing.figures import Round, figures
-from seaway.probing.holding import Counts
-from seaway.testing.lab import lab
 from tests.missing import skip_or_fail
+from tests.servers.lab import lab
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
@@ -210,7 +210,7 @@ def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None
         runs = subprocess.Popen(labs.find(name).command("gw-1", ["sleep", "60"]))
         emulator = netns.processes([f"seaway-{name}-core"])
         with pytest.raises(SystemExit, match="2"):
-            main(["lab", "up", "--gateways", "2", "--name", name])
+            main(["up", "--gateways", "2", "--name", name])
         main_ok("up", "--gateways", "3", "--name", name, "--replace")
         main_ok("link", "gw-1", "gw-3", "--delay", "7ms", "--one-way", "--name", name)
         main_ok("link", "gw-2", "--loss", "100%", "--name", name)
@@ -321,7 +321,7 @@ def test_what_is_left_of_a_lab_is_removed() -> None:
 def test_a_lab_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """When making it fails half-way, what was made is removed."""
     name = f"{NAME}-fails"
-    monkeypatch.setattr("seaway.adapters.emulation.start.TO_QUEUE", ("--no-such-option",))
+    monkeypatch.setattr("lab.emulation.start.TO_QUEUE", ("--no-such-option",))
     with pytest.raises(UnavailableError, match="ip6tables cannot"):
         labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
     assert [each for each in netns.names() if name in each] == []
@@ -331,7 +331,7 @@ def test_a_lab_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatc
 def main_ok(*arguments: str) -> None:
     """Run a command of the lab, and see that it ends well."""
     with pytest.raises(SystemExit) as caught:
-        main(["lab", *arguments])
+        main([*arguments])
     assert not caught.value.code
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.namespaces import netns
-from seaway.bootstrap import lab as labs
-from seaway.cli.main import main
+from lab import lab as labs
+from lab import netns
+from lab.__main__ import main
 from seaway.domain.errors import RejectedError
 from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
@@ -47,7 +47,7 @@ def _meant(plane: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def lab(*arguments: str) -> int:
     """Run a command of the lab; return its exit code."""
     with pytest.raises(SystemExit) as ended:
-        main(["lab", *arguments])
+        main([*arguments])
     return int(ended.value.code or 0)
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_measured_is_removed_again(plane: Running, monkeypatch: p
     def fail(*_: object) -> None:
         raise RejectedError("not today")
 
-    monkeypatch.setattr("seaway.bootstrap.lab.start_agents", fail)
+    monkeypatch.setattr("lab.lab.start_agents", fail)
     assert lab(*UP) == 2
     assert holding(plane) == []
     assert [each for each in netns.names() if NAME in each] == []

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from seaway.testing.lab import TestLab, lab
-from seaway.testing.missing import MissingError
 from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
+from tests.servers.lab import TestLab, lab
+from tests.servers.missing import MissingError
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.lab.compare import Way, compare
 from benchmarks.lab.world import measure
+from lab.conditions import Conditions
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import ProbeConfig
 from seaway.domain.network import Ends
-from seaway.probing.conditions import Conditions
 from tests.missing import skip_or_fail
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]

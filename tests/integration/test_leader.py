@@ -19,15 +19,14 @@ import httpx
 import pytest
 
 from seaway.adapters.kubernetes.leadership import LEADS
-from seaway.testing.databases import SERVERS, Server
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.exchange import Answer, Request
-from seaway.testing.kubernetes.kinds import JOBS, LEASES, PODS
-from seaway.testing.kubernetes.kubeconfig import Entry, write_kubeconfig
-from seaway.testing.missing import MissingError
-from seaway.testing.ports import free_port
 from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.exchange import Answer, Request
+from tests.fakes.kubernetes.kinds import JOBS, LEASES, PODS
+from tests.fakes.kubernetes.kubeconfig import Entry, write_kubeconfig
 from tests.missing import skip_or_fail
+from tests.servers.databases import SERVERS, Server, free_port
+from tests.servers.missing import MissingError
 
 pytestmark = pytest.mark.slow
 

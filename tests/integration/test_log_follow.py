@@ -14,7 +14,7 @@ import pytest
 
 from seaway.api import log_stream
 from seaway.api.job_views import MOST_LINES
-from seaway.application.overview import Log, Overview
+from seaway.application.fleet.overview import Log, Overview
 from seaway.application.ports.backend import Answers, Changes, Command
 from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.client.sync import Client

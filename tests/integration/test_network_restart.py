@@ -15,7 +15,7 @@ from seaway.adapters.sqlalchemy import open_store
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import Role
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.testing.builders import fleet
 from seaway.testing.clocks import VirtualClock

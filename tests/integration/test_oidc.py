@@ -16,16 +16,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from seaway.adapters.oidc.bearer import OidcBearer
-from seaway.adapters.oidc.keys import BETWEEN_READS_S
-from seaway.adapters.oidc.settings import OidcSettings
+from seaway.adapters.oidc import BETWEEN_READS_S, OidcBearer, OidcSettings
 from seaway.application.access import Access, Who
 from seaway.application.login_limit import MOST_FAILURES, TooManyFailuresError
 from seaway.application.records import Role
 from seaway.application.writer import Writer
 from seaway.domain.errors import RejectedError, UnauthenticatedError
 from seaway.testing.clocks import START_NS, VirtualClock
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 NOW_S = START_NS // 10**9
 CLAIMS = {

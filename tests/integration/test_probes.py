@@ -21,16 +21,16 @@ import pytest
 
 from seaway.adapters.probes.channel import Way
 from seaway.adapters.probes.connections import ConnectionChannel
-from seaway.adapters.probes.departures import MOST_WATCHED
-from seaway.adapters.probes.echo import EchoChannel
+from seaway.adapters.probes.datagrams import EchoChannel
 from seaway.adapters.probes.namespace import Namespace
 from seaway.adapters.probes.prober import SocketProber, open_prober
 from seaway.adapters.probes.reflector import Reflector
 from seaway.adapters.probes.sockets import open_icmp
-from seaway.application.ports.probing import Target
+from seaway.adapters.probes.timestamps import MOST_WATCHED
+from seaway.application.ports.agent import Target
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, ProbeConfig
-from seaway.probing import datagram, icmp, srh
+from seaway.probing import packets
 from seaway.probing.figures import Round
 from tests.missing import skip_or_fail
 
@@ -177,7 +177,7 @@ def test_probes_follow_their_segment_list(prober: SocketProber, inside: Namespac
         measured = prober.probe([along, Target("other", OTHER, method, PORT)], HOW, SPREAD_S)
         left = set(sent_by(OWN, capture))
     assert [len(each.rtts_ns) for each in measured] == [HOW.count, HOW.count]
-    assert left == {(THIRD, srh.SegmentRoutingHeader((THIRD, OTHER), 1, PROTOCOLS[method])), (OTHER, None)}
+    assert left == {(THIRD, packets.SegmentRoutingHeader((THIRD, OTHER), 1, PROTOCOLS[method])), (OTHER, None)}
 
 
 PROTOCOLS = {
@@ -195,7 +195,7 @@ def sent_by(source: IPv6Address, capture: socket.socket) -> Iterator[tuple[IPv6A
         except BlockingIOError:
             return
         if packet[8:24] == source.packed:
-            header = srh.decode(packet[40:]) if packet[6] == socket.IPPROTO_ROUTING else None
+            header = packets.decode_srh(packet[40:]) if packet[6] == socket.IPPROTO_ROUTING else None
             yield IPv6Address(packet[24:40]), header
 
 
@@ -252,7 +252,7 @@ def test_a_probe_counts_from_when_it_left(
 ) -> None:
     """Of rounds that are not too large the kernel says when each probe left, whatever kept its process from sending."""
     held_s = 0.1
-    monkeypatch.setattr("seaway.adapters.probes.echo.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
+    monkeypatch.setattr("seaway.adapters.probes.datagrams.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
     with closing(inside.call(lambda: EchoChannel(6, OWN))) as channel:
         channel.begin(probes)
         at_ns = channel.send(Way((str(OTHER), 0)), 0, b"8 bytes.")
@@ -328,14 +328,14 @@ def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
 @both_versions
 def test_the_kernel_keeps_away_what_is_no_reply_to_a_socket(inside: Namespace, version: int) -> None:
     """Of two sockets with one address, who asked gets the reply alone, not its own question; the other gets nothing."""
-    own, echo = (OWN, icmp.V6) if version == 6 else (OWN_4, icmp.V4)
+    own, echo = (OWN, packets.V6) if version == 6 else (OWN_4, packets.V4)
     with (
         inside.call(lambda: open_icmp(version, own, 7)) as asks,
         inside.call(lambda: open_icmp(version, own, 8)) as other,
     ):
-        asks.sendto(icmp.encode_request(echo, 7, 1, b"payload"), (str(own), 0))
+        asks.sendto(packets.encode_request(echo, 7, 1, b"payload"), (str(own), 0))
         assert readable(asks.fileno(), 5000)
-        assert asks.recv(2048)[-len(b"payload") - icmp.HEADER_BYTES] == echo.reply
+        assert asks.recv(2048)[-len(b"payload") - packets.HEADER_BYTES] == echo.reply
         assert not readable(asks.fileno(), 50)
         assert not readable(other.fileno(), 0)
 
@@ -361,7 +361,7 @@ def readable(descriptor: int, wait_ms: int) -> bool:
 
 def test_a_reflector_answers_known_gateways_only(network: str, inside: Namespace) -> None:
     """As many bytes as came, to who is known, for what is a probe; nothing to anybody else or for anything else."""
-    question = datagram.encode_question(3, b"8 bytes.")
+    question = packets.encode_question(3, b"8 bytes.")
     with (
         reflecting(network, GATEWAYS[9], OWN),
         inside.call(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as known,
@@ -371,13 +371,13 @@ def test_a_reflector_answers_known_gateways_only(network: str, inside: Namespace
             asker.bind((str(address), 0))
             asker.connect((str(GATEWAYS[9]), PORT))
         unknown.send(question)
-        for wrong in (b"", b"x", question[:-1], question + b"x", datagram.answer(question, 0)):
+        for wrong in (b"", b"x", question[:-1], question + b"x", packets.answer(question, 0)):
             known.send(wrong)
         known.send(question)
         assert readable(known.fileno(), 5000)
         answer = known.recv(2048)
         assert len(answer) == len(question)
-        assert datagram.decode_answer(answer) is not None
+        assert packets.decode_answer(answer) is not None
         assert not readable(known.fileno(), 50)
         assert not readable(unknown.fileno(), 0)
 
@@ -388,7 +388,7 @@ def test_probing_takes_no_privilege_once_sockets_are_open(network: str) -> None:
 import os
 from ipaddress import IPv6Address
 from seaway.adapters.probes.prober import open_prober
-from seaway.application.ports.probing import Target
+from seaway.application.ports.agent import Target
 from seaway.domain.gateways import Method, ProbeConfig
 prober = open_prober(IPv6Address("{OWN}"), netns="{network}")
 os.setgroups([])

@@ -18,13 +18,13 @@ from typing import Any
 import httpx
 import pytest
 
-from seaway.dashboards.every import DASHBOARDS
-from seaway.dashboards.language import Language
-from seaway.testing.ports import free_port
+from dashboards.every import DASHBOARDS
+from dashboards.language import Language
 from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tests.documented import scraper_role
 from tests.integration.running import PATIENCE_S, Running, running
+from tests.servers.databases import free_port
 from tests.unit.dashboards.asked import asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay, until_asked
 from seaway.simulation.trace import Trace, TraceFiles, read_trace

@@ -15,18 +15,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.usage.exporters import Exporters, read_exporters
+from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.usage.measured import Exporters, read_exporters
 from seaway.adapters.kubernetes.usage.scraping import MOST_BYTES, Scraping
-from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, UsageSettings
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.pages import Page
-from seaway.testing.memory_store import MemoryStore
 from tests.conformance.test_kubernetes_backends import gpu_node, wait
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.pages import Page
+from tests.fakes.memory_store import MemoryStore
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seaway.dashboards.every import DASHBOARDS
-from seaway.dashboards.language import Language
+from dashboards.every import DASHBOARDS
+from dashboards.language import Language
 from tests.unit.dashboards.asked import asked
 
 pytestmark = pytest.mark.programs("promtool")

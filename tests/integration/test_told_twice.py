@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from seaway.dashboards.every import DASHBOARDS
-from seaway.dashboards.language import Language
+from dashboards.every import DASHBOARDS
+from dashboards.language import Language
 from tests.integration.test_prometheus import await_series, remembering
 from tests.unit.dashboards.asked import Asked, asked
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.sqlalchemy.opening import open_store
-from seaway.bootstrap.joining import join, leave
-from seaway.testing.kubernetes import ApiServer
+from seaway.adapters.sqlalchemy.store import open_store
+from seaway.bootstrap.cluster_join import join, leave
+from tests.fakes.kubernetes import ApiServer
 from tests.integration.running import PATIENCE_S, Running, running
 
 pytestmark = pytest.mark.slow

@@ -20,24 +20,24 @@ import httpx
 
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.adapters.simulated.options import Options
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.simulated.faults import Options
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
-from seaway.api.server import make_server
+from seaway.api.http.server import make_server
 from seaway.application.ports.backend import CollectorState
+from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.usage import Held, NodeUsage, Used
 from seaway.application.records import Role
-from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.compilation import warm_up
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
-from seaway.bootstrap.warming import warm_up
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet
-from seaway.testing.policies import cluster_policy, node_policy
 from seaway.web.cookies import TOKEN
 from seaway.web.mount import mount
 from tests.documented import scraper_role
+from tests.fakes.policies import cluster_policy, node_policy
 
 PATIENCE_S = 30
 PERIOD_S = 0.5

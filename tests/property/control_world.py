@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.faults import Faults
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Faults, Options
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
@@ -22,15 +21,15 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
+from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.tenancy import Pool, Queue, Tenant
-from seaway.scheduling.booking import book
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.allocations import book
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
+from tests.fakes.memory_store import MemoryStore
 
 SETTINGS = ControlSettings(batch=4, replace_per_minute=3, keep_finished_s=600, forgive_s=120)
 

@@ -15,12 +15,12 @@ from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 from seaway.scheduling.engine import Policy, decide, placer_for
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_links, put_node, remove_node
 from seaway.scheduling.statement import Statement
-from seaway.scheduling.update import put_links, put_node, remove_node
 from seaway.testing.builders import gpu, mig_gpu, node
 from tests.property.strategies import GATEWAYS, L4, RESERVED, USER, jobs
 

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address
 from hypothesis import strategies as st
 
 from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
-from seaway.testing.gateways import make_gateway, make_path
+from tests.fakes.gateways import make_gateway, make_path
 
 MS = 10**6
 

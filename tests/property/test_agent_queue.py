@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.application.agent.queue import ResultQueue, size_bytes
-from seaway.application.network.rounds import Reported
+from seaway.application.agent.delivery import ResultQueue, size_bytes
+from seaway.application.ports.agent import Reported
 
 STEP = st.one_of(
     st.tuples(st.just("put"), st.integers(0, 20), st.text("aä", max_size=40)),

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import NO_DATA, DataPlace, Job
 from seaway.scheduling.columns import NODE_CLUSTER, PLAN_NODE
-from seaway.scheduling.data import rings
+from seaway.scheduling.data_locality import rings
 from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.policies.registry import make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.property.strategies import DATA, fleets, jobs
 
 EXAMPLES = settings().max_examples // 6

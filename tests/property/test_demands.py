@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, PLAN_DEMAND
-from seaway.scheduling.demands import DemandTable
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.demands import DemandTable
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.property.strategies import fleets, jobs
 
 

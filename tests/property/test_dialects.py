@@ -10,27 +10,23 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.dialects.claims import read_claim
-from seaway.adapters.kubernetes.dialects.findings import unhealthy
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.pods import read_pod
-from seaway.adapters.kubernetes.dialects.settle import settle
-from seaway.adapters.kubernetes.dialects.sizes import MOST_CORE_MILLI, MOST_MIB
-from seaway.adapters.kubernetes.dialects.vendors import ENFLAME_KEY, METAX_KEY
-from seaway.adapters.kubernetes.dialects.views import NodeView, TroubleKind
-from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_event, read_item, read_page
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.dra import read_claim
+from seaway.adapters.kubernetes.device_plugins.findings import MOST_CORE_MILLI, MOST_MIB, unhealthy
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.pods import read_pod
+from seaway.adapters.kubernetes.device_plugins.vendors import ENFLAME_KEY, METAX_KEY
+from seaway.adapters.kubernetes.device_plugins.views import NodeView, TroubleKind
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError, read_event, read_item, read_page
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.objects.meta import Part
 from seaway.adapters.kubernetes.quantities import LARGEST, exact, integer, mebibytes, milli
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.columns import NODE_CPU, NODE_GPU_CORE, NODE_GPU_MEMORY, NODE_LEFT
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 REGISTERS = [
     "hami.io/node-nvidia-register",

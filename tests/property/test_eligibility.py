@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.network import PPM
-from seaway.probing.hysteresis import Band, Published
-from seaway.probing.smoothing import NS_PER_S, Smoother, Smoothing
+from seaway.probing.smoothing import NS_PER_S, Band, Published, Smoother, Smoothing
 
 MS = 1_000_000
 EVERY_NS = 10 * NS_PER_S

@@ -21,9 +21,9 @@ from seaway.scheduling.columns import (
     NODE_PODS_FREE,
 )
 from seaway.scheduling.framework import Filter, Mask
-from seaway.scheduling.policies import make_policy
+from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.property.strategies import fleets, jobs
 
 EXAMPLES = settings().max_examples // 2

@@ -7,7 +7,7 @@ from seaway.domain.gateways import NetworkConfig
 from seaway.steering.desired import desired
 from seaway.steering.difference import Add, Set, difference
 from seaway.steering.state import NOTHING, TUNNEL_SOURCE, GatewayState, Knob, Present
-from seaway.testing.kernel import carried_out, make_present
+from tests.fakes.kernel import carried_out, make_present
 from tests.property.networks import networks
 
 

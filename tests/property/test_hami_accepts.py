@@ -27,13 +27,11 @@ from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part
-from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken, read_item
+from seaway.adapters.kubernetes.objects.meta import Part
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, render
-from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.control.fleet import LiveFleet
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster
@@ -42,11 +40,11 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.scheduling.booking import Booking, bookings
+from seaway.scheduling.allocations import Booking, bookings
 from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE, NODE_PODS_FREE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 
 Json = dict[str, Any]
 EXAMPLES = settings().max_examples

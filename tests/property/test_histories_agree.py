@@ -7,9 +7,9 @@ import pytest
 
 from seaway.domain.job import Job
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
 
 DECISIONS = 300

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import Job
+from seaway.scheduling.arrays import FleetArrays
 from seaway.scheduling.columns import (
     CLUSTERS_GATE,
     DEVICE_CORE_FREE,
@@ -23,15 +24,14 @@ from seaway.scheduling.columns import (
     NODE_PODS_FREE,
     PLAN_NODE,
 )
-from seaway.scheduling.encode import link_meets
 from seaway.scheduling.engine import decide, placer_for
 from seaway.scheduling.gang import place_spanning
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import Level, PolicyOptions, make_policy
+from seaway.scheduling.policies.registry import Level, PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import FleetArrays
+from seaway.scheduling.snapshot.encode import link_meets
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 from tests.property.strategies import fleets, jobs
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.settings import ControlSettings
 from seaway.domain.cluster import Fleet
@@ -14,12 +14,12 @@ from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.engine import decide
-from seaway.scheduling.least import Asked, Least, asked_of, includes
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.infeasibility_cache import Asked, Least, asked_of, includes
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
 from tests.property.control_world import world_fleet
 from tests.property.strategies import fleets, jobs
 

@@ -2,8 +2,7 @@ from hypothesis import given
 
 from seaway.cli.output import as_yaml
 from seaway.domain.gateways import NetworkConfig
-from seaway.wire.network_in import NetworkConfigIn
-from seaway.wire.network_out import network_text
+from seaway.wire.network_in import NetworkConfigIn, network_text
 from seaway.wire.reading import read_value, read_yaml_message
 from tests.property.networks import networks
 

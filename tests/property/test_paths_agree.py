@@ -11,11 +11,11 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import BUILT_IN, Level, PolicyOptions, make_policy
+from seaway.scheduling.policies.registry import BUILT_IN, Level, PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.property.strategies import fleets, jobs
 
 EXAMPLES = settings().max_examples // 6

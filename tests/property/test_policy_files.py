@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.file import PolicyFile, pack, read_policy
-from seaway.testing.policies import cluster_policy, node_policy, policy_file
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import PolicyFile, pack
+from tests.fakes.policies import cluster_policy, node_policy, policy_file
 
 FILES = (cluster_policy(), node_policy())
 PACKED = tuple(map(pack, FILES))

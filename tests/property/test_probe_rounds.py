@@ -8,9 +8,8 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.probing.clocks import PRECISION_NS
-from seaway.probing.payload import SECRET_BYTES
-from seaway.probing.rounds import Arrival, OpenRound
+from seaway.probing.packets import SECRET_BYTES
+from seaway.probing.rounds import PRECISION_NS, Arrival, OpenRound
 
 TIMEOUT_NS = 1_000_000
 GAP_NS = 50_000

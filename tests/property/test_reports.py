@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.errors import SeawayError
-from seaway.wire.network_reports import MOST_PROBES, ReportIn
+from seaway.wire.network_views import MOST_PROBES, ReportIn
 from seaway.wire.reading import read_json
 from tests.unit.application.network.scene import Scene, network
 

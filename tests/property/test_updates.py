@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
+from seaway.scheduling.arrays import FleetArrays, copied
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
     CLUSTER_CPU_FREE,
@@ -38,11 +39,10 @@ from seaway.scheduling.columns import (
     NODE_PODS_FREE,
 )
 from seaway.scheduling.engine import decide
-from seaway.scheduling.kernels.book import refresh_all
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import FleetArrays, copied
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.allocate import refresh_all
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import job
 from tests.property.fleet_changes import Change, History, Place, changes, fleets
 from tests.property.strategies import jobs

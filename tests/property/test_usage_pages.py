@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.usage.figures import FIGURES, MOST_BYTES, WHOLE_MILLI
-from seaway.adapters.kubernetes.usage.reading import Reading, read_page
+from seaway.adapters.kubernetes.usage.parse import FIGURES, MOST_BYTES, WHOLE_MILLI, Reading, read_page
 
 LABELS = sorted(
     {

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.application.records import JobRecord
-from seaway.domain import amounts
+from seaway.domain import units as amounts
 from seaway.domain.device import DeviceMode
 from seaway.domain.job import NO_DATA, DataPlace, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.domain.network import NetworkNeed, OnBreach
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire import fields

@@ -29,13 +29,13 @@ from seaway.domain.job import DataPlace, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.scheduling.engine import Policy, decide
 from seaway.scheduling.framework import Plugin
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 MIB_PER_GIB = 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.clusters.landed import Seats, astray, on_nodes, seats_of
-from seaway.testing.kubernetes.controllers import hami
+from tests.fakes.kubernetes.controllers import hami
 
 
 def pod(job: str, node: str, *uuids: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from seaway.bootstrap.settings import ServerSettings
-from seaway.testing.kubernetes.certificates import Certificates
+from tests.fakes.kubernetes.certificates import Certificates
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

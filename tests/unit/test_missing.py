@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seaway.testing.missing import MissingError
 from tests.missing import need_programs, skip_or_fail
+from tests.servers.missing import MissingError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from seaway_warm_nodes import WarmNodes, warm_nodes
 
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
 from seaway.testing.plugins import check_plugin
 

@@ -14,12 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 import seaway
 from seaway.api import (
-    alerts,
-    evaluations,
     events,
     fleet,
-    health,
-    job_steps,
     job_views,
     jobs,
     links,
@@ -28,19 +24,18 @@ from seaway.api import (
     network,
     operators,
     policies,
-    queue_views,
-    strays,
     tokens,
     whatif,
 )
-from seaway.api.describe import describe, page
-from seaway.api.desk import INSIDE, Desk
-from seaway.api.errors import answer_http
-from seaway.api.guard import Guard
+from seaway.api.http import health
+from seaway.api.http.errors import answer_http
+from seaway.api.http.guard import Guard
+from seaway.api.http.meter import Meter
+from seaway.api.http.openapi import describe, page
+from seaway.api.http.pipeline import INSIDE, Desk
+from seaway.api.http.replies import json_reply
 from seaway.api.hub import Hub
-from seaway.api.meter import Meter
-from seaway.api.replies import json_reply
-from seaway.bootstrap.plane import Plane
+from seaway.bootstrap.control_plane import Plane
 from seaway.domain.errors import SeawayError
 
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
@@ -71,7 +66,7 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
     Where pages are shown beside it, they have its root: `home` leads from there to the API's description otherwise.
 
     The application's state has ``hub``, whose `close` ends all event streams: a server has to call it before
-    it waits for its connections to end (`seaway.api.server` does).
+    it waits for its connections to end (`seaway.api.http.server` does).
     """
     desk, meter = Desk(plane), Meter()
     app = Application(
@@ -93,25 +88,22 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
         jobs.routes,
         job_views.routes,
         log_stream.routes,
-        job_steps.routes,
         events.routes,
         fleet.routes,
         links.routes,
-        strays.routes,
         network.routes,
         network.agent_routes,
         metrics.routes,
         operators.cordons,
         operators.queues,
-        queue_views.routes,
+        operators.contents,
         operators.pools,
         operators.tenants,
         policies.routes,
-        evaluations.routes,
         operators.shadows,
         tokens.routes,
         whatif.routes,
-        alerts.routes,
+        health.routes,
         health.open_routes,
         metrics.text_routes,
     ):
@@ -120,7 +112,7 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
         app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)
-    app.guard = Guard(super(Application, app).__call__, desk, meter)
+    app.guard = Guard(super(Application, app).__call__, desk, meter, jobs.submit)
     return app
 
 

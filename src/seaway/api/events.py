@@ -14,13 +14,12 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.desk import who_of
-from seaway.api.finding import find, tenant_asked
-from seaway.api.hub import Hub
-from seaway.api.job_query import Word
+from seaway.api.http.finding import find, tenant_asked
+from seaway.api.http.pipeline import who_of
+from seaway.api.http.queries import Word
+from seaway.api.http.routes import Header, operation, router
+from seaway.api.hub import Hub, Listener, Wish
 from seaway.api.job_views import LARGEST_ID
-from seaway.api.listener import Listener, Wish
-from seaway.api.routes import Header, operation, router
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, SeawayError
 

@@ -8,13 +8,12 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
 
-from seaway.api.desk import desk_of, who_of
-from seaway.api.finding import number_after, page_token, sample_after, sample_token
-from seaway.api.fleet_query import FleetQuery
-from seaway.api.job_query import Moment, Word
-from seaway.api.replies import json_reply, nothing
-from seaway.api.routes import operation, router
-from seaway.application.link_steps import NS, steps_of
+from seaway.api.http.finding import number_after, page_token, sample_after, sample_token
+from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.queries import FleetQuery, Moment, Word
+from seaway.api.http.replies import json_reply, nothing
+from seaway.api.http.routes import operation, router
+from seaway.application.fleet.link_history import NS, steps_of
 from seaway.application.ports.store import MOST_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
@@ -41,6 +40,7 @@ from seaway.wire.fleet import (
     node_fields,
     placed_slice_fields,
 )
+from seaway.wire.orphans import StrayList, StraysRemoved, stray_fields
 from seaway.wire.times import at_ns
 
 Thing = TypeVar("Thing")
@@ -228,3 +228,25 @@ def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
 def _following(first: int, among: int) -> str | None:
     """Return what leads to the page that begins with an entry, if there is one."""
     return page_token(str(first)) if first < among else None
+
+
+@operation(routes, "GET", "/fleet/strays", Role.OPERATOR, {200: StrayList})
+async def list_strays(
+    request: Request, cluster: Annotated[Word, Query(description="Only in this cluster.")] = ""
+) -> Response:
+    """List copies that no job accounts for, as after an older backup was restored, with what they hold."""
+    desk = desk_of(request)
+    found = await desk.threads.read(desk.plane.operations.strays, cluster)
+    return json_reply({"strays": [stray_fields(each) for each in found]})
+
+
+@operation(routes, "DELETE", "/fleet/clusters/{cluster}/strays", Role.OPERATOR, {202: StraysRemoved}, errors=(404, 409))
+async def remove_strays(
+    request: Request,
+    cluster: str,
+    name: Annotated[Word, Query(description="Only the one of this name; else all of the cluster.")] = "",
+) -> Response:
+    """Have a cluster remove copies that no job accounts for; be sure that they are nobody else's."""
+    desk = desk_of(request)
+    removed = await desk.threads.write(desk.plane.operations.remove_strays, cluster, who_of(request).name, name)
+    return json_reply({"removed": removed}, 202)

@@ -10,12 +10,12 @@ import yaml
 from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from seaway.api.accept import chosen
-from seaway.api.desk import Desk, desk_of
-from seaway.api.finding import find
+from seaway.api.http.bodies import chosen
+from seaway.api.http.finding import find
+from seaway.api.http.pipeline import Desk, desk_of
+from seaway.api.http.replies import json_reply
+from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef
-from seaway.api.replies import json_reply
-from seaway.api.routes import operation, router
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import JobRecord, Role
 from seaway.wire.events import EventList, event_fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -10,22 +11,24 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Path, Query, Request, Response
 
-from seaway.api.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
-from seaway.api.desk import DRY_RUN, MADE, NOTED, desk_of, header_of, plane_of, who_of
-from seaway.api.errors import BadRequestError
-from seaway.api.finding import find, page_after, page_token, tenant_asked
-from seaway.api.job_query import JobQuery
-from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
-from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
+from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
+from seaway.api.http.errors import BadRequestError
+from seaway.api.http.finding import find, page_after, page_token, tenant_asked
+from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, desk_of, header_of, plane_of, who_of
+from seaway.api.http.queries import JobQuery
+from seaway.api.http.replies import is_known, job_reply, json_reply, nothing, tag, tags_in
+from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import TrialOut, trial_fields
+from seaway.wire.fields import Line
 from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
 from seaway.wire.job_text import job_text
+from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value, require_once
 
 LONGEST_KEY = 255
@@ -249,3 +252,62 @@ def _key(request: Request, body: bytes) -> SubmitKey | None:
     if not key or len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
         raise RejectedError(f"has to have 1 to {LONGEST_KEY} printable ASCII letters", where="Idempotency-Key")
     return SubmitKey(key, hashlib.sha256(body).hexdigest())
+
+
+Step = Callable[[str, str, str, int | None], JobRecord]
+
+
+class StepIn(Incoming):
+    """Why a job is sent on its way."""
+
+    reason: Line = ""
+    """A sentence for people; left out, who did it is said."""
+
+
+def step(path: str) -> Callable[[Handler], Handler]:
+    """Declare a step; the body that gives its reason may be left out."""
+    return operation(
+        routes,
+        "POST",
+        f"/jobs/{{job}}/{path}",
+        Role.USER,
+        {200: JobOut},
+        errors=(404, 409, 412),
+        body=StepIn,
+        headers=(IF_MATCH,),
+        body_needed=False,
+    )
+
+
+@step("cancel")
+async def cancel_job(request: Request, job: JobRef) -> Response:
+    """End a job; its record stays. Cancelling what is cancelled changes nothing."""
+    return job_reply(await _take(request, job, desk_of(request).plane.jobs.cancel))
+
+
+@step("suspend")
+async def suspend_job(request: Request, job: JobRef) -> Response:
+    """Stop a job until somebody resumes it."""
+    return job_reply(await _take(request, job, desk_of(request).plane.jobs.suspend))
+
+
+@step("resume")
+async def resume_job(request: Request, job: JobRef) -> Response:
+    """Send a suspended job back to its queue."""
+    return job_reply(await _take(request, job, desk_of(request).plane.jobs.resume))
+
+
+@operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
+async def delete_job(request: Request, job: JobRef) -> Response:
+    """End a job if it is not over, and list it no longer."""
+    await _take(request, job, desk_of(request).plane.jobs.delete)
+    return nothing()
+
+
+async def _take(request: Request, job: str, step: Step) -> JobRecord:
+    """Take a step, for the reason that the body gives, if there is one."""
+    found = await find(request, job)
+    version = version_meant(request, found)
+    has_body = request.method != "DELETE" and await request.body()
+    reason = (await read(request, StepIn)).reason if has_body else ""
+    return await desk_of(request).threads.write(step, found.id, who_of(request).name, reason, version)

@@ -7,18 +7,27 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 
-from seaway.api.desk import desk_of
-from seaway.api.finding import sample_after, sample_token
-from seaway.api.job_query import Moment, Word
-from seaway.api.replies import json_reply
-from seaway.api.routes import PREFIX, operation, router
+from seaway.api.http.finding import sample_after, sample_token
+from seaway.api.http.pipeline import desk_of
+from seaway.api.http.queries import Moment, Word
+from seaway.api.http.replies import json_reply
+from seaway.api.http.routes import PREFIX, operation, router
+from seaway.application.fleet.overview import Overview
 from seaway.application.network.views import Asked
-from seaway.application.overview import Overview
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
-from seaway.wire.link_matrix import LinkFigure, LinkMatrix, matrix_fields, worst_first
-from seaway.wire.links import LinkList, NetLinks, known_link_fields, net_link_fields, net_sample_fields
+from seaway.wire.links import (
+    LinkFigure,
+    LinkList,
+    LinkMatrix,
+    NetLinks,
+    known_link_fields,
+    matrix_fields,
+    net_link_fields,
+    net_sample_fields,
+    worst_first,
+)
 from seaway.wire.metrics import require_among
 from seaway.wire.times import at_ns
 

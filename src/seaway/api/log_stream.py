@@ -18,15 +18,14 @@ import orjson
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.desk import Desk, desk_of, header_of, who_of
 from seaway.api.events import MEDIA_TYPE, RETRY
-from seaway.api.finding import find
-from seaway.api.hub import HEARTBEAT, Hub
+from seaway.api.http.finding import find
+from seaway.api.http.pipeline import Desk, desk_of, header_of, who_of
+from seaway.api.http.routes import Header, operation, router
+from seaway.api.hub import HEARTBEAT, Hub, Listener, Wish
 from seaway.api.job_views import MOST_LINES, MOST_REPLICA, ContainerName
 from seaway.api.jobs import JobRef
-from seaway.api.listener import Listener, Wish
-from seaway.api.routes import Header, operation, router
-from seaway.application.overview import Log
+from seaway.application.fleet.overview import Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError

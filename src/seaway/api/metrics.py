@@ -8,11 +8,11 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from seaway.api.desk import desk_of, plane_of, who_of
-from seaway.api.job_query import Word
-from seaway.api.meter import MEDIA_TYPE, Meter
-from seaway.api.packing import in_pieces
-from seaway.api.routes import operation, router
+from seaway.api.http.meter import MEDIA_TYPE, Meter
+from seaway.api.http.pipeline import desk_of, plane_of, who_of
+from seaway.api.http.queries import Word
+from seaway.api.http.replies import in_pieces
+from seaway.api.http.routes import operation, router
 from seaway.application.network.views import LinkView, Side
 from seaway.application.records import Role
 from seaway.application.views import DeviceUse

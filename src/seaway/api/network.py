@@ -8,23 +8,23 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Query, Request, Response
 
-from seaway.api.bodies import YAML, read, read_at_most, read_large
-from seaway.api.desk import DRY_RUN, NOTED, address_of, desk_of, plane_of, who_of
-from seaway.api.etags import IF_MEANT, meant_by, read_reply
-from seaway.api.job_query import Word
-from seaway.api.replies import json_reply, nothing
-from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, operation, router
+from seaway.api.http.bodies import IF_MEANT, YAML, meant_by, read, read_at_most, read_large, read_reply
+from seaway.api.http.pipeline import DRY_RUN, NOTED, address_of, desk_of, plane_of, who_of
+from seaway.api.http.queries import Word
+from seaway.api.http.replies import json_reply, nothing
+from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.network.configuration import Configured
 from seaway.application.network.targets import assignment
 from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnknownError
 from seaway.wire.network_in import MOST_VALUES, NetworkConfigIn
-from seaway.wire.network_reports import AppliedIn, ReportIn
 from seaway.wire.network_views import (
     AgentList,
+    AppliedIn,
     GatewayWanted,
     NetworkOut,
     NetworkPlan,
+    ReportIn,
     TargetList,
     agent_fields,
     plan_fields,

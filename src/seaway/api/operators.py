@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
 
-from seaway.api.bodies import read
-from seaway.api.desk import desk_of, who_of
-from seaway.api.etags import IF_MEANT, meant_by, read_reply, tagged_reply
-from seaway.api.finding import After, number_after, page_token
-from seaway.api.job_query import Word
-from seaway.api.replies import json_reply, nothing
-from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, operation, router
+from seaway.api.http.bodies import IF_MEANT, meant_by, read, read_reply, tagged_reply
+from seaway.api.http.finding import After, number_after, page_token
+from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.queries import Word
+from seaway.api.http.replies import json_reply, nothing
+from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.operations import Operations
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
@@ -27,14 +26,18 @@ from seaway.wire.tenancy import (
     QueueIn,
     QueueList,
     QueueOut,
+    QueueUseList,
     ShadowList,
     TenantIn,
     TenantList,
     TenantOut,
+    WaitingPage,
     pool_fields,
     queue_fields,
     shadow_fields,
     tenant_fields,
+    use_fields,
+    waiting_fields,
 )
 
 Made = TypeVar("Made")
@@ -212,3 +215,42 @@ async def _named(
         if row.name == name and who.may_see(tenant_of(row)):
             return row
     raise UnknownError(f"there is no {kind} {name[:63]!r}")
+
+
+MOST_EXPLAINED = 100
+"""Jobs on a page: each is explained."""
+
+contents = router("queues")
+
+
+@operation(contents, "GET", "/queue-uses", Role.VIEWER, {200: QueueUseList})
+async def list_queue_uses(request: Request) -> Response:
+    """Sum up what jobs hold and how many wait, by queue and tenant; other tenants' are left out."""
+    desk, who = desk_of(request), who_of(request)
+    rows = await desk.threads.read(desk.plane.overview.queue_uses)
+    return json_reply({"uses": [use_fields(row) for row in rows if who.may_see(row.tenant)]})
+
+
+@operation(contents, "GET", "/queues/{name}/waiting", Role.VIEWER, {200: WaitingPage}, errors=(404,))
+async def list_waiting(
+    request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MOST_EXPLAINED)] = 25
+) -> Response:
+    """List the jobs that wait in a queue, and why, first in line first.
+
+    Tenants take turns, and others' jobs are left out.
+    """
+    desk, who = desk_of(request), who_of(request)
+    queues = await desk.threads.read(desk.plane.store.queues)
+    if not any(row.name == name and who.may_see(row.tenant) for row in queues):
+        raise UnknownError(f"there is no queue {name[:63]!r}")
+    first, overview = number_after(after), desk.plane.overview
+
+    def page() -> dict[str, Any]:
+        rows = overview.waiting(name, who.tenant)
+        return {
+            "jobs": [waiting_fields(row, overview.reason(row.job)) for row in rows[first : first + limit]],
+            "total": len(rows),
+            "next": page_token(str(first + limit)) if first + limit < len(rows) else None,
+        }
+
+    return json_reply(await desk.threads.read(page))

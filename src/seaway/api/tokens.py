@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from seaway.api.bodies import read
-from seaway.api.desk import MADE, desk_of, who_of
+from seaway.api.http.bodies import read
+from seaway.api.http.pipeline import MADE, desk_of, who_of
+from seaway.api.http.replies import json_reply
+from seaway.api.http.routes import operation, router
 from seaway.api.job_views import LARGEST_ID
-from seaway.api.replies import json_reply
-from seaway.api.routes import operation, router
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
 from seaway.learning.policies.file import LARGEST_FILE

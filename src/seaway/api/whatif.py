@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from seaway.api.bodies import read
-from seaway.api.desk import desk_of
-from seaway.api.replies import json_reply
-from seaway.api.routes import operation, router
+from seaway.api.http.bodies import read
+from seaway.api.http.pipeline import desk_of
+from seaway.api.http.replies import json_reply
+from seaway.api.http.routes import operation, router
 from seaway.application.records import Role
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.whatif import ConsequencesOut, WhatIfIn, consequences_fields

@@ -14,9 +14,8 @@ from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobR
 from seaway.application.transitions import ACCEPTED, accepted, moved, respecified, stepped, stopped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.ids import JobIds
-from seaway.domain.job_spec import NOWHERE, JobSpec
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_spec import NOWHERE, JobIds, JobSpec
+from seaway.domain.job_state import JobState
 
 TRIES = 5
 """How often a step is tried again when somebody else changed the job in between."""

@@ -9,19 +9,18 @@ from typing import TypeVar
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.loop import Controller
-from seaway.application.control.schedule import Scheduler
-from seaway.application.gate import Gate
+from seaway.application.control.scheduler.scheduler import Scheduler
+from seaway.application.policies import Gate, Policies
 from seaway.application.policies import Meant as MeantPolicy
-from seaway.application.policies import Policies
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MOST_ROWS, JobFilter, Store
 from seaway.application.records import Cordon, Event, JobRecord
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Copy
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.lifecycle import FINAL
+from seaway.domain.job_state import FINAL
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
-from seaway.scheduling.policies import policy_names
+from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 
 from seaway.application.changes import Change
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import Store
+from seaway.application.ports.store import MOST_ROWS, Store
 from seaway.application.records import Event, PolicyRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
-from seaway.learning.policies.apart import try_apart
-from seaway.learning.policies.check import check_speed
-from seaway.learning.policies.file import PolicyFile, pack, read_policy, unpack
+from seaway.domain.tenancy import Queue
+from seaway.learning.policies.check import check_speed, read_policy, try_apart
+from seaway.learning.policies.file import PolicyFile, pack, unpack
 from seaway.learning.policies.library import Library, ShippedLibrary
+from seaway.learning.policies.monitor import Counts
 from seaway.learning.policies.signature import PublicKey, require_trusted, signer
-from seaway.learning.policies.watch import Counts
-from seaway.scheduling.policies import policy_names
+from seaway.scheduling.policies.registry import policy_names
+from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import Outline
 
 MOST = 100
@@ -270,3 +271,59 @@ class Policies:
     def _tell_of(self, name: str) -> None:
         for each in (name, *self.profiles_with(name)):
             self.on_change(each)
+
+
+class Gate:
+    """Lets a trained policy decide for a queue that was that queue's shadow for long enough.
+
+    It goes by what is stored of comparisons, which name the model: another one under the same name begins anew.
+
+    Parameters
+    ----------
+    store
+        Has the comparisons.
+    shadow_jobs
+        How many jobs it has to have decided as a shadow, itself: fall-backs do not count; 0 for none.
+    """
+
+    def __init__(self, store: Store, shadow_jobs: int) -> None:
+        self._store = store
+        self._shadow_jobs = shadow_jobs
+
+    def require(self, queue: Queue, profile: Profile) -> None:
+        """Make sure that a policy may decide for a queue.
+
+        Parameters
+        ----------
+        queue
+            As it is now; as it is to be where there is none yet.
+
+        Raises
+        ------
+        ConflictError
+            When it may not yet; says what is missing and what to do next.
+        """
+        if not profile.edition:
+            return
+        seen, fallbacks = self._seen(queue.name, profile.title)
+        if seen >= self._shadow_jobs:
+            return
+        missing = f"it decided {seen} of {self._shadow_jobs} jobs in its shadow, {self._shadow_jobs - seen} to go"
+        if fallbacks:
+            missing += f" (for {fallbacks} more it had no answer: something else decided, they do not count)"
+        following = f"make it the shadow: seaway policies activate {profile.name} --queue {queue.name} --shadow"
+        if queue.shadow == profile.name:
+            following = f"let more jobs come, and see how it does: seaway queues shadows {queue.name}"
+        raise ConflictError(
+            f"policy {profile.title} may not decide for queue {queue.name!r} yet: {missing} "
+            f"(policies.shadow_jobs); {following}"
+        )
+
+    def _seen(self, queue: str, title: str) -> tuple[int, int]:
+        """Count the jobs that a policy decided as a queue's shadow, up to as many as it takes, and its fall-backs."""
+        seen, fallbacks, before = 0, 0, 0
+        while seen < self._shadow_jobs and (rows := self._store.shadows(queue, MOST_ROWS, before)):
+            seen += sum(row.answered for row in rows if row.shadow == title)
+            fallbacks += sum(row.fallbacks for row in rows if row.shadow == title)
+            before = rows[-1].id
+        return min(seen, self._shadow_jobs), fallbacks

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 
 
@@ -20,7 +20,7 @@ class JobRecord:
     Attributes
     ----------
     id
-        See `seaway.domain.ids`.
+        See `seaway.domain.job_spec`.
     spec
         What was asked for, with all changes since.
     state, reason

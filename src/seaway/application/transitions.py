@@ -12,7 +12,7 @@ from typing import Any
 from seaway.application.changes import Change
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import AttemptState, JobState, require_may_follow
+from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
 ELSEWHERE = "it is placed elsewhere"
 """How a reason ends that says what a place was like that a job was taken from: it holds until the job is tried."""

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from seaway.application.ports.usage import Used
 from seaway.application.records import Cordon, JobRecord
 from seaway.domain.device import Device
-from seaway.domain.explanation import Explanation
 from seaway.domain.network import Link
-from seaway.domain.placement import Placement
+from seaway.domain.placement import Explanation, Placement
 
 
 class ClusterState(Enum):

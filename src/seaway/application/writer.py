@@ -16,9 +16,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from seaway.application.changes import Change, Outcome
+from seaway.application.histogram import Timing
 from seaway.application.ports.store import Store
 from seaway.application.records import Event
-from seaway.application.timing import Timing
 from seaway.domain.errors import ConflictError, DeposedError, UnavailableError
 
 log = logging.getLogger(__name__)

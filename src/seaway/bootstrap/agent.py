@@ -10,30 +10,113 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from seaway.adapters.privileges.drop import Account, drop_privileges, find_account, forbid_new_privileges
+from seaway.adapters.privileges import Account, drop_privileges, find_account, forbid_new_privileges
+from seaway.adapters.probes.namespace import place
 from seaway.adapters.probes.prober import open_prober
-from seaway.application.agent.delivery import Delivery
-from seaway.application.agent.duty import Duty
-from seaway.application.agent.queue import ResultQueue
-from seaway.application.agent.rounds import Leftovers, Rounds
-from seaway.application.agent.settings import AgentSettings
-from seaway.application.agent.watch import Watch
-from seaway.application.network.rounds import Reported
+from seaway.adapters.probes.reflector import Reflector
+from seaway.application.agent.delivery import Delivery, ResultQueue
+from seaway.application.agent.rounds import Leftovers, Rounds, Watch
+from seaway.application.agent.settings import AgentSettings, Duty
 from seaway.application.network.targets import assignment
-from seaway.application.ports.probing import Prober
-from seaway.application.ports.reporting import Assignment
-from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.reflecting import Reflecting
+from seaway.application.ports.agent import Assignment, Prober, Reported
+from seaway.application.ports.clock import SystemClock
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
 from seaway.domain.gateways import NetworkConfig
 
 if TYPE_CHECKING:
-    from seaway.client.reporting import HttpController
+    from seaway.client.agent import HttpController
     from seaway.client.sync import Client
 
+
 log = logging.getLogger(__name__)
+
+ANYWHERE = IPv6Address("::")
+AGAIN_S = 30.0
+"""How long it waits for a port that somebody else has."""
+
+
+class Reflecting:
+    """Sends datagrams of the gateways that are probed back to them, where the network wants that.
+
+    To be made while there are still privileges: from then on it can open sockets in the namespace without any.
+
+    Parameters
+    ----------
+    address
+        Where it answers; None for every own address.
+    netns
+        Name of a network namespace; empty for that of the process.
+    now_s
+        A steady clock, seconds.
+    """
+
+    def __init__(
+        self, address: IPv6Address | IPv4Address | None, netns: str, now_s: Callable[[], float] = monotonic
+    ) -> None:
+        self._address = address or ANYWHERE
+        self.place = place(netns)
+        """Where it makes its socket."""
+        self._now_s = now_s
+        self._again_s: float | None = None  # when a port is tried again that somebody else has
+        self._told = ""
+        self._heeded: Assignment | None = None
+        self._port = 0
+        self._reflector: Reflector | None = None
+        self._thread: threading.Thread | None = None
+
+    def heed(self, assignment: Assignment | None) -> float | None:
+        """Answer on the port that is wanted now, and only those that are probed.
+
+        Returns
+        -------
+        float | None
+            After how many seconds the same is to be heeded again, as somebody else has the port; None for never.
+        """
+        if assignment is None:
+            return None
+        if assignment is not self._heeded or (self._again_s is not None and self._now_s() >= self._again_s):
+            self._heed(assignment)
+        return None if self._again_s is None else max(self._again_s - self._now_s(), 0)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._stop()
+        self.place.close()
+
+    def _heed(self, assignment: Assignment) -> None:
+        self._heeded, self._again_s = assignment, None
+        if assignment.reflect != self._port:
+            self._stop()
+            if assignment.reflect:
+                self._start(assignment.reflect)
+        if self._reflector:
+            self._reflector.know(each.address for each in assignment.targets)
+
+    def _start(self, port: int) -> None:
+        try:
+            reflector = self.place.call(lambda: Reflector(self._address, port))
+        except RejectedError as error:
+            self._again_s = self._now_s() + AGAIN_S
+            if str(error) != self._told:
+                log.warning("others' datagrams are not sent back: %s; tried again every %g s", error, AGAIN_S)
+            self._told = str(error)
+            return
+        self._told = ""
+        self._reflector, self._port = reflector, port
+        self._thread = threading.Thread(target=reflector.serve, name="reflector", daemon=True)
+        self._thread.start()
+        log.info("datagrams of other gateways are sent back from %s port %d", self._address, port)
+
+    def _stop(self) -> None:
+        if self._reflector and self._thread:
+            self._reflector.stop()
+            self._thread.join()
+            self._reflector.close()
+        self._reflector, self._thread, self._port = None, None, 0
+
 
 ANY = "any"
 """An address that leaves it to the routes where probes come from."""
@@ -298,7 +381,7 @@ def _address(text: str) -> Address:
 
 
 def _controller(settings: AgentSettings, environment: Mapping[str, str]) -> HttpController:
-    from seaway.client.reporting import HttpController
+    from seaway.client.agent import HttpController
 
     return HttpController(agent_client(settings, environment), settings.gateway)
 
@@ -311,8 +394,8 @@ def agent_client(settings: AgentSettings, environment: Mapping[str, str]) -> Cli
     RejectedError
         When there is no token.
     """
+    from seaway.client.retries import Pace
     from seaway.client.sync import Client
-    from seaway.client.tries import Pace
 
     token = _token(settings, environment)
     return Client(settings.server, token, timeout_s=settings.call_s, pace=Pace(patience_s=0))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
-from seaway.application.cluster_names import ClusterNames
+from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
@@ -101,7 +101,7 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
 
         return RemoteSimulatedBackends(settings.simulated_url)
     from seaway.adapters.simulated.backends import SimulatedBackends
-    from seaway.adapters.simulated.options import Options
+    from seaway.adapters.simulated.faults import Options
 
     faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
     journals = data / "clusters"
@@ -113,12 +113,12 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
 def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_s: float) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.collect.limits import Limits
-    from seaway.adapters.kubernetes.dialects.views import Options as Named
+    from seaway.adapters.kubernetes.device_plugins.views import Options as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
-    from seaway.adapters.kubernetes.offer import Offer
-    from seaway.adapters.kubernetes.usage.exporters import read_exporters
+    from seaway.adapters.kubernetes.options import Wishes
+    from seaway.adapters.kubernetes.templates.catalog import Offer
+    from seaway.adapters.kubernetes.usage.measured import read_exporters
     from seaway.adapters.kubernetes.usage.scraping import Scraping
-    from seaway.adapters.kubernetes.wishes import Wishes
 
     own = Path(settings.templates_dir) if settings.templates_dir else None
     offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image)

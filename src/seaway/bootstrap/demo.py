@@ -10,21 +10,20 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.simulated.faults import Options
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.changes import Outcome
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord
 from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.views import Reason
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
-from seaway.domain.ids import JobIds
 from seaway.domain.job import Demand
-from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import PLACED, WAITING, JobState
+from seaway.domain.job_spec import JobIds, JobSpec
+from seaway.domain.job_state import PLACED, WAITING, JobState
 from seaway.domain.network import NO_NEED
 from seaway.simulation.demo import USERS_GATEWAY, demo_jobs
 from seaway.testing.clocks import VirtualClock

@@ -224,7 +224,7 @@ class IdentitySettings:
     Attributes
     ----------
     issuer, audience, jwks, name_claim, role_claim, tenant_claim, roles, leeway_s
-        As in `seaway.adapters.oidc.settings.OidcSettings`.
+        As in `seaway.adapters.oidc.OidcSettings`.
     client_id, client_secret, redirect, scopes
         As in `seaway.web.provider.ProviderSettings`; without a client nobody logs in there.
     """

@@ -2,25 +2,110 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seaway.cli import complete
+from seaway.cli.remote import Body, connect
+from seaway.domain.errors import SeawayError
 
-JOB = typer.Argument(help="A job's id, or its name: then the latest of that name.", autocompletion=complete.jobs)
-
-Job = Annotated[str, JOB]
-Jobs = Annotated[
-    list[str], typer.Argument(help="Ids or names of jobs.", autocompletion=complete.jobs, metavar="JOB...")
-]
-Place = Annotated[
-    str, typer.Argument(help="A cluster, or CLUSTER/NODE.", autocompletion=complete.places, metavar="PLACE")
-]
-Reason = Annotated[str, typer.Option(help="Why, a sentence that others read in the events.")]
+if TYPE_CHECKING:
+    from seaway.client.sync import Client
 
 
 def split_place(place: str) -> tuple[str, str]:
     """Take ``CLUSTER`` or ``CLUSTER/NODE`` apart; the node is empty for a whole cluster."""
     cluster, _, node = place.partition("/")
     return cluster, node
+
+
+MOST = 100
+"""Jobs that are offered: the latest."""
+
+Completion = Callable[[typer.Context, str], list[tuple[str, str]]]
+
+
+def jobs(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer ids and names of the latest jobs."""
+    return _matching(context, incomplete, _jobs)
+
+
+def clusters(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer clusters."""
+    return _matching(context, incomplete, _clusters)
+
+
+def places(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer clusters, and once there is a slash the nodes of one."""
+    if "/" not in incomplete:
+        return _matching(context, incomplete, _clusters)
+    return _matching(context, incomplete, lambda client: _nodes(client, incomplete.partition("/")[0]))
+
+
+def queues(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer queues."""
+    return _matching(context, incomplete, _queues)
+
+
+def policies(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the policies that the server has."""
+    return _matching(context, incomplete, _policies)
+
+
+def _matching(
+    context: typer.Context, incomplete: str, found: Callable[[Client], Iterator[tuple[str, str]]]
+) -> list[tuple[str, str]]:
+    try:
+        with connect(context) as client:
+            return [each for each in dict(found(client)).items() if each[0].startswith(incomplete)]
+    except (SeawayError, KeyError):
+        return []
+
+
+def _jobs(client: Client) -> Iterator[tuple[str, str]]:
+    from seaway.client.calls.jobs import jobs as listed
+
+    for job in _body(client, listed(limit=MOST).first)["jobs"]:
+        yield job["name"], f"{job['state']}, {job['id']}"
+        yield job["id"], f"{job['name']}, {job['state']}"
+
+
+def _clusters(client: Client) -> Iterator[tuple[str, str]]:
+    from seaway.client.calls.fleet import clusters as listed
+
+    for cluster in _body(client, listed())["clusters"]:
+        yield cluster["name"], f"{cluster['state']}, {cluster['gpus']} GPUs"
+
+
+def _nodes(client: Client, cluster: str) -> Iterator[tuple[str, str]]:
+    from seaway.client.calls.fleet import nodes as listed
+
+    for node in _body(client, listed(cluster=cluster).first)["nodes"]:
+        yield f"{cluster}/{node['name']}", "ready" if node["ready"] else "not ready"
+
+
+def _queues(client: Client) -> Iterator[tuple[str, str]]:
+    from seaway.client.calls.tenancy import queues as listed
+
+    for queue in _body(client, listed())["queues"]:
+        yield queue["name"], f"policy {queue['policy']}"
+
+
+def _policies(client: Client) -> Iterator[tuple[str, str]]:
+    from seaway.client.calls.policies import policies as listed
+
+    for policy in _body(client, listed())["policies"]:
+        yield policy["name"], policy["description"]
+
+
+def _body(client: Client, call: Any) -> Body:  # noqa: ANN401  # any call
+    return client.body(call)
+
+
+JOB = typer.Argument(help="A job's id, or its name: then the latest of that name.", autocompletion=jobs)
+
+Job = Annotated[str, JOB]
+Jobs = Annotated[list[str], typer.Argument(help="Ids or names of jobs.", autocompletion=jobs, metavar="JOB...")]
+Place = Annotated[str, typer.Argument(help="A cluster, or CLUSTER/NODE.", autocompletion=places, metavar="PLACE")]
+Reason = Annotated[str, typer.Option(help="Why, a sentence that others read in the events.")]

@@ -10,8 +10,8 @@ import typer
 
 from seaway import __version__
 from seaway.cli.commands import COMMANDS, Command, wanted
+from seaway.cli.errors import show_warnings_plainly, tell, write_what_can_be_written
 from seaway.cli.remote import Asked
-from seaway.cli.telling import show_warnings_plainly, tell, write_what_can_be_written
 from seaway.domain.errors import SeawayError
 
 
@@ -58,20 +58,25 @@ def make_app(commands: Iterable[Command] = COMMANDS) -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what the user can mend is said in one line.
+    """Run the command `seaway`.
 
     Parameters
     ----------
     arguments
-        Without the program's name; None takes those of the process.
+        Arguments without the program's name; None means those of the process.
     """
+    given = sys.argv[1:] if arguments is None else arguments
+    run(make_app(wanted(given)), given, "seaway")
+
+
+def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
+    """Run a command line. Print an error that the user can mend in one line, and exit with its code."""
     show_warnings_plainly()
     write_what_can_be_written()
-    given = sys.argv[1:] if arguments is None else arguments
     try:
-        make_app(wanted(given))(args=given, prog_name="seaway")
+        app(args=arguments, prog_name=name)
     except SeawayError as error:
-        from seaway.cli.exits import code_of
+        from seaway.cli.errors import code_of
 
         tell(error)
         raise SystemExit(code_of(error)) from None

@@ -16,8 +16,8 @@ from seaway.domain.errors import SeawayError
 if TYPE_CHECKING:
     from seaway.client.aio import AsyncClient
     from seaway.client.call import Paged
+    from seaway.client.config import Target
     from seaway.client.sync import Client
-    from seaway.client.where import Target
 
 Body = dict[str, Any]
 """A message as the API shows it. Commands work with these, so that what they print is what the API said, and
@@ -44,8 +44,8 @@ class Asked:
 def connect(context: typer.Context) -> Client:
     """Return a client for the server that the user means."""
     import_httpx_alone()
+    from seaway.client.retries import Pace
     from seaway.client.sync import Client
-    from seaway.client.tries import Pace
 
     asked = _asked(context)
     return Client(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
@@ -55,7 +55,7 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
     """Return a client for the same server that waits for several answers at a time, patiently."""
     import_httpx_alone()
     from seaway.client.aio import AsyncClient
-    from seaway.client.tries import Pace
+    from seaway.client.retries import Pace
 
     asked = _asked(context)
     once = cache(_say_that_it_waits)  # of all that is followed at a time
@@ -66,7 +66,7 @@ def connect_to_watch(context: typer.Context) -> AsyncClient:
     """Return a client for the same server that tries once, for who shows what is wrong and asks again by himself."""
     import_httpx_alone()
     from seaway.client.aio import AsyncClient
-    from seaway.client.tries import Pace
+    from seaway.client.retries import Pace
 
     asked = _asked(context)
     return AsyncClient(asked.server, profile=asked.profile, timeout_s=WATCHED_S, pace=Pace(0.0))
@@ -78,14 +78,14 @@ def be_patient(client: Client) -> None:
 
 
 def _say_that_it_waits(why: str) -> None:
-    from seaway.cli.telling import note
+    from seaway.cli.errors import note
 
     note(f"{why}; trying again for up to {ATTACHED_S:.0f} s")
 
 
 def target(context: typer.Context) -> Target:
     """Return which server the user means, without speaking to it."""
-    from seaway.client.where import Target
+    from seaway.client.config import Target
 
     asked = _asked(context)
     return Target.find(asked.server, profile=asked.profile)
@@ -109,8 +109,7 @@ def each_of(names: list[str], take: Callable[[str], None]) -> None:
     typer.Exit
         When some failed, after all were tried.
     """
-    from seaway.cli.exits import code_of
-    from seaway.cli.telling import tell
+    from seaway.cli.errors import code_of, tell
 
     worst = 0
     for name in names:

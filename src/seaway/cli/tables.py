@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seaway.domain.explanation import Explanation
+from seaway.domain.placement import Explanation
 from seaway.simulation.outcome import Outcome
 
 Record = dict[str, str | int | float | None]

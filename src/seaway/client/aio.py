@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from seaway.client.call import Call, Paged, decoded
-from seaway.client.calls import access as access_calls
+from seaway.client.call import Call, Paged, as_method, decoded
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import network as network_calls
+from seaway.client.calls import orphans as stray_calls
 from seaway.client.calls import policies as policy_calls
+from seaway.client.calls import service as access_calls
 from seaway.client.calls import service as service_calls
-from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
+from seaway.client.config import Target
 from seaway.client.connection import content, request, settings
-from seaway.client.described import as_method
-from seaway.client.feed import Feed, Heard
-from seaway.client.following import Following, Stream
-from seaway.client.log_feed import LogFeed
-from seaway.client.tries import Pace, Tries
-from seaway.client.waiting import Until, Wait
-from seaway.client.where import Target
+from seaway.client.feed import Feed, Heard, LogFeed
+from seaway.client.following import Following, Stream, Until, Wait
+from seaway.client.retries import Pace, Tries
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventOut
@@ -63,7 +60,7 @@ class AsyncClient:
     Parameters
     ----------
     server, token
-        None looks where `seaway.client.where.Target.find` says: environment, profile, this machine's server. A
+        None looks where `seaway.client.config.Target.find` says: environment, profile, this machine's server. A
         `Target` in the place of a server says all, and nothing else is looked at.
     profile
         Name of a profile; None for the default one.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
@@ -231,3 +232,21 @@ def decoded(content: bytes) -> dict[str, Any]:
 
 def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def as_method(method: M, describe: Callable[..., Any]) -> M:
+    """Have `help` show a method with the name, the text and the parameters of the call that it makes.
+
+    Parameters
+    ----------
+    method
+        Takes the client and the parameters of `describe`; written to and returned.
+    """
+    plain = inspect.signature(describe)
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__signature__ = plain.replace(parameters=[itself, *plain.parameters.values()])  # type: ignore[attr-defined]
+    method.__doc__, method.__name__, method.__qualname__ = describe.__doc__, describe.__name__, describe.__name__
+    return method

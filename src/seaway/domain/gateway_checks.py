@@ -5,15 +5,80 @@ Places are named as in the document that `seaway.wire.network_in` reads, like ``
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
-from ipaddress import IPv6Address, ip_network
+from ipaddress import IPv6Address, IPv6Network, ip_network
 from itertools import combinations
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_paths import LEAST_MTU, overhead, path_problems, some_of
-from seaway.domain.gateway_prefixes import prefix_problems
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
+
+PrefixProblems = Iterator[RejectedError]
+
+
+def prefix_problems(config: NetworkConfig) -> PrefixProblems:
+    """Yield what is wrong with the networks behind gateways."""
+    yield from _doubles(config)
+    yield from _nested(config)
+    yield from _taking(config)
+
+
+def _doubles(config: NetworkConfig) -> PrefixProblems:
+    first: dict[object, str] = {}
+    for at, gateway in enumerate(config.gateways):
+        for number, prefix in enumerate(gateway.prefixes):
+            if prefix in first:
+                yield RejectedError(
+                    f"{prefix} is behind {first[prefix]} already", where=f"gateways[{at}].prefixes[{number}]"
+                )
+            first.setdefault(prefix, gateway.name)
+
+
+def _nested(config: NetworkConfig) -> PrefixProblems:
+    """Find prefixes that lie within one that is behind another gateway."""
+    behind = sorted(
+        (prefix.network_address, prefix.prefixlen, at, number)
+        for at, gateway in enumerate(config.gateways)
+        for number, prefix in enumerate(gateway.prefixes)
+    )
+    around: list[tuple[IPv6Network, GatewayConfig]] = []  # those that the one at hand may lie within, widest first
+    for _, _, at, number in behind:
+        gateway, prefix = config.gateways[at], config.gateways[at].prefixes[number]
+        while around and not prefix.subnet_of(around[-1][0]):
+            around.pop()
+        wider = [each for each in around if each[1] is not gateway and each[0] != prefix]
+        if wider:
+            outer, other = wider[-1]
+            yield RejectedError(
+                f"{prefix} lies within {outer}, which is behind {other.name}: {other.name} would send packets for its "
+                f"own network to {gateway.name}; name networks that have nothing in common",
+                where=f"gateways[{at}].prefixes[{number}]",
+            )
+        around.append((prefix, gateway))
+
+
+def _taking(config: NetworkConfig) -> PrefixProblems:
+    """Find networks whose packets would be wrapped though they are for gateways themselves."""
+    locators = sorted((each.locator, each.name) for each in config.gateways if each.locator is not None)
+    addresses = sorted((each.address, each.name) for each in config.gateways if isinstance(each.address, IPv6Address))
+    starts = [locator.network_address for locator, _ in locators]
+    points = [address for address, _ in addresses]
+    for at, gateway in enumerate(config.gateways):
+        for number, prefix in enumerate(gateway.prefixes):
+            first, last = prefix.network_address, prefix.broadcast_address
+            near = locators[max(bisect_right(starts, first) - 1, 0) : bisect_right(starts, last)]
+            taken = [f"the locator of {name}" for locator, name in near if prefix.overlaps(locator)]
+            within = addresses[bisect_left(points, first) : bisect_right(points, last)]
+            taken += [f"the address of {name}" for _, name in within]
+            if taken:
+                yield RejectedError(
+                    f"{prefix} takes in {' and '.join(taken[:3])}: packets to it would be wrapped as well, and get "
+                    "nowhere; name only the networks behind the gateway",
+                    where=f"gateways[{at}].prefixes[{number}]",
+                )
+
 
 Problems = Iterator[RejectedError]
 
@@ -28,7 +93,7 @@ NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
 
 def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
     """Return all that is wrong with a configuration, in the order of the document; empty when it is fine."""
-    found = [*_doubles(config), *_versions(config), *_overlaps(config)]
+    found = [*_duplicate_gateways(config), *_versions(config), *_overlaps(config)]
     for at, gateway in enumerate(config.gateways):
         found += _gateway(gateway, f"gateways[{at}]")
     found += path_problems(config)
@@ -54,7 +119,7 @@ def require_sound(config: NetworkConfig) -> NetworkConfig:
     return config
 
 
-def _doubles(config: NetworkConfig) -> Problems:
+def _duplicate_gateways(config: NetworkConfig) -> Problems:
     """Find what only one gateway may have."""
     ones: tuple[tuple[str, Callable[[GatewayConfig], object]], ...] = (
         ("name", lambda each: each.name),

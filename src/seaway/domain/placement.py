@@ -36,3 +36,113 @@ class Placement:
     cluster: str
     node: str
     slices: tuple[DeviceSlice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One rule and how many nodes it refused.
+
+    Attributes
+    ----------
+    plugin
+        The filter that refused.
+    reason
+        Why, one clause, like ``not enough free GPU memory on any one device``.
+    nodes
+        How many nodes it was the first to refuse.
+    clusters
+        How many of them are in which cluster, by the cluster's name.
+    code
+        Tells reasons apart for programs, like ``NodeResources.1``: the filter, and which of its reasons, from 1; empty
+        for one that no filter has.
+    """
+
+    plugin: str
+    reason: str
+    nodes: int
+    clusters: tuple[tuple[str, int], ...] = ()
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """The smallest change to one figure of a request that would admit it.
+
+    Attributes
+    ----------
+    field
+        What to change, like ``gpu_memory_mib``.
+    asked, admits
+        The figure now, and the one that would be admitted.
+    cluster, node
+        Where the job would go then.
+    """
+
+    field: str
+    asked: int
+    admits: int
+    cluster: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that could take the job, with what each plugin said of it.
+
+    Attributes
+    ----------
+    cluster, node
+        Where.
+    scores
+        Score of each plugin, by name, as it entered the sum.
+    total
+        The sum that decided.
+    """
+
+    cluster: str
+    node: str
+    scores: dict[str, int]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a replica can or cannot be placed at one moment.
+
+    Attributes
+    ----------
+    job
+        The job's name.
+    nodes
+        How many nodes were looked at.
+    refusals
+        Which rules refused how many nodes, most first.
+    candidates
+        The best nodes that fit, best first.
+    remedies
+        Single changes that would admit a job that fits nowhere, smallest first.
+    links
+        Links that break the job's bounds, and by which figures, like ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
+    data
+        Where its data is, and how long it takes to the candidates' clusters, one clause; empty for a job that says
+        nothing of it.
+    held
+        Why it is held back although it fits, one clause; empty when it is not.
+    said
+        What its policy tells of the decision, one clause.
+    """
+
+    job: str
+    nodes: int
+    refusals: tuple[Refusal, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    links: tuple[str, ...] = ()
+    data: str = ""
+    held: str = ""
+    said: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether any node could take the job."""
+        return bool(self.candidates)

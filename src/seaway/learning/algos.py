@@ -11,14 +11,14 @@ from typing import Any
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.baselines.settings import DdpgRivalSettings, PpoSettings, SacSettings, Td3Settings
 from seaway.learning.instances.instance import Instance
 from seaway.learning.pilot.settings import PilotSettings
-from seaway.learning.rivals.settings import DdpgRivalSettings, PpoSettings, SacSettings, Td3Settings
 from seaway.learning.training.learner import Learner
 from seaway.learning.training.settings import Run
 
 OURS = "seaway.learning.training.ddpg"
-RIVALS = "seaway.learning.rivals.learner"
+RIVALS = "seaway.learning.baselines.learner"
 
 NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
 """What every algorithm needs of seaway[learn], to learn or to keep what it learned."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import JOB_GANG, JOB_REPLICAS
 from seaway.scheduling.framework import Compiled
-from seaway.scheduling.kernels.among import node_chosen
 from seaway.scheduling.kernels.decide import decide_queue
-from seaway.scheduling.kernels.rows import resized
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64
+from seaway.scheduling.kernels.queries import node_chosen
+from seaway.scheduling.kernels.score_cache import resized
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 
 

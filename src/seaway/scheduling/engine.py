@@ -7,34 +7,20 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.domain.explanation import Explanation
+from seaway.domain.placement import Explanation
 from seaway.scheduling.columns import JOB_DATA, JOB_SEQUENCE, JOB_SPANS
 from seaway.scheduling.compiled import CompiledPlacer
-from seaway.scheduling.drawn import place_drawn
+from seaway.scheduling.data_locality import place_drawn
 from seaway.scheduling.explain import explain
 from seaway.scheduling.framework import QueueSort
-from seaway.scheduling.gang import place_spanning
+from seaway.scheduling.gang import Placer, place_spanning
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import PlainPlacer
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
-
-
-class Placer(Protocol):
-    """Places a run of jobs, one decision per replica."""
-
-    def place(self, statement: Statement, first: int, end: int) -> None:
-        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
-
-    def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
-        """Decide replicas `first` up to `end` of one job, each for itself, and append to the statement.
-
-        Unlike `place` it keeps what fits of a gang, and it leaves a job's clusters paid for when it
-        does not begin with the job's first replica.
-        """
 
 
 class Policy(Protocol):

@@ -2,24 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seaway.domain.amounts import figure_text
-from seaway.domain.explanation import Candidate, Explanation, Refusal, Remedy
 from seaway.domain.job import Demand, Job
+from seaway.domain.network import Link, NetworkNeed, misses, way
+from seaway.domain.placement import Candidate, Explanation, Refusal, Remedy
+from seaway.domain.units import figure_text
 from seaway.scheduling.columns import CLUSTERS_GATE, CLUSTERS_PAID, NODE_CLUSTER
-from seaway.scheduling.data import data_told, pull_ms, rings
+from seaway.scheduling.data_locality import data_told, pull_ms, rings
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
-from seaway.scheduling.kernels.draw import mixed
+from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.plain import scaled
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.refused_links import refused_links
 from seaway.scheduling.remedies import Change, changes, together
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.links import free_bandwidth
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+MOST = 12
+"""Links that are named of each kind."""
+
+
+def refused_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
+    """Say which links break a job's bounds now, and by which figures.
+
+    First those from its user to clusters that it may go to, where a cluster without a gateway has none; then those
+    between such clusters, for a job of several replicas, either way. Bandwidth counts that can still be promised.
+
+    Examples
+    --------
+    ``gw-4 to gw-1: latency 31 ms, bound 20 ms``
+    """
+    rules, user = job.demand.nodes, job.demand.gateway
+    clusters = [each for each in snapshot.clusters if not rules.clusters or each.name in rules.clusters]
+    doors = list(dict.fromkeys(each.gateway for each in clusters if each.gateway))
+    told = list(islice(_broken(snapshot, job.demand.network, ((user, door) for door in doors if door != user)), MOST))
+    if job.replicas > 1 and job.between_replicas.any:
+        told += islice(_broken(snapshot, job.between_replicas, permutations(doors, 2), known_only=True), MOST)
+    return tuple(told)
+
+
+def _broken(
+    snapshot: Snapshot, need: NetworkNeed, ends: Iterable[tuple[str, str]], *, known_only: bool = False
+) -> Iterator[str]:
+    """Say which of some links break bounds; `known_only` where the way back may stand for one that is not known."""
+    if not need.any:
+        return
+    links = {(link.source, link.target): link for link in snapshot.links}
+    at = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
+    for source, target in ends:
+        link = links.get((source, target))
+        if link is None and known_only and (target, source) in links:
+            continue
+        if link is not None:
+            free_mbps = int(free_bandwidth(snapshot.arrays, at[source], at[target]))
+            link = _with_free(link, free_mbps)
+        if said := misses(need, link):
+            yield way(source, target, said)
+
+
+def _with_free(link: Link, free_mbps: int) -> Link:
+    """Return a link of which so much is free, which may be below 0."""
+    return replace(link, used_mbps=max(0, link.bandwidth_mbps - max(free_mbps, 0)))
+
 
 BEST = 5
 """How many candidates an explanation lists."""
@@ -76,7 +125,7 @@ def sentence(explanation: Explanation) -> str:
 
     Examples
     --------
-    >>> from seaway.domain.explanation import Refusal
+    >>> from seaway.domain.placement import Refusal
     >>> sentence(Explanation("job", 1213, (Refusal("NodeResources", "not enough free CPU", 1213),)))
     '0 of 1,213 nodes fit: 1,213 not enough free CPU'
     """

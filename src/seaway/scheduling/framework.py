@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from seaway.domain.job import Demand, Job
 from seaway.domain.placement import Placement
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 Codes = NDArray[np.uint8]
 Scores = NDArray[np.int64]

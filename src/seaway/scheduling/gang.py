@@ -8,13 +8,15 @@ farther from its data than needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from seaway.scheduling.aggregates import asked_sums, free_gpu_milli, free_sums
-from seaway.scheduling.cluster_sets import Between, best_sets
+from seaway.scheduling.arrays import Int64, UInt8
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
     CLUSTERS_GATE,
@@ -26,12 +28,112 @@ from seaway.scheduling.columns import (
     PLAN_NODE,
 )
 from seaway.scheduling.kernels.network import book_between
-from seaway.scheduling.links import links_of
-from seaway.scheduling.state import Int64, UInt8
+from seaway.scheduling.snapshot.aggregates import asked_sums, free_gpu_milli, free_sums
+from seaway.scheduling.snapshot.links import links_of
 from seaway.scheduling.statement import Statement
 
-if TYPE_CHECKING:
-    from seaway.scheduling.engine import Placer
+
+class Placer(Protocol):
+    """Places a run of jobs, one decision per replica."""
+
+    def place(self, statement: Statement, first: int, end: int) -> None:
+        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+
+    def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
+        """Decide replicas `first` up to `end` of one job, each for itself, and append to the statement.
+
+        Unlike `place` it keeps what fits of a gang, and it leaves a job's clusters paid for when it
+        does not begin with the job's first replica.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What lies between clusters, tables of shape (C, C).
+
+    Attributes
+    ----------
+    latency_ns, free_mbps
+        Round-trip time and bandwidth.
+    allowed
+        Whether two clusters may be in one set.
+    """
+
+    latency_ns: Int64
+    free_mbps: Int64
+    allowed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClusterSet:
+    """Some clusters, ordered as sets are preferred.
+
+    Attributes
+    ----------
+    latency_ns
+        The longest latency between any two.
+    size
+        How many there are.
+    rank
+        Place of the cluster from which the set was grown, for ties.
+    members
+        Their indices, in the order in which they joined.
+    """
+
+    latency_ns: int
+    size: int
+    rank: int
+    members: tuple[int, ...]
+
+
+def best_sets(between: Between, holds: Int64, replicas: int, seeds: Sequence[int]) -> Iterator[ClusterSet]:
+    """Yield sets that together hold all replicas, best first.
+
+    Parameters
+    ----------
+    between
+        The network.
+    holds
+        How many replicas each cluster holds by itself, shape (C,).
+    replicas
+        How many there are to place.
+    seeds
+        The clusters from which to grow a set, the first preferred among equals.
+    """
+    growing = [grown(between, holds, replicas, seed, rank) for rank, seed in enumerate(seeds)]
+    waiting = [found for each in growing if (found := next(each, None))]
+    heapq.heapify(waiting)
+    while waiting:
+        best = heapq.heappop(waiting)
+        yield best
+        larger = next(growing[best.rank], None)
+        if larger:
+            heapq.heappush(waiting, larger)
+
+
+def grown(between: Between, holds: Int64, replicas: int, seed: int, rank: int) -> Iterator[ClusterSet]:
+    """Grow a set from one cluster and yield it from when it holds all replicas.
+
+    The cluster that joins is the one with the smallest worst latency to all that are in the set;
+    among equals the one with most bandwidth to them, then the first.
+    """
+    members, longest = [seed], 0
+    latency, mbps = between.latency_ns[seed].copy(), between.free_mbps[seed].copy()
+    may_join = (holds > 0) & between.allowed[seed]
+    may_join[seed] = False
+    while True:
+        if holds[members].sum() >= replicas:
+            yield ClusterSet(longest, len(members), rank, tuple(members))
+        candidates = np.flatnonzero(may_join)
+        if not candidates.size:
+            return
+        joins = int(candidates[np.lexsort((-mbps[candidates], latency[candidates]))[0]])
+        longest = max(longest, int(latency[joins]))
+        members.append(joins)
+        latency = np.maximum(latency, between.latency_ns[joins])
+        mbps = np.minimum(mbps, between.free_mbps[joins])
+        may_join &= between.allowed[joins]
+        may_join[joins] = False
 
 
 def place_spanning(placer: Placer, statement: Statement, first: int, rings: UInt8 | None = None) -> None:

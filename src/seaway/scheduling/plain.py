@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from seaway.domain.placement import Placement
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     CLUSTERS_GATE,
     JOB_DEMAND,
@@ -17,11 +18,11 @@ from seaway.scheduling.columns import (
     PLAN_NODE,
     PLAN_SLICE_FIRST,
 )
-from seaway.scheduling.fits import fits_of
 from seaway.scheduling.framework import (
     Cycle,
     DeviceScore,
     Filter,
+    Mask,
     Permit,
     PostFilter,
     PreFilter,
@@ -31,14 +32,51 @@ from seaway.scheduling.framework import (
     Status,
     Verdict,
 )
-from seaway.scheduling.kernels.among import best_of
 from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
-from seaway.scheduling.kernels.draw import mixed
+from seaway.scheduling.kernels.queries import FitParams, best_of, nodes_that_fit
+from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.score_cache import FEWEST_ROWS, MOST_ROWS, resized, row_cache
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.state import Int64
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
+
+MEMORY_BYTES = 4 * 2**20
+"""Memory for it: 430 kinds of request on 1,200 nodes."""
+
+
+class Fits:
+    """Knows which nodes of a snapshot can take what was asked for lately.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet; for it and no other this is good, until nodes join it or demands are forgotten.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        nodes = len(snapshot.nodes)
+        rows = min(MOST_ROWS, max(FEWEST_ROWS, MEMORY_BYTES // (8 * max(nodes, 1))))
+        self._params = FitParams(row_cache(nodes, len(snapshot.demands), rows))
+
+    def nodes(self, snapshot: Snapshot, line: int) -> Mask:
+        """Tell which nodes can take one replica of demand `line` now, links included, shape (N,)."""
+        return nodes_that_fit(self.params(snapshot), snapshot.arrays, snapshot.demands.arrays, line)
+
+    def params(self, snapshot: Snapshot) -> FitParams:
+        """Return what fitted before, with room for all demands of the snapshot; for kernels."""
+        self._params = resized(self._params, len(snapshot.demands.arrays.amounts))
+        return self._params
+
+
+def fits_of(snapshot: Snapshot) -> Fits:
+    """Return what is known of a snapshot."""
+    known: Fits | None = snapshot.placers.get(Fits)
+    if known is None:
+        known = snapshot.placers[Fits] = Fits(snapshot)
+    return known
+
 
 FULL_SCORE = 100
 """What a score is scaled to before it is weighed against others."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from seaway.domain.explanation import Explanation
-from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.placement import DeviceSlice, Explanation, Placement
+from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     NODE_CLUSTER,
     PLAN_COPY,
@@ -24,11 +24,10 @@ from seaway.scheduling.columns import (
     SLICE_MIG,
     SLICE_START,
 )
-from seaway.scheduling.encode import smallest_first
 from seaway.scheduling.framework import Decider
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int32, Int64
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.snapshot.encode import smallest_first
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class Plan:

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seaway.domain.errors import RejectedError
+from seaway.scheduling.entry_points import load_offer, offered
 from seaway.scheduling.framework import Plugin
-from seaway.scheduling.offers import load_offer, offered
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.bestfit import BestFit
-from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
-from seaway.scheduling.plugins.fgd import Fgd
-from seaway.scheduling.plugins.greedy import Greedy
-from seaway.scheduling.plugins.network_score import NetworkScore, NetworkWeights
+from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
+from seaway.scheduling.plugins.network import NetworkScore, NetworkWeights
 from seaway.scheduling.plugins.priority_sort import PrioritySort
-from seaway.scheduling.plugins.random import Random
-from seaway.scheduling.plugins.seaway import Seaway
-from seaway.scheduling.plugins.spread import Spread
-from seaway.scheduling.plugins.utilization import Utilization
-from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.policies.bestfit import BestFit
+from seaway.scheduling.policies.fgd import Fgd
+from seaway.scheduling.policies.greedy import Greedy
+from seaway.scheduling.policies.random import Random
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.scheduling.policies.seaway.plugin import Seaway
+from seaway.scheduling.policies.spread import Spread
+from seaway.scheduling.policies.utilization import Utilization
 from seaway.scheduling.profile import Profile, Weighted
 
 ENTRY_POINTS = "seaway.plugins"

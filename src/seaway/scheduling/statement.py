@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from seaway.domain.errors import InvariantError
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import JOB_DEMAND, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
 from seaway.scheduling.framework import Decider
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.decide import plan_size, start_line
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class Statement:

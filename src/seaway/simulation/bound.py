@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.scheduling.fluid import fluid_problem, solve_fluid
-from seaway.scheduling.mix import typical_jobs
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.policies.job_mix import typical_jobs
+from seaway.scheduling.policies.seaway.fluid import fluid_problem, solve_fluid
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.replay import until_asked
 
 

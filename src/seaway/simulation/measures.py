@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
     CLUSTER_CPU_FREE,
@@ -17,7 +18,6 @@ from seaway.scheduling.columns import (
     CLUSTER_MEMORY,
     CLUSTER_MEMORY_FREE,
 )
-from seaway.scheduling.state import Int64
 
 Float64 = NDArray[np.float64]
 

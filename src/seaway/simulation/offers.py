@@ -9,15 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from seaway.domain.errors import RejectedError
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import PLAN_JOB, PLAN_ROWS, PLAN_SLICE_END, PLAN_SLICE_FIRST, SLICE_ROWS
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.framework import QueueSort
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64
-from seaway.simulation.clock import Clock
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.simulation.stopwatch import Clock
 
 MOST_AT_ONCE = 512
 """The most jobs in one call, for decisions a second."""

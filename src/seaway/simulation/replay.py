@@ -12,20 +12,19 @@ import numpy as np
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     PLAN_JOB,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     SLICE_CORE,
 )
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64
-from seaway.simulation.clock import PolicyMaker, warm_up
-from seaway.simulation.look_back import judge
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import Float64, at_hundred, use, used_shares
 from seaway.simulation.offers import Decided, Offers
-from seaway.simulation.outcome import Curve, Outcome, Shares
+from seaway.simulation.outcome import Curve, Outcome, Shares, judge
+from seaway.simulation.stopwatch import PolicyMaker, warm_up
 
 
 def replay(

@@ -12,6 +12,7 @@ import numpy as np
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     DEMAND_BANDWIDTH,
     JOB_DEMAND,
@@ -19,18 +20,16 @@ from seaway.scheduling.columns import (
     PLAN_NODE,
     SLICE_CORE,
 )
-from seaway.scheduling.kernels.freed import fitting
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.queries import fitting
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import make_policy
+from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64
-from seaway.simulation.clock import Clock, PolicyMaker, warm_up
-from seaway.simulation.look_back import PLACES_ALL_THAT_FITS, could_place
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import Float64, quantile, use, used_shares
-from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Waits
+from seaway.simulation.outcome import PLACES_ALL_THAT_FITS, Counts, Curve, Outcome, Shares, Waits, could_place
 from seaway.simulation.replay import asked_milli, capacity_milli, last_of, percent
+from seaway.simulation.stopwatch import Clock, PolicyMaker, warm_up
 
 Kind = tuple[int, int, int, bool, int]
 """What makes waiting jobs alike: priority (negative), line of the demand, replicas, gang."""

@@ -21,15 +21,14 @@ from seaway.client.aio import AsyncClient
 from seaway.client.call import Call
 from seaway.client.calls import jobs as calls
 from seaway.client.errors import SeawayError, UnavailableError
-from seaway.domain.lifecycle import FINAL
+from seaway.domain.job_state import FINAL
 from seaway.terminal.columns import Rows
-from seaway.terminal.due import Due
-from seaway.terminal.head import StatusLine
 from seaway.terminal.job_tables import ATTEMPT_COLUMNS, containers, facts
 from seaway.terminal.reasons import picture
-from seaway.terminal.timeline import line
+from seaway.terminal.refresh import Due
+from seaway.terminal.summary import StatusLine
 from seaway.terminal.view import View
-from seaway.terminal.words import STYLES, Body
+from seaway.terminal.words import STYLES, Body, line
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventList

@@ -15,10 +15,9 @@ from seaway.client.aio import AsyncClient
 from seaway.client.calls import fleet as calls
 from seaway.client.errors import UnknownError
 from seaway.terminal.columns import details
-from seaway.terminal.fleet_columns import FLEET_COLUMNS, condition
-from seaway.terminal.head import StatusLine
 from seaway.terminal.listing import Listing
-from seaway.terminal.tree import NODE, Tree
+from seaway.terminal.summary import StatusLine
+from seaway.terminal.tree import FLEET_COLUMNS, NODE, Tree, condition
 from seaway.terminal.view import View
 from seaway.terminal.words import Body, cordoned, cores, gib, level, models
 

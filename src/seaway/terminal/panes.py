@@ -16,15 +16,58 @@ from seaway.client.aio import AsyncClient
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls.jobs import JobFilter
-from seaway.terminal.due import PERIOD_S, Due
-from seaway.terminal.fleet_columns import FLEET_COLUMNS
+from seaway.domain.job_state import FINAL, WAITING, JobState
 from seaway.terminal.job_tables import JOB_COLUMNS, WAITING_COLUMNS
 from seaway.terminal.link_tables import LINK_COLUMNS
 from seaway.terminal.listing import Listing
-from seaway.terminal.tree import CLUSTER, MORE, NODE, Tree
+from seaway.terminal.refresh import PERIOD_S, Due
+from seaway.terminal.tree import CLUSTER, FLEET_COLUMNS, MORE, NODE, Tree
 from seaway.terminal.view import View
-from seaway.terminal.wanted import HINT, QUEUED, wanted
 from seaway.terminal.words import Body
+
+LIVE = tuple(state.value for state in JobState if state not in FINAL)
+"""States of jobs that are not over."""
+
+QUEUED = tuple(state.value for state in JobState if state in WAITING)
+"""States of jobs that wait for a place."""
+
+WORDS = ("state", "queue", "cluster", "tenant", "by", "label")
+HINT = "a part of the name; state:failed queue:batch cluster:east tenant:ml by:ci label:team=a"
+
+
+def wanted(text: str, states: tuple[str, ...] = LIVE) -> JobFilter:
+    """Read which jobs are asked for.
+
+    Parameters
+    ----------
+    text
+        Words between blanks. ``queue:batch`` and its like narrow down; any other is a part of the name, the last one
+        counts.
+    states
+        In which states jobs are shown where none is named.
+    """
+    asked: JobFilter = {"state": states}
+    named: list[str] = []
+    for word in text.split():
+        name, _, value = word.partition(":")
+        if name not in WORDS or not value:
+            asked["name"] = word
+        elif name == "state":
+            named += [state.value for state in JobState if state.value.startswith(value)] or [value]
+        elif name == "by":
+            asked["submitted_by"] = value
+        elif name == "label":
+            asked["label"] = value
+        elif name == "queue":
+            asked["queue"] = value
+        elif name == "cluster":
+            asked["cluster"] = value
+        else:
+            asked["tenant"] = value
+    if named:
+        asked["state"] = tuple(each for each in named if each != JobState.DELETED.value)
+    return asked
+
 
 NODES = 50
 """Nodes on a page."""

@@ -7,7 +7,7 @@ from functools import partial
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from seaway.domain.amounts import figure_text
+from seaway.domain.units import figure_text
 from seaway.terminal.columns import Column, Rows
 from seaway.terminal.words import LAST_TRIED, NOWHERE, Body
 

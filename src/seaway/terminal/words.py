@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from seaway.domain.lifecycle import FINAL, PLACED, JobState
+from seaway.domain.job_state import FINAL, PLACED, JobState
 
 Body = dict[str, Any]
 """A message as the API shows it."""
@@ -190,7 +190,7 @@ def _eighths(device: Body) -> int:
 
 def need(job: Body) -> str:
     """Say what each replica of a job needs, and leave out what it does not."""
-    from seaway.domain.amounts import cpu_text
+    from seaway.domain.units import cpu_text
 
     request = job["request"]
     parts = [
@@ -199,3 +199,26 @@ def need(job: Body) -> str:
         f"GPUs {gpus(job)}" if gpus(job) != NONE else "",
     ]
     return ", ".join(part for part in parts if part) or "nothing in particular"
+
+
+KIND_WIDTH = 10
+
+
+def line(event: Body, *, dated: bool = False, named: bool = False) -> Text:
+    """Write an event.
+
+    Parameters
+    ----------
+    dated
+        Whether the day stands before the time.
+    named
+        Whether the job's id is said, where several are shown.
+    """
+    what = event["state"] or event["kind"]
+    text = Text.assemble((f"{day(event['at']) if dated else clock(event['at'])}  ", "dim"))
+    text.append(f"{what:<{KIND_WIDTH}} ", STYLES.get(what, "bold"))
+    if named:
+        text.append(f"{event['job_id'] or 'fleet'}  ", "dim")
+    text.append(event["reason"])
+    text.append(f"  · {event['actor']}", "dim")
+    return text

@@ -20,7 +20,7 @@ import pytest
 
 from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
 from seaway.application.ports.logs import Following, NoContainerError
-from seaway.domain import ids
+from seaway.domain import job_spec as ids
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
 from seaway.domain.errors import RejectedError, UnavailableError

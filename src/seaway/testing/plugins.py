@@ -19,6 +19,7 @@ import numpy as np
 
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
+from seaway.scheduling.arrays import copied
 from seaway.scheduling.columns import CLUSTERS_GATE, NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import (
@@ -39,12 +40,11 @@ from seaway.scheduling.framework import (
     Score,
     Status,
 )
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import copied
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
 

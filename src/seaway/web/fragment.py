@@ -18,7 +18,7 @@ from markupsafe import Markup
 from nicegui.elements.mixins.content_element import ContentElement
 
 from seaway.web import figures
-from seaway.web.parts.link_figures import milliseconds, rate
+from seaway.web.link_figures import milliseconds, rate
 from seaway.web.words import Words
 
 T = TypeVar("T")

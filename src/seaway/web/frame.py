@@ -2,21 +2,74 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 from urllib.parse import quote
 
 from nicegui import ui
 
 from seaway.domain.errors import SeawayError
 from seaway.web import addresses, cookies
-from seaway.web.brand import BRAND
 from seaway.web.drafts import LEAVE, LEAVING
-from seaway.web.menu import TURN, TURNING, Entry
-from seaway.web.popups import speaking
-from seaway.web.turns import GOING_BACK
-from seaway.web.visit import Visit
+from seaway.web.plain import BRAND
+from seaway.web.visit import GOING_BACK, Visit
 from seaway.web.words import LANGUAGES, Words
+
+TURNING = """(() => {
+    const narrow = matchMedia("(max-width: 900px)"), button = () => document.querySelector(".menu-button");
+    const other = () => document.body.classList.contains("menu-other");
+    const turn = on => {
+        document.body.classList.toggle("menu-other", on);
+        button().ariaExpanded = String(on === narrow.matches);
+    };
+    window.turnMenu = () => {
+        turn(!other());
+        if (narrow.matches && other()) document.querySelector(".menu-line").focus();
+    };
+    addEventListener("load", () => turn(other()));
+    narrow.addEventListener("change", () => turn(false));
+    addEventListener("keydown", event => {
+        if (event.key === "Escape" && narrow.matches && other()) { turn(false); button().focus(); }
+    });
+})();"""
+"""In every page: on narrow screens, as the style sheet has them, the menu is off at first, and Escape turns it off."""
+
+TURN = "() => turnMenu()"
+"""Has the menu be seen where it is not, and the other way round."""
+
+
+class Entry(Protocol):
+    """A line of the menu."""
+
+    @property
+    def path(self) -> str:
+        """Where it leads."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is called, in English."""
+        ...
+
+    @property
+    def icon(self) -> str:
+        """Its sign."""
+        ...
+
+
+def speaking(words: Words) -> str:
+    """Return what has its pop-ups speak the page's language, in JavaScript: they are at the end of every page."""
+    said = {
+        "popup": [words("The connection to the server is lost."), words("It is being tried again…")],
+        "too_long_message_popup": [words("This is too long to be sent."), words("Make it shorter, and try again.")],
+    }
+    return f"""addEventListener("DOMContentLoaded", () => {{
+    for (const [popup, lines] of Object.entries({json.dumps(said)}))
+        document.querySelectorAll(`#${{popup}} > span`).forEach((line, at) => {{ line.textContent = lines[at]; }});
+}});"""
+
 
 ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 

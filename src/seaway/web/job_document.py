@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.units import FIGURES
 from seaway.wire.job_in import JobIn
-from seaway.wire.safe_yaml import read_yaml
+from seaway.wire.yaml import Loader, read_yaml
 
 Document = dict[str, Any]
 """A job as it is written, nested as in YAML."""
@@ -92,3 +96,133 @@ def _short_list(dumper: yaml.SafeDumper, value: list[Any]) -> yaml.SequenceNode:
 
 
 _Dumper.add_representer(list, _short_list)
+
+
+NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+"""A number; what has more digits stays text, of which the API says what is wrong with it."""
+
+STEP = re.compile(r"[^.\[\]]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a field is written in a form.
+
+    Attributes
+    ----------
+    read
+        Makes a value of what was typed, which is not empty.
+    shown
+        Makes text of a value that is of this kind.
+    """
+
+    read: Callable[[str], Any]
+    shown: Callable[[Any], str]
+
+
+def amount(text: str) -> int | float | str:
+    """Read a number as one, and what has a unit as text."""
+    if not NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+def _list(text: str) -> list[int | float | str]:
+    return [amount(each.strip()) for each in text.split(",") if each.strip()]
+
+
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _command(text: str) -> list[str]:
+    """Read a command as shells do; where a quote is still open, as its words."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Read lines of ``NAME=VALUE``."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
+
+
+def _joined(value: Any) -> str:  # noqa: ANN401  # anything that YAML may hold
+    return ", ".join(map(str, value))
+
+
+TEXT = Kind(str, str)
+AMOUNT = Kind(amount, str)
+NAMES = Kind(_names, _joined)
+NUMBERS = Kind(_list, _joined)
+COMMAND = Kind(_command, lambda value: shlex.join(map(str, value)))
+PAIRS = Kind(_pairs, lambda value: "\n".join(f"{name}={each}" for name, each in value.items()))
+
+
+def shown(document: Mapping[str, Any], path: str, kind: Kind) -> str:
+    """Return what a field of a form shows of a job."""
+    value = value_at(document, path)
+    if value is None:
+        return ""
+    try:
+        return kind.shown(value)
+    except (TypeError, AttributeError):  # it is of another kind, which the API will say
+        return str(value)
+
+
+def typed(text: str, kind: Kind) -> Any:  # noqa: ANN401  # anything that YAML may hold
+    """Return what was typed into a field as a value; None for nothing."""
+    return kind.read(text.strip()) if text.strip() else None
+
+
+def field_of(where: str, fields: Mapping[str, object]) -> str:
+    """Return the form's field that an error's place belongs to, like ``run.ports`` for ``run.ports[2]``; else empty."""
+    steps = STEP.findall(where)
+    for end in range(len(steps), 0, -1):
+        if (path := ".".join(steps[:end])) in fields:
+            return path
+    return ""
+
+
+def path_of(figure: str) -> str:
+    """Return where a job has a figure of an explanation, like ``gpu_memory_mib``; empty where nothing can be set."""
+    word = FIGURES.get(figure, ("",))[0]
+    return next((path for path in SETTABLE if path.endswith(f".{word}")), "")
+
+
+SETTABLE = (
+    *(f"resources.{name}" for name in ("gpus", "gpu_memory", "gpu_cores", "cpu", "memory")),
+    *(f"network.{name}" for name in ("max_latency", "max_jitter", "max_loss", "min_bandwidth")),
+)
+"""Fields that hold a figure."""
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """Return on which line each field stands, by path like ``run.ports[0]``, from 1, in what `read_document` takes."""
+    lines: dict[str, int] = {}
+    root = yaml.compose(text, Loader)
+    if root is not None:
+        _walk(root, "", lines)
+    return lines
+
+
+def line_of(lines: Mapping[str, int], path: str) -> int | None:
+    """Return the line of a field, or of what it would be a part of; None for the job as a whole."""
+    while path and path not in lines:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return lines.get(path)
+
+
+def _walk(node: yaml.Node, path: str, lines: dict[str, int]) -> None:
+    """Note on which line everything below a node stands."""
+    if isinstance(node, yaml.SequenceNode):
+        for at, part in enumerate(node.value):
+            lines[f"{path}[{at}]"] = part.start_mark.line + 1
+            _walk(part, f"{path}[{at}]", lines)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = f"{path}.{key.value}" if path else str(key.value)
+            lines[name] = key.start_mark.line + 1
+            _walk(value, name, lines)

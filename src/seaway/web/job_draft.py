@@ -7,8 +7,7 @@ from enum import Enum
 from typing import Self
 
 from seaway.domain.errors import RejectedError
-from seaway.web.job_document import LARGEST, Document, changed, read_document, written
-from seaway.web.job_lines import lines_of
+from seaway.web.job_document import LARGEST, Document, changed, lines_of, read_document, written
 from seaway.web.latest import Turn
 
 

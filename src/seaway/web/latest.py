@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from nicegui import ui
 
 from seaway.domain.errors import SeawayError
-from seaway.web.board import EVERY_S
+from seaway.web.query_cache import EVERY_S
 
 if TYPE_CHECKING:
     from seaway.client.call import Call

@@ -17,25 +17,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
 from seaway.web import addresses, tabs
-from seaway.web.board import Board, Busy
-from seaway.web.brand import ICON
 from seaway.web.page import Page, Platform, TurnedAwayError, add_page
-from seaway.web.pages import (
-    fleet,
-    job,
-    jobs,
-    link,
-    network,
-    node,
-    overview,
-    policies,
-    queues,
-    settings,
-    submit,
-    whatif,
-)
-from seaway.web.plain import broken, posted, wrong
+from seaway.web.pages.fleet import fleet, node, overview
+from seaway.web.pages.jobs import job, submit
+from seaway.web.pages.jobs import list as jobs
+from seaway.web.pages.network import link, network
+from seaway.web.pages.policies import policies
+from seaway.web.pages.queues import queues
+from seaway.web.pages.settings import settings
+from seaway.web.pages.whatif import whatif
+from seaway.web.plain import ICON, broken, posted, wrong
 from seaway.web.provider import Provider, ProviderSettings
+from seaway.web.query_cache import Board, Busy
 from seaway.web.renewals import Renewals
 from seaway.web.routes import Entrance
 from seaway.web.sockets import Sockets

@@ -12,13 +12,13 @@ from nicegui import context, ui
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
-from seaway.client.calls import access
+from seaway.client.calls import service as access
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies, tabs
-from seaway.web.asking import Asker
-from seaway.web.board import Board
+from seaway.web.api_client import Asker
 from seaway.web.frame import frame
 from seaway.web.plain import too_many, wrong
+from seaway.web.query_cache import Board
 from seaway.web.renewals import Renewals
 from seaway.web.tabs import Visitor
 from seaway.web.visit import Visit

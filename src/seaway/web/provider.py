@@ -25,7 +25,7 @@ import jwt
 import orjson
 from oauthlib.oauth2 import OAuth2Error, WebApplicationClient
 
-from seaway.client.where import is_loopback
+from seaway.client.config import is_loopback
 from seaway.domain.errors import RejectedError, UnauthenticatedError, UnavailableError
 from seaway.web.addresses import LEFT, LOGIN, LOGIN_CALLBACK
 from seaway.web.cookies import LONGEST, PART

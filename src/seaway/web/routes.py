@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
-from seaway.client.calls import access
+from seaway.client.calls import service as access
 from seaway.domain.errors import RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies
-from seaway.web.asking import Asker
+from seaway.web.api_client import Asker
 from seaway.web.cookies import Login
 from seaway.web.pages.login import login_page, name_of
 from seaway.web.plain import plain

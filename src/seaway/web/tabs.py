@@ -16,10 +16,10 @@ from nicegui import Client
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Scope
 
-from seaway.client.calls import access
+from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError
 from seaway.web import cookies
-from seaway.web.asking import Asker
+from seaway.web.api_client import Asker
 
 if TYPE_CHECKING:
     from seaway.wire.tokens import WhoOut

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,18 +12,39 @@ from urllib.parse import urlencode
 from nicegui import Client, app, context, ui
 
 from seaway.client.call import Call, Paged
-from seaway.client.calls import access
+from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
-from seaway.web.asking import Asker
-from seaway.web.board import EVERY_S, Board, Follower, Heard
-from seaway.web.turns import turning
+from seaway.web.api_client import Asker
+from seaway.web.query_cache import EVERY_S, Board, Follower, Heard
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from seaway.wire.tokens import WhoOut
+
+
+_NOTE = "window.shownAddress = location.pathname + location.search;"
+
+GOING_BACK = f"""{_NOTE}
+addEventListener("popstate", () => {{
+    if (location.pathname + location.search !== window.shownAddress) location.reload();
+}});"""
+"""Has a page be loaded anew where somebody goes back to, or on: its address says what was looked at."""
+
+
+def turning(address: str, *, back: bool) -> str:
+    """Return the script that shows an address.
+
+    Parameters
+    ----------
+    back
+        Whether one is to get back to what was there before.
+    """
+    verb = "pushState" if back else "replaceState"
+    return f'history.{verb}({{}}, "", {json.dumps(address)}); {_NOTE}'
+
 
 T = TypeVar("T")
 

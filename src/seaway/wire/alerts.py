@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from seaway.application.alerts import Alert
+from seaway.application.monitoring.alerts import Alert
 from seaway.wire.message import Shown
 from seaway.wire.times import moment
 

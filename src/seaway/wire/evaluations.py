@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seaway.application.records import EvaluationRecord
-    from seaway.learning.evaluation.intervals import Estimate
+    from seaway.learning.evaluation.statistics import Estimate
     from seaway.learning.evaluation.summary import Summary
 
 JSON, CSV = "application/json", "text/csv"

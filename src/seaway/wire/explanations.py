@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from seaway.application.views import Choice, Reason, Trial
-from seaway.domain.explanation import Explanation
+from seaway.domain.placement import Explanation
 from seaway.wire.fleet import LinkOut, link_fields, price_text
 from seaway.wire.job_out import PlacementOut, placement_fields
 from seaway.wire.message import Shown

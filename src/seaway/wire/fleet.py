@@ -14,8 +14,8 @@ from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment
 
 if TYPE_CHECKING:
-    from seaway.application.fleet_search import Found
-    from seaway.application.link_steps import LinkStep, Spread
+    from seaway.application.fleet.link_history import LinkStep, Spread
+    from seaway.application.fleet.search import Found
 
 
 class AmountOut(Shown):

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Generic, Literal, TypeVar
 
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.deployment import Copy
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.wire.job_text import job_text
 from seaway.wire.message import Shown
-from seaway.wire.remembered import Remembered
 from seaway.wire.times import moment, moment_or_none
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+class Remembered(Generic[Given, Made]):
+    """Makes something of objects that never change, and remembers it for the latest of them.
+
+    Objects are told apart by identity, so that this works for what cannot be hashed and costs nothing
+    for what is large. What is made is shared: nobody may change it.
+
+    Parameters
+    ----------
+    make
+        Makes it.
+    most
+        For how many objects it is remembered; they are kept alive meanwhile.
+    """
+
+    def __init__(self, make: Callable[[Given], Made], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._made: dict[int, tuple[Given, Made]] = {}
+
+    def of(self, given: Given) -> Made:
+        """Return what is made of an object."""
+        found = self._made.get(id(given))
+        if found is not None and found[0] is given:
+            return found[1]
+        made = self._make(given)
+        while len(self._made) >= self._most:
+            self._made.pop(next(iter(self._made)), None)
+        self._made[id(given)] = (given, made)
+        return made
+
 
 StateName = Literal[
     "pending",

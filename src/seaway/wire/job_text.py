@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.domain.amounts import (
+from seaway.domain.job import DataPlace, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.network import NetworkNeed, OnBreach
+from seaway.domain.tenancy import DEFAULT
+from seaway.domain.units import (
     cpu_text,
     loss_text,
     memory_text,
@@ -13,10 +17,6 @@ from seaway.domain.amounts import (
     short_time_text,
     time_text,
 )
-from seaway.domain.job import DataPlace, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.network import NetworkNeed, OnBreach
-from seaway.domain.tenancy import DEFAULT
 
 ANY_DEVICE, ANY_NODE, NOTHING = DeviceRules(), NodeRules(), Run()
 

@@ -23,18 +23,25 @@ from seaway.domain.gateways import (
     ProbeConfig,
     Sid,
 )
-from seaway.wire.addresses import (
+from seaway.domain.units import rate_text, short_time_text
+from seaway.wire.fields import (
     Address,
     Address6,
+    Amount,
     GatewayName,
     InterfaceOrNone,
     Network6,
+    Rate,
+    ReferenceOrNone,
+    Unit,
     Url,
     address,
     address6,
     network6,
+    no_entries,
+    rate_mbps,
+    reader,
 )
-from seaway.wire.fields import Amount, Rate, ReferenceOrNone, Unit, no_entries, rate_mbps, reader
 from seaway.wire.message import Incoming
 
 MOST_GATEWAYS = 500
@@ -269,3 +276,74 @@ def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour
     if sid is None:
         raise RejectedError(f"{text} has no {behaviour.value}, which its name stands for here: give it one, or a SID")
     return sid.address
+
+
+def network_text(config: NetworkConfig) -> dict[str, Any]:
+    """Write a configuration as `seaway.wire.network_in.NetworkConfigIn` reads it; reading it gives the same again."""
+    names = _names(config)
+    return {
+        "probe": _probe_out(config.probe),
+        "mesh": config.mesh,
+        "gateways": [_gateway_out(each) for each in config.gateways],
+        "paths": [_pair_out(each, names) for each in config.pairs],
+    }
+
+
+def _probe_out(probe: ProbeConfig) -> dict[str, Any]:
+    return {
+        "every": short_time_text(round(probe.every_s * NS_PER_S)),
+        "count": probe.count,
+        "timeout": short_time_text(round(probe.timeout_s * NS_PER_S)),
+    }
+
+
+def _gateway_out(gateway: GatewayConfig) -> dict[str, Any]:
+    probe = {"method": gateway.method.value, "port": gateway.port} if gateway.method is not Method.ICMP else {}
+    written = {
+        "name": gateway.name,
+        "cluster": gateway.cluster,
+        "site": gateway.site,
+        "address": str(gateway.address),
+        "interface": gateway.interface,
+        "locator": str(gateway.locator or ""),
+        "sids": [_sid_out(each) for each in gateway.sids],
+        "prefixes": [str(each) for each in gateway.prefixes],
+        "mtu": gateway.mtu,
+        "speed": gateway.speed_mbps and rate_text(gateway.speed_mbps),
+        "exporter": gateway.exporter,
+        "probe": probe,
+    }
+    return {name: value for name, value in written.items() if value}
+
+
+def _sid_out(sid: Sid) -> dict[str, Any]:
+    written: dict[str, Any] = {"sid": str(sid.address), "behaviour": sid.behaviour.value}
+    if sid.table != MAIN_TABLE:
+        written["table"] = sid.table
+    if sid.next_hop is not None:
+        written["next_hop"] = str(sid.next_hop)
+    if sid.interface:
+        written["interface"] = sid.interface
+    return written
+
+
+def _names(config: NetworkConfig) -> dict[tuple[Behaviour, IPv6Address], str]:
+    """Return which SIDs a gateway's name stands for."""
+    found = ((each.name, each.sid(kind)) for each in config.gateways for kind in (Behaviour.END, Behaviour.END_DT6))
+    return {(sid.behaviour, sid.address): name for name, sid in found if sid is not None}
+
+
+def _pair_out(pair: Pair, names: dict[tuple[Behaviour, IPv6Address], str]) -> dict[str, Any]:
+    return {
+        "from": pair.source,
+        "to": pair.target,
+        "share": pair.share,
+        "paths": [_path(each, names) for each in pair.paths],
+    }
+
+
+def _path(path: Path, names: dict[tuple[Behaviour, IPv6Address], str]) -> dict[str, Any]:
+    *way, end = path.segments
+    segments = [names.get((Behaviour.END, each), str(each)) for each in way]
+    segments.append(names.get((Behaviour.END_DT6, end), str(end)))
+    return {"name": path.name, "segments": segments, "weight": path.weight}

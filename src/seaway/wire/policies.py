@@ -9,9 +9,8 @@ from pydantic import ConfigDict, RootModel
 
 from seaway.wire.fields import Name
 from seaway.wire.message import Incoming, Shown
-from seaway.wire.tenancy import QueueOut
+from seaway.wire.tenancy import QueueOut, versioned
 from seaway.wire.times import moment
-from seaway.wire.version import versioned
 
 if TYPE_CHECKING:
     from seaway.application.policies import Brought

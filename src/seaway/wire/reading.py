@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.fields import PATTERNS
-from seaway.wire.safe_yaml import MOST_VALUES, read_yaml
+from seaway.wire.yaml import MOST_VALUES, read_yaml
 
 Message = TypeVar("Message", bound=BaseModel)
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from seaway.application.whatif import Consequences, Move, NewNodes, Question, Sums
-from seaway.application.whatif_clusters import ClusterSums
+from seaway.application.whatif.clusters import ClusterSums
+from seaway.application.whatif.whatif import Consequences, Move, NewNodes, Question, Sums
 from seaway.wire.fields import NameOrNone, Reference, several
 from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.adapters.simulated.faults import NO_FAULTS, Faults
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import NO_FAULTS, Faults, Options
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Copy, CopyPhase, Deployment

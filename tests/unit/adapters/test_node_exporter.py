@@ -8,10 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seaway.adapters.node_exporter.meter import NodeExporters
-from seaway.adapters.node_exporter.page import Counted, read_counters
-from seaway.application.ports.pages import NoPage, Page
-from seaway.application.ports.traffic import Missed, Outcome, Reading
+from seaway.adapters.node_exporter import Counted, NodeExporters, read_counters
+from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Reading
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import NS_PER_S, Rates
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.pages.reading import MOST_BYTES, HttpPages, Trust
-from seaway.application.ports.pages import NoPage, Page
+from seaway.adapters.http_pages import MOST_BYTES, HttpPages, Trust
+from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
 PATIENCE_S = 20

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.prometheus.meter import PrometheusMeter
-from seaway.adapters.prometheus.queries import fill_in, query, read_answer
-from seaway.application.ports.pages import NoPage, Page
-from seaway.application.ports.traffic import Missed, Outcome, Reading
+from seaway.adapters.prometheus import PrometheusMeter, fill_in, query, read_answer
+from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Reading
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import Rates

@@ -8,9 +8,9 @@ from threading import Thread
 import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
+from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.logs import NoContainerError
-from seaway.application.system_clock import SystemClock
 from seaway.domain.deployment import Container, CopyPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import DeviceSlice

@@ -18,7 +18,7 @@ import pytest
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends, RemoteSimulatedCluster
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.server import Server
 from seaway.application.ports.backend import Changes
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -26,7 +26,7 @@ from seaway.testing.builders import cluster, fleet, node
 from seaway.testing.clocks import VirtualClock
 from tests.unit.adapters.simulated_fleet import deployment, small, uuid
 
-SERVE = "import sys; from seaway.cli.simulate import app; app(sys.argv[1:])"
+SERVE = "import sys; from seaway.cli.serving.simulate import app; app(sys.argv[1:])"
 
 
 @pytest.fixture

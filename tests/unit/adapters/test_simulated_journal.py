@@ -9,8 +9,8 @@ import pytest
 
 from seaway.adapters.simulated.audit import read_journals, violations
 from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import Created, Ended, Entry, Journal, Refused, journal_path, read_journal
-from seaway.adapters.simulated.options import Options
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.placement import DeviceSlice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.application.ports.backend import Command
 from seaway.application.ports.usage import usage_of
 from seaway.domain.deployment import Deployment

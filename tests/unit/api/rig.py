@@ -16,14 +16,14 @@ from seaway.api.app import make_app
 from seaway.application.access import Bearer
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import Role
-from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.control_plane import Plane, make_plane
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.domain.cluster import Cluster
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 JOB = {"name": "train", "resources": {"cpu": 1, "memory": "1Gi", "gpus": 1, "gpu_memory": "8Gi"}}
 

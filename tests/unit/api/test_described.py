@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from seaway.api.describe import describe
-from seaway.api.examples import EXAMPLES
-from seaway.api.routes import MESSAGES
+from seaway.api.http.examples import EXAMPLES
+from seaway.api.http.openapi import describe
+from seaway.api.http.routes import MESSAGES
 from seaway.wire import (
     evaluations,
     events,
     explanations,
     fleet,
     job_out,
-    link_matrix,
     links,
     network_views,
     policies,
-    queue_views,
     tenancy,
     tokens,
     whatif,
 )
+from seaway.wire import links as link_matrix
+from seaway.wire import tenancy as queue_views
 from tests.unit.api.rig import Rig
 
 MODELS: dict[str, type[BaseModel]] = {each.__name__: each for each in MESSAGES} | {

@@ -11,11 +11,11 @@ import pytest
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
-from seaway.bootstrap.plane import make_plane
+from seaway.bootstrap.control_plane import make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings
 from seaway.simulation.demo import demo_fleet
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "jobs").glob("*.yaml"))
 

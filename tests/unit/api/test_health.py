@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio

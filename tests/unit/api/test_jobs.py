@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from seaway.application.admission import Door
 from seaway.application.changes import Change, Record
-from seaway.application.door import Door
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.wire.explanations import TrialOut
 from tests.unit.api.rig import JOB, Rig
 

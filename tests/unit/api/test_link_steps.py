@@ -7,10 +7,10 @@ from itertools import chain
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.link_steps import NS
+from seaway.application.fleet.link_history import NS
 from seaway.application.records import LinkSample
-from seaway.testing.records import link_sample
 from seaway.wire.times import moment
+from tests.fakes.records import link_sample
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from seaway import __version__
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
-from seaway.learning.policies.watch import Reason
+from seaway.learning.policies.monitor import Reason
 from seaway.wire.metrics import METRICS
 from tests.unit.api.rig import Rig
 

@@ -13,10 +13,9 @@ import yaml
 from seaway.api.network import MOST_REPORTED_BYTES
 from seaway.application.network.reports import MOST_AT_ONCE
 from seaway.application.records import Role
-from seaway.testing.gateways import make_network, make_paths
-from seaway.wire.network_in import EXAMPLE
-from seaway.wire.network_out import network_text
-from seaway.wire.network_reports import MOST_PROBES, MOST_ROUNDS
+from seaway.wire.network_in import EXAMPLE, network_text
+from seaway.wire.network_views import MOST_PROBES, MOST_ROUNDS
+from tests.fakes.gateways import make_network, make_paths
 from tests.unit.api.rig import Rig, make_rig
 
 pytestmark = pytest.mark.anyio

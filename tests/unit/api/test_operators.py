@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.api.finding import page_token
+from seaway.api.http.finding import page_token
 from seaway.application.changes import Change, Record
-from seaway.testing.records import shadow_result
+from tests.fakes.records import shadow_result
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from seaway.api.packing import packed, takes_gzip
+from seaway.api.http.replies import packed, takes_gzip
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.tenancy import Queue
-from seaway.learning.policies.file import pack, read_policy
-from seaway.testing.policies import cluster_policy
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import pack
+from tests.fakes.policies import cluster_policy
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from seaway.dashboards.every import DASHBOARDS
-from seaway.dashboards.language import Language
-from seaway.learning.policies.watch import Reason
+from dashboards.every import DASHBOARDS
+from dashboards.language import Language
+from seaway.learning.policies.monitor import Reason
 from tests.documented import DEPLOY, scraper_role, token_commands
 from tests.unit.api.rig import Rig
 from tests.unit.dashboards.asked import asked

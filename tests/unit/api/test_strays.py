@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.control.live import deployment
-from seaway.testing.records import draw_id
+from seaway.application.control.state import deployment
+from tests.fakes.records import draw_id
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

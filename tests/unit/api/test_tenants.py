@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from seaway.api.listener import Wish
+from seaway.api.hub import Wish
 from seaway.application.records import Event
 from seaway.domain.tenancy import Queue
 from tests.unit.api.rig import JOB, Rig

@@ -11,8 +11,8 @@ from seaway.bootstrap.settings import PolicySettings
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT, Queue
 from seaway.learning.policies.file import pack
-from seaway.testing.policies import cluster_policy, node_policy
-from seaway.testing.records import shadow_result
+from tests.fakes.policies import cluster_policy, node_policy
+from tests.fakes.records import shadow_result
 from tests.unit.api.rig import Rig, make_rig
 
 pytestmark = pytest.mark.anyio

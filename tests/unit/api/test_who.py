@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seaway.api.meter import STREAMS
+from seaway.api.http.meter import STREAMS
 from seaway.application.access import RANKS
 from seaway.application.login_limit import MOST_FAILURES, WINDOW_S
 from seaway.application.records import Role
@@ -35,7 +35,7 @@ OF_AGENTS = {"take_report": (), "confirm_applied": (), "list_targets": (Role.OPE
 
 def operations(rig: Rig) -> list[tuple[str, str, str, Role]]:
     """List all operations that take a role: id, method, path, role."""
-    from seaway.api.describe import describe
+    from seaway.api.http.openapi import describe
 
     return [
         (operation["operationId"], method.upper(), path, Role(operation["x-role"]))

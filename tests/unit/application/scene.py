@@ -7,8 +7,7 @@ from typing import Any
 
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.adapters.simulated.faults import NO_FAULTS, Faults
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import NO_FAULTS, Faults, Options
 from seaway.application.control.settings import ControlSettings
 from seaway.application.records import JobRecord
 from seaway.application.views import ClusterState
@@ -17,7 +16,7 @@ from seaway.domain.deployment import CopyPhase
 from seaway.domain.job_spec import JobSpec
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
 
 START_S = 2
 """How long copies take to start."""

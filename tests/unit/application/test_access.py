@@ -8,7 +8,8 @@ import pytest
 
 from seaway.application.access import ANONYMOUS, RESERVED, Access, Who, is_loopback, require_loopback
 from seaway.application.changes import Change
-from seaway.application.control import observe, schedule
+from seaway.application.control import observe
+from seaway.application.control.scheduler import scheduler as schedule
 from seaway.application.login_limit import (
     MOST_ADDRESSES,
     MOST_FAILURES,
@@ -28,7 +29,7 @@ from seaway.domain.errors import (
     UnknownError,
 )
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 
 class World:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seaway.application.alerts import (
+from seaway.application.control.stages import Deployed
+from seaway.application.histogram import BOUNDS_S, Timed, Timing
+from seaway.application.monitoring.alerts import (
     DATABASE_FAILS,
     DATABASE_SLOW,
     DEPLOYING_WITHIN_S,
@@ -17,18 +19,17 @@ from seaway.application.alerts import (
     FAILING_SHARE,
     FAILING_WITHIN_S,
     LINK_LOSSY,
+    LOSSY_WITHIN_S,
     QUEUE_LONG,
     RULES,
     SLOW_SHARE,
     SLOW_WITHIN_S,
     Alerts,
+    NetworkFigures,
     Rule,
     quantile_s,
 )
-from seaway.application.control.stages import Deployed
-from seaway.application.figures import Figures, JobFigures, StoreFigures
-from seaway.application.network_alerts import LOSSY_WITHIN_S, NetworkFigures
-from seaway.application.timing import BOUNDS_S, Timed, Timing
+from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
 from seaway.application.views import Amount, ClusterState, ClusterView
 from seaway.testing.clocks import VirtualClock
 

@@ -11,7 +11,7 @@ from seaway.application import audit
 from seaway.application.audit import AuditLog
 from seaway.application.records import AuditEntry
 from seaway.application.writer import Writer
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 ENTRY = AuditEntry(1, "me", "user", "default", "POST submit_job", "/api/v1/jobs", 201)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.cluster_names import ClusterNames
+from seaway.application.clusters import ClusterNames
 from seaway.application.records import ClusterName
 from seaway.domain.errors import UnavailableError
-from seaway.testing.memory_store import MemoryDatabase, MemoryStore
+from tests.fakes.memory_store import MemoryDatabase, MemoryStore
 
 
 def led() -> MemoryStore:

@@ -9,7 +9,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
 from tests.unit.application.scene import Scene, scene, spec
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application import feed as feeding
+from seaway.application import events as feeding
 from seaway.application.changes import Change
-from seaway.application.feed import Feed
-from seaway.testing.records import event_of, job_record
+from seaway.application.events import Feed
+from tests.fakes.records import event_of, job_record
 
 
 def of(*ids: int) -> list[Change]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.fleet_search import FleetFilter
+from seaway.application.fleet.search import FleetFilter
 from seaway.application.views import ClusterState, DeviceView, NodeView
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice

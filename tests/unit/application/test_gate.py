@@ -11,7 +11,7 @@ from seaway.domain.errors import ConflictError
 from seaway.domain.job import Job
 from seaway.domain.tenancy import DEFAULT, Queue
 from seaway.scheduling.framework import PASS, Cycle, Decider, Status
-from seaway.scheduling.policies import PolicyOptions, make_profile
+from seaway.scheduling.policies.registry import PolicyOptions, make_profile
 from seaway.scheduling.profile import Profile
 from tests.unit.application.scene import Scene, scene
 

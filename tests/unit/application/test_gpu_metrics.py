@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.application.gpu_metrics import PART, GpuMetrics
+from seaway.application.fleet.gpu_metrics import PART, GpuMetrics
 from seaway.application.ports.backend import CollectorState
 from seaway.application.views import DeviceUse
 from seaway.domain.deployment import Copy, CopyPhase, Occupant, ReplicaStatus

@@ -11,7 +11,7 @@ from seaway.application.ports.store import Retention
 from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnavailableError, UnknownError
 from seaway.domain.job_spec import Run
-from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
+from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.tenancy import Pool, Queue
 from tests.unit.application.scene import Scene, scene, spec
 

@@ -7,16 +7,16 @@ import pytest
 
 from seaway.application import operations as module
 from seaway.application.changes import Change
-from seaway.application.gate import Gate
 from seaway.application.jobs import SubmitKey
+from seaway.application.policies import Gate
 from seaway.application.ports.store import JobFilter
 from seaway.application.records import AuditEntry
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.learning.policies.file import pack
-from seaway.testing.policies import cluster_policy
-from seaway.testing.records import token
+from tests.fakes.policies import cluster_policy
+from tests.fakes.records import token
 from tests.unit.application.scene import scene, spec
 
 

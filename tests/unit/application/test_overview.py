@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import ConflictError, UnavailableError
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
 from tests.unit.application.scene import scene
 
 

@@ -17,8 +17,8 @@ from seaway.domain.errors import ConflictError, RejectedError, StaleError, Unava
 from seaway.learning.policies.file import PolicyFile, pack
 from seaway.learning.policies.signature import PublicKey, public_key, sign
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
-from seaway.testing.policies import cluster_policy, node_policy
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.policies import cluster_policy, node_policy
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).private_bytes(
     Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()

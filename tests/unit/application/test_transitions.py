@@ -17,8 +17,8 @@ from seaway.application.transitions import (
     stopped,
 )
 from seaway.domain.errors import ConflictError
-from seaway.domain.lifecycle import FOLLOWS, PLACED, AttemptState, JobState
-from seaway.testing.records import NOW_NS, attempt_of, job_record
+from seaway.domain.job_state import FOLLOWS, PLACED, AttemptState, JobState
+from tests.fakes.records import NOW_NS, attempt_of, job_record
 from tests.unit.application.scene import spec
 
 LATER_NS = NOW_NS + 5

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.tries import KEPT, free_slices
-from seaway.application.whatif import NewNodes, Question, WhatIf
+from seaway.application.whatif.dry_run import KEPT, free_slices
+from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NOWHERE
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
-from seaway.testing.planes import SmallPlane
+from tests.fakes.control_plane import SmallPlane
 from tests.unit.application.scene import Scene, scene, spec
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from seaway.application import writer as writing
 from seaway.application.changes import Change, Outcome
-from seaway.application.feed import Feed
+from seaway.application.events import Feed
 from seaway.application.transitions import accepted, stepped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, InvariantError, UnavailableError
-from seaway.domain.lifecycle import JobState
-from seaway.testing.memory_store import MemoryStore
-from seaway.testing.records import event_of, job_record
+from seaway.domain.job_state import JobState
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.records import event_of, job_record
 
 PATIENCE_S = 10
 

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from seaway.application.agent.settings import AgentSettings
-from seaway.application.ports.reporting import Assignment
+from seaway.application.ports.agent import Assignment
 from seaway.bootstrap.agent import ASK_S, Known, ask_address, know
 from seaway.bootstrap.settings import load_settings
 from seaway.domain.errors import RejectedError, UnavailableError

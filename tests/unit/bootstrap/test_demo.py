@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.bootstrap.demo import run_demo
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.simulation.demo import demo_fleet
 from seaway.testing.builders import fleet, gpu, node
 

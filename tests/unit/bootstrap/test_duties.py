@@ -6,16 +6,16 @@ import pytest
 
 from seaway.adapters.sqlalchemy.backups import backup as back_up
 from seaway.adapters.sqlalchemy.backups import restore
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.changes import Change
 from seaway.application.maintenance import Maintenance
-from seaway.bootstrap.duties import FIRST_BACKUP_S, duties, retention
+from seaway.bootstrap.scheduled_tasks import FIRST_BACKUP_S, duties, retention
 from seaway.bootstrap.settings import DatabaseSettings
 from seaway.domain.errors import UnavailableError
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
-from seaway.testing.records import job_record
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.records import job_record
 
 DAY_NS = 86_400 * 10**9
 

@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seaway.bootstrap.profiles import policy_of, read_outline, read_outlines
-from seaway.bootstrap.trained import Trained, own_folder
+from seaway.bootstrap.policies import policy_of, read_outline, read_outlines
+from seaway.bootstrap.trained_policies import Trained, own_folder
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile, pack, write_policy
 from seaway.learning.policies.library import FolderLibrary
-from seaway.learning.policies.watch import Counts, Reason
+from seaway.learning.policies.monitor import Counts, Reason
 from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.demo import demo_fleet, demo_jobs
-from seaway.testing.policies import cluster_policy, node_policy
+from tests.fakes.policies import cluster_policy, node_policy
 
 OPTIONS = PolicyOptions()
 

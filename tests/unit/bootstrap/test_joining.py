@@ -14,11 +14,11 @@ import yaml
 
 from seaway.adapters.kubernetes.connection import api
 from seaway.adapters.kubernetes.connection.contexts import find
-from seaway.bootstrap import joining
+from seaway.bootstrap import cluster_join as joining
+from seaway.bootstrap.cluster_join import join, joined, leave
 from seaway.bootstrap.data import DataFolder
-from seaway.bootstrap.joining import join, joined, leave
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ from collections import Counter
 
 import pytest
 
-from seaway.bootstrap.lab_links import default_links
-from seaway.bootstrap.lab_plan import LabPlan, belongs
+from lab.links import default_links
+from lab.plan import LabPlan, belongs
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_checks import problems
 from seaway.simulation.demo import demo_fleet
-from seaway.wire.network_in import NetworkConfigIn
-from seaway.wire.network_out import network_text
+from seaway.wire.network_in import NetworkConfigIn, network_text
 from seaway.wire.reading import read_value
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from seaway.application.control.reports import Answered
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import Outgoing, Verb
-from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.leading import FencedThreads, Leadership
+from seaway.bootstrap.leader_election import FencedThreads, Leadership
 from seaway.bootstrap.settings import LeaderSettings
 from seaway.domain.deployment import Deployment
-from seaway.testing.kubernetes import ApiServer
+from tests.fakes.kubernetes import ApiServer
 
 PATIENCE_S = 10
 
@@ -98,7 +98,7 @@ def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_o
     """Once each, whatever the tries are; and that it leads is told once."""
     told: list[bool] = []
     begins, ends = threading.Event(), threading.Event()
-    logger = logging.getLogger("seaway.bootstrap.leading")
+    logger = logging.getLogger("seaway.bootstrap.leader_election")
     handlers = [_Heard("the pod cannot be marked", begins), _Heard("the pod is marked now", ends)]
     with ApiServer("alpha", controllers=()) as server, caplog.at_level(logging.WARNING, logger.name):
         spec = {"containers": [{"name": "seaway", "image": "seaway"}]}

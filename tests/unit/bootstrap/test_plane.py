@@ -8,18 +8,18 @@ from threading import Event
 import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
-from seaway.application.cluster_names import ClusterNames
+from seaway.application.clusters import ClusterNames
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord
-from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.clusters import Kind, kind_of, make_clusters, read_fleet, some_faults
-from seaway.bootstrap.plane import make_bearer, make_plane
+from seaway.bootstrap.control_plane import make_bearer, make_plane
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryDatabase, MemoryStore
+from tests.fakes.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.application.scene import spec, two_clusters
 
 

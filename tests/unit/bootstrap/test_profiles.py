@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from seaway.bootstrap.profiles import policy_of
+from seaway.bootstrap.policies import policy_of
 from seaway.domain.errors import RejectedError
-from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
 
 OPTIONS = PolicyOptions(seed=5)

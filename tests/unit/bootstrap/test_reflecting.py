@@ -9,13 +9,11 @@ from ipaddress import IPv6Address
 
 import pytest
 
-from seaway.adapters.privileges.drop import find_account
+from seaway.adapters.privileges import find_account
 from seaway.application.agent.settings import AgentSettings
-from seaway.application.ports.probing import Target
-from seaway.application.ports.reporting import Assignment
-from seaway.bootstrap import reflecting
-from seaway.bootstrap.agent import Agent, Known, Opened
-from seaway.bootstrap.reflecting import AGAIN_S, Reflecting
+from seaway.application.ports.agent import Assignment, Target
+from seaway.bootstrap import agent as reflecting
+from seaway.bootstrap.agent import AGAIN_S, Agent, Known, Opened, Reflecting
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.figures import Round
 

@@ -7,23 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seaway.bootstrap import trained as module
-from seaway.bootstrap.profiles import policy_of
-from seaway.bootstrap.trained import Trained, own_folder
+from seaway.bootstrap import trained_policies as module
+from seaway.bootstrap.policies import policy_of
+from seaway.bootstrap.trained_policies import Trained, own_folder
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile, write_policy
 from seaway.learning.policies.library import FolderLibrary
+from seaway.learning.policies.monitor import Counts
 from seaway.learning.policies.session import Session
-from seaway.learning.policies.watch import Counts
 from seaway.scheduling.columns import NODE_CPU_FREE, NODE_MEMORY_FREE, NODE_PODS_FREE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.demo import demo_fleet, demo_jobs
-from seaway.testing.policies import cluster_policy, node_policy
+from tests.fakes.policies import cluster_policy, node_policy
 
 OPTIONS = PolicyOptions()
 

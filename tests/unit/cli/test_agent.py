@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from seaway.application.agent.delivery import Delivered, Delivery
-from seaway.application.network.rounds import Reported
-from seaway.cli.agent import _print_lines
-from seaway.cli.agent_table import results_table, status_line
+from seaway.application.ports.agent import Reported
+from seaway.cli.admin.agent import _print_lines, results_table, status_line
 from seaway.cli.main import main
 
 RESULTS = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from seaway.cli.attach import attach
+from seaway.cli.jobs.events import attach
 from seaway.cli.remote import PATIENCE_S
 from seaway.client.sync import Client
 from seaway.domain.errors import UnavailableError

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seaway.cli.change import KEEPS_RUNNING, PLACED, differences, patch_of, picture
+from seaway.cli.jobs.update import KEEPS_RUNNING, PLACED, differences, patch_of, picture
 from seaway.domain import job_spec
 from seaway.domain.errors import RejectedError
-from seaway.domain.lifecycle import PLACED as PLACED_STATES
+from seaway.domain.job_state import PLACED as PLACED_STATES
 from seaway.wire.job_in import JobIn
 
 SPEC = {"name": "train", "priority": 0, "resources": {"gpus": 1, "cpu": "4"}, "run": {"command": ["a", "b"]}}

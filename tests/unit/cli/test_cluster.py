@@ -8,7 +8,7 @@ import pytest
 
 from seaway.bootstrap.data import DataFolder
 from seaway.cli.main import main
-from seaway.testing.kubernetes import ApiServer
+from tests.fakes.kubernetes import ApiServer
 
 
 def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

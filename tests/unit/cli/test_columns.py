@@ -6,7 +6,7 @@ from rich.console import Console
 
 from seaway.terminal import words
 from seaway.terminal.columns import Column, Rows, details
-from seaway.terminal.timeline import line
+from seaway.terminal.words import line
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 

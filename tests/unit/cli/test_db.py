@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.access import Access
 from seaway.application.records import Role
 from seaway.application.writer import Writer

@@ -6,19 +6,19 @@ from typing import NoReturn
 
 import pytest
 
-from seaway.cli.evaluate_names import contestants, seed_list
-from seaway.cli.evaluate_pictures import comparison
+from seaway.cli.learning.contestants import contestants, seed_list
+from seaway.cli.learning.pictures import comparison
 from seaway.cli.main import main
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.intervals import Estimate
+from seaway.learning.evaluation.measure import Task, Trial
 from seaway.learning.evaluation.row import COLUMNS
+from seaway.learning.evaluation.statistics import Estimate
 from seaway.learning.evaluation.summary import Summary
-from seaway.learning.evaluation.trials import Task, Trial
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run
 from seaway.learning.runs.folder import RunFolder
-from seaway.testing.policies import cluster_policy
+from tests.fakes.policies import cluster_policy
 
 NODES = "cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib\n" + "".join(
     f"c{at},n{at},32000,65536,1,G,16384\n" for at in range(2)
@@ -134,7 +134,7 @@ def test_ctrl_c_keeps_what_was_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What ended before Ctrl-C is printed as if it were all, it is said how much that is, and the exit code tells."""
-    from seaway.learning.evaluation import trials
+    from seaway.learning.evaluation import measure as trials
 
     real, done = trials.run, list[Task]()
 

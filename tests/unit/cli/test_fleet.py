@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seaway.cli.fleet import _devices, _free, _nodes, table
+from seaway.cli.fleet.fleet import _devices, _free, _nodes, table
 from seaway.domain.errors import RejectedError
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from seaway.cli import gateway as command
+from seaway.cli.admin import gateway as command
 from seaway.cli.main import main
 from seaway.cli.output import as_yaml
 from seaway.client.call import Call
 from seaway.domain.gateways import Pair
 from seaway.steering.difference import Difference, difference
 from seaway.steering.state import NOTHING, GatewayState, Present
-from seaway.testing.gateways import make_network, make_path
-from seaway.testing.kernel import carried_out, make_present
-from seaway.wire.network_out import network_text
+from seaway.wire.network_in import network_text
+from tests.fakes.gateways import make_network, make_path
+from tests.fakes.kernel import carried_out, make_present
 
 PATHS = make_path("direct", 2, weight=2), make_path("round", 3, 2)
 NETWORK = make_network(3, [Pair("gw-1", "gw-2", PATHS)])

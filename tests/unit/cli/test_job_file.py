@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from seaway.cli.job_file import Written, merged, read_jobs
-from seaway.cli.job_options import option_of, pairs, written_jobs
-from seaway.cli.network_file import read_network_file
+from seaway.cli.admin.network import read_network_file
+from seaway.cli.jobs.file import Written, merged, option_of, pairs, read_jobs, written_jobs
 from seaway.domain.errors import RejectedError
 
 TWO = """\

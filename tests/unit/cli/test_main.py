@@ -7,7 +7,7 @@ import pytest
 
 from seaway import __version__
 from seaway.cli.main import main
-from seaway.scheduling.policies import policy_names
+from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.registry import plugin_names
 
 SAYS = (

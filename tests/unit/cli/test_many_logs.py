@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from seaway import AsyncClient, Client
-from seaway.cli import many_logs
-from seaway.cli.many_logs import Printer, Source, Wanted, choose, follow_all, read_all
+from seaway.cli.jobs import logs as many_logs
+from seaway.cli.jobs.logs import Printer, Source, Wanted, choose, follow_all, read_all
 from seaway.domain.errors import RejectedError
 from tests.unit.client.asking import JOB, SERVER, TOKEN, Handler, problem
 

@@ -11,15 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from seaway import Client
-from seaway.cli import policy_store, remote
+from seaway.cli import remote
+from seaway.cli.learning import policy_store
 from seaway.cli.main import main
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies import session
-from seaway.learning.policies.file import PolicyFile, pack, read_policy, write_policy
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import PolicyFile, pack, write_policy
 from seaway.learning.policies.library import FolderLibrary
 from seaway.learning.policies.onnx_message import MISSING
 from seaway.learning.policies.signature import read_trusted, require_trusted
-from seaway.testing.policies import cluster_policy, node_policy
+from tests.fakes.policies import cluster_policy, node_policy
 from tests.unit.client.asking import SERVER, Stub, problem
 
 

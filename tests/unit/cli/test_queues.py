@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from seaway import Client
-from seaway.cli import queues
+from seaway.cli.admin import queues
 from seaway.cli.main import main
 from tests.unit.client.asking import SERVER, Stub, problem
 

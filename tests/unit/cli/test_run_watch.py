@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.cli.run_watch import Ended, RunWatch, ended_by_signals
+from seaway.cli.learning.watch import Ended, RunWatch, ended_by_signals
 from seaway.learning.training.listener import Plan
 
 

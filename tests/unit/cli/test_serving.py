@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seaway.bootstrap.settings import ServerSettings
-from seaway.cli import serving
+from seaway.cli.serving import server as serving
 from seaway.domain.errors import RejectedError
 
 
@@ -18,7 +18,7 @@ def test_the_age_of_a_process_counts_from_its_start() -> None:
     code = """if True:
         import time
         began = time.monotonic()
-        from seaway.cli.serving import age_s
+        from seaway.cli.serving.server import age_s
         age, imports = age_s(), time.monotonic() - began
         print(age >= imports > 0)
     """

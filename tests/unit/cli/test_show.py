@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from seaway.cli.show import _picture
+from seaway.cli.jobs.show import _picture
 from tests.unit.client.asking import JOB
 
 

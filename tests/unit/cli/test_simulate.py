@@ -10,13 +10,11 @@ import uvicorn
 from typer.testing import CliRunner, Result
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.faults import NO_FAULTS
-from seaway.adapters.simulated.folder import locked
-from seaway.adapters.simulated.journal import DeviceChanged, journal_path, read_journal
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import NO_FAULTS, Options
+from seaway.adapters.simulated.journal import DeviceChanged, journal_path, locked, read_journal
 from seaway.adapters.simulated.server import Server
 from seaway.bootstrap.clusters import some_faults
-from seaway.cli.simulate import app, read_faults
+from seaway.cli.serving.simulate import app, read_faults
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.simulation.demo import demo_fleet
 from seaway.testing.clocks import VirtualClock

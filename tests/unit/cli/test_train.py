@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from seaway.cli.commands import COMMANDS
+from seaway.cli.learning.runs import folder_of
+from seaway.cli.learning.watch import Ended, RunWatch, announce, ended_by_signals
 from seaway.cli.main import make_app
-from seaway.cli.run_asked import folder_of
-from seaway.cli.run_watch import Ended, RunWatch, announce, ended_by_signals
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import new_run

@@ -13,6 +13,7 @@ from tests.unit.learning.runs.small import write_instance
 
 LEARN = "gymnasium onnx onnxscript ortools ray stable_baselines3 tensorboard torch"
 POLICY = "onnxruntime"
+ROOT = Path(__file__).resolve().parents[3]
 
 WITHOUT = """
 import sys
@@ -20,7 +21,7 @@ import sys
 for name in sys.argv.pop(1).split():
     sys.modules[name] = None  # neither imported nor found
 
-from seaway.cli.main import main
+from {module} import main
 main()
 """
 
@@ -31,10 +32,10 @@ def toy(tmp_path: Path) -> str:
     return str(write_instance(tmp_path / "toy", 3))
 
 
-def run(missing: str, typed: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(missing: str, typed: str, cwd: Path, module: str = "seaway.cli.main") -> subprocess.CompletedProcess[str]:
     """Run a command where some packages are missing."""
-    wide = {**os.environ, "COLUMNS": "200"}  # no cell of a table is broken into lines
-    command = [sys.executable, "-c", WITHOUT, missing, *typed.split()]
+    wide = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}  # no cell of a table is broken into lines
+    command = [sys.executable, "-c", WITHOUT.replace("{module}", module), missing, *typed.split()]
     return subprocess.run(command, cwd=cwd, env=wide, capture_output=True, text=True, check=False)
 
 

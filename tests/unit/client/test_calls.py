@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from seaway import AsyncClient, Client
-from seaway.api.errors import STATUSES, answer
+from seaway.api.http.errors import STATUSES, answer
 from seaway.application.login_limit import TooManyFailuresError
 from seaway.application.network.reports import TooManyReportsError
 from seaway.client.call import decoded, part
@@ -21,8 +21,8 @@ from seaway.client.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnknownError,
+    error_of,
 )
-from seaway.client.problems import error_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.asking import JOB, TOKEN, Awaiting, Stub, Waiting, problem

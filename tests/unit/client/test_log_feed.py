@@ -10,7 +10,7 @@ import pytest
 
 from seaway.client.connection import SILENCE_S
 from seaway.client.errors import AnswerError, UnavailableError, UnknownError
-from seaway.client.log_feed import LogFeed
+from seaway.client.feed import LogFeed
 from tests.unit.client.asking import Awaiting, Stub, Waiting, problem
 
 Asking = Waiting | Awaiting

@@ -10,17 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from seaway.application.network.rounds import Reported
-from seaway.application.ports.probing import Target
-from seaway.application.ports.reporting import Assignment, Report
+from seaway.application.ports.agent import Assignment, Report, Reported, Target
+from seaway.client.agent import HttpController
 from seaway.client.errors import AnswerError, ConflictError, RejectedError, UnavailableError
-from seaway.client.reporting import HttpController
+from seaway.client.retries import Pace
 from seaway.client.sync import Client
-from seaway.client.tries import Pace
 from seaway.domain.gateways import Method, NetworkConfig, ProbeConfig
-from seaway.wire.network_out import network_text
-from seaway.wire.network_reports import ReportIn
-from seaway.wire.network_views import TargetList, target_list_fields, wanted_fields
+from seaway.wire.network_in import network_text
+from seaway.wire.network_views import ReportIn, TargetList, target_list_fields, wanted_fields
 from tests.unit.client.asking import SERVER, TOKEN
 
 FULL = Assignment(

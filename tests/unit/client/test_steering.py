@@ -5,15 +5,14 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from seaway.client.agent import HttpSteerer
 from seaway.client.errors import AnswerError
-from seaway.client.steering import HttpSteerer
+from seaway.client.retries import Pace
 from seaway.client.sync import Client
-from seaway.client.tries import Pace
 from seaway.domain.gateways import Pair
-from seaway.testing.gateways import make_network, make_path
-from seaway.wire.network_out import network_text
-from seaway.wire.network_reports import AppliedIn
-from seaway.wire.network_views import wanted_fields
+from seaway.wire.network_in import network_text
+from seaway.wire.network_views import AppliedIn, wanted_fields
+from tests.fakes.gateways import make_network, make_path
 from tests.unit.client.asking import SERVER, TOKEN
 
 NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3), make_path("via-2", 2, 3)))])

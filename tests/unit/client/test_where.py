@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from seaway import Client
-from seaway.client.where import DEFAULT_SERVER, Target, data_folder, profiles_file
+from seaway.client.config import DEFAULT_SERVER, Target, data_folder, profiles_file
 from seaway.domain.errors import RejectedError
 
 

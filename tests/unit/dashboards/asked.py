@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from seaway.dashboards.files import as_json
-from seaway.dashboards.frame import Frame, build
-from seaway.dashboards.language import Language
+from dashboards.files import as_json
+from dashboards.frame import Frame, build
+from dashboards.language import Language
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ import yaml
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from seaway.dashboards.every import DASHBOARDS, dashboards
-from seaway.dashboards.files import FOLDER_ANNOTATION, SIDECAR_LABEL, as_json, write_config_maps, write_folders
-from seaway.dashboards.language import Language
-from seaway.dashboards.looks import STEADY
+from dashboards.every import DASHBOARDS, dashboards
+from dashboards.files import FOLDER_ANNOTATION, SIDECAR_LABEL, as_json, write_config_maps, write_folders
+from dashboards.language import Language
+from dashboards.looks import STEADY
 from tests.unit.dashboards.asked import asked, panels, read
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "grafana"

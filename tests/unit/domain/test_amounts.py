@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.domain.amounts import FIGURES, figure_text
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.network import NetworkNeed
+from seaway.domain.units import FIGURES, figure_text
 from seaway.scheduling.remedies import changes
 
 

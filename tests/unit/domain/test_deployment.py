@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from seaway.domain.deployment import Copy, CopyPhase, Deployment, deployment_name
-from seaway.testing.records import spec
+from tests.fakes.records import spec
 
 
 def test_names_are_derived_from_job_and_attempt() -> None:

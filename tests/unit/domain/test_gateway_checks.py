@@ -8,7 +8,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_checks import problems, require_sound
 from seaway.domain.gateway_paths import Room, overhead
 from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
-from seaway.testing.gateways import make_gateway, make_network, make_path, with_gateway
+from tests.fakes.gateways import make_gateway, make_network, make_path, with_gateway
 
 END, DT6 = make_gateway(1).sids
 TO_2 = make_path("direct", 2)

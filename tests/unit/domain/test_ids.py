@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.domain.ids import ALPHABET, LENGTH, NS_PER_MS, JobIds, decode, encode
+from seaway.domain.job_spec import ALPHABET, LENGTH, NS_PER_MS, JobIds, decode, encode
 
 NOW_NS = 1_800_000_000 * 10**9
 

@@ -9,7 +9,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataPlace
 from seaway.domain.job_spec import NOWHERE, JobSpec, Run
 from seaway.domain.network import NetworkNeed, OnBreach
-from seaway.testing.records import full_spec, spec
+from tests.fakes.records import full_spec, spec
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import ConflictError
-from seaway.domain.lifecycle import FINAL, FOLLOWS, PLACED, WAITING, AttemptState, JobState, require_may_follow
+from seaway.domain.job_state import FINAL, FOLLOWS, PLACED, WAITING, AttemptState, JobState, require_may_follow
 
 
 def test_every_state_knows_what_may_follow() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.conditions import Conditions
+from lab.holding import BACKLOG_NS, KEPT, Holding
 from seaway.domain.errors import RejectedError
-from seaway.probing.conditions import Conditions
-from seaway.probing.holding import BACKLOG_NS, KEPT, Holding
 
 MS = 1_000_000
 AB, BA = ("a", "b"), ("b", "a")

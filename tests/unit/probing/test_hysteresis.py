@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from seaway.probing.figures import Figures
-from seaway.probing.hysteresis import DEAD, Band, Published
+from seaway.probing.smoothing import DEAD, Band, Published
 
 FINE = 1
 """A loss as fine as can be."""

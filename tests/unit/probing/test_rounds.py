@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.probing.clocks import PRECISION_NS
 from seaway.probing.figures import Round
-from seaway.probing.payload import SECRET_BYTES
-from seaway.probing.rounds import BURST, TICK_NS, Arrival, OpenRound, Pace
+from seaway.probing.packets import SECRET_BYTES
+from seaway.probing.rounds import BURST, PRECISION_NS, TICK_NS, Arrival, OpenRound, Pace
 
 MS = 1_000_000
 TIMEOUT_NS = 1000 * MS

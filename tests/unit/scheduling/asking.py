@@ -11,13 +11,13 @@ from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.columns import CLUSTERS_GATE
 from seaway.scheduling.framework import Cycle
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import PlainPlacer
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 from seaway.testing.builders import fleet
 

@@ -8,13 +8,13 @@ from seaway.domain.placement import Placement
 from seaway.scheduling.binding import carry_out
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import make_profile
+from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.simulation.kubelets import Kubelets
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
+from tests.fakes.node_admission import Kubelets
 
 FLEET = fleet(node(gpu(), name="one"), node(gpu(), name="two"))
 JOBS = [job(name=f"job-{number}", gpus=1, gpu_memory_mib=30_000, gpu_milli=400) for number in range(4)]

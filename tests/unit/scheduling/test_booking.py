@@ -9,11 +9,11 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.booking import book, book_all, bookings
+from seaway.scheduling.allocations import book, book_all, bookings
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import make_profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import make_profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
 TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.scheduling.cluster_sets import Between, best_sets
+from seaway.scheduling.gang import Between, best_sets
 
 MATRIX = st.integers(2, 5).flatmap(
     lambda count: st.tuples(

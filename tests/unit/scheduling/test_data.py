@@ -8,13 +8,13 @@ import pytest
 
 from seaway.domain.job import DataPlace, Job
 from seaway.domain.network import Gateway, Link
-from seaway.scheduling.data import NO_WAY_MS, data_told, pull_ms
+from seaway.scheduling.data_locality import NO_WAY_MS, data_told, pull_ms
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, sentence
-from seaway.scheduling.policies import BUILT_IN, PolicyOptions, make_policy, make_profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_links
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, make_profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_links
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 NAMES = ("near", "wide", "far", "dark", "dead")

@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seaway.domain.explanation import Remedy
 from seaway.domain.job import Demand, Job
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
+from seaway.domain.placement import Remedy
 from seaway.scheduling.columns import CLUSTERS_PAID
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, nearest, sentence
 from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import choose, run_filters, total_score
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.remedies import changes
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_node, remove_node
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_node, remove_node
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.asking import PROFILE, cycle_for, place, snapshot_of
 

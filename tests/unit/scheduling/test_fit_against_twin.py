@@ -14,13 +14,13 @@ from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.domain.node import Node, Taint, TaintEffect, Toleration
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
 from seaway.scheduling.columns import CLUSTERS_PAID, CLUSTERS_USABLE, NODE_CLUSTER
-from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.decide import find_usable_clusters
 from seaway.scheduling.kernels.fit import node_fits
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.kernels.shared_arrays import borrowed
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import A100_40GB_PROFILES, cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.asking import place, refusals
 from tests.unit.scheduling.twin import Twin, card_takes, holds_two

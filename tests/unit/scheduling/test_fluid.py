@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from seaway.domain.job import Job
 from seaway.scheduling.columns import CLUSTER_GPU_CORE, CLUSTER_GPU_CORE_FREE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.fluid import FluidProblem, FluidSolution, fluid_problem, solve_fluid
-from seaway.scheduling.mix import typical_jobs
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.job_mix import typical_jobs
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.policies.seaway.fluid import FluidProblem, FluidSolution, fluid_problem, solve_fluid
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
 from tests.unit.scheduling.kernels.trace_form import Shape, fleet_of, trace_job, trace_jobs, trace_nodes
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from seaway.scheduling.kernels.freed import fitting
+from seaway.scheduling.kernels.queries import fitting
 from seaway.testing.builders import gpu, job, node
 from tests.unit.scheduling.asking import place, refusals, snapshot_of
 

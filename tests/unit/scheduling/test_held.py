@@ -8,11 +8,11 @@ from seaway.domain.placement import Placement
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, sentence
 from seaway.scheduling.framework import Cycle, Plugin, Status, Verdict
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, job, node
 
 WAITS = Status(Verdict.WAIT, "waits for the tide")

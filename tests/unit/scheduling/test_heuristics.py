@@ -37,13 +37,12 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import Score
-from seaway.scheduling.kernels.clusterwise import ClusterRule
-from seaway.scheduling.plugins.clusterwise import Clusterwise
-from seaway.scheduling.plugins.spread import Spread
-from seaway.scheduling.plugins.utilization import Utilization
-from seaway.scheduling.policies import Level, PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.cluster_level import ClusterRule, Clusterwise
+from seaway.scheduling.policies.registry import Level, PolicyOptions, make_policy
+from seaway.scheduling.policies.spread import Spread
+from seaway.scheduling.policies.utilization import Utilization
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from tests.property.strategies import fleets, jobs
 from tests.unit.scheduling.asking import cycle_for

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from seaway.domain.network import Link, NetworkNeed
-from seaway.scheduling.links import NO_LINK_MBPS, UNKNOWN_NS, links_of
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_links
+from seaway.scheduling.snapshot.links import NO_LINK_MBPS, UNKNOWN_NS, links_of
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_links
 from seaway.testing.builders import cluster, fleet
 
 THERE = Link("gw-a", "gw-b", latency_ns=10, loss_ppm=5, bandwidth_mbps=100)

@@ -11,10 +11,10 @@ from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import Score
-from seaway.scheduling.plugins.network_score import NetworkScore, NetworkWeights
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plugins.network import NetworkScore, NetworkWeights
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for, place
 

@@ -10,8 +10,8 @@ import pytest
 from seaway.domain.network import Link
 from seaway.scheduling.columns import CLUSTERS_PAID
 from seaway.scheduling.plugins.network import Network
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_links
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_links
 from seaway.testing.builders import cluster, job, node
 from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
 

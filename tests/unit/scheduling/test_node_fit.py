@@ -9,13 +9,12 @@ import pytest
 
 from seaway.domain.node import Taint, TaintEffect, Toleration
 from seaway.domain.placement import Placement
-from seaway.scheduling.booking import book_all
+from seaway.scheduling.allocations import book_all
 from seaway.scheduling.engine import decide
-from seaway.scheduling.plugins.node_labels import NodeLabels
-from seaway.scheduling.plugins.taint_toleration import TaintToleration
-from seaway.scheduling.policies import make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.update import put_node
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plugins.node_filters import NodeLabels, TaintToleration
+from seaway.scheduling.policies.registry import make_policy
+from seaway.scheduling.snapshot.update import put_node
 from seaway.testing.builders import cluster, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
 

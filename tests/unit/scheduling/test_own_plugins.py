@@ -6,17 +6,16 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.framework import Plugin
-from seaway.scheduling.kernels.clusterwise import ClusterRule
-from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
-from seaway.scheduling.plugins.clusterwise import Clusterwise
-from seaway.scheduling.plugins.greedy import Greedy
-from seaway.scheduling.plugins.network_score import NetworkScore
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
+from seaway.scheduling.plugins.network import NetworkScore
 from seaway.scheduling.plugins.priority_sort import PrioritySort
-from seaway.scheduling.plugins.random import Random
-from seaway.scheduling.plugins.spread import Spread
-from seaway.scheduling.plugins.utilization import Utilization
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.policies.cluster_level import ClusterRule, Clusterwise
+from seaway.scheduling.policies.greedy import Greedy
+from seaway.scheduling.policies.random import Random
+from seaway.scheduling.policies.spread import Spread
+from seaway.scheduling.policies.utilization import Utilization
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, job, node
 from seaway.testing.plugins import check_plugin
 

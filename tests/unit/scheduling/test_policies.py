@@ -7,10 +7,10 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Gateway, Link
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import PolicyOptions, make_policy, policy_names
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 HEURISTICS = ("greedy", "bestfit", "random", "utilization", "spread")

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.plugins import RULES_OF_FIT
-from seaway.scheduling.policies import PolicyOptions, make_policy, policy_names
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
 from seaway.scheduling.registry import BUILT_IN, Outline, Wanted, make_plugin, plugin_names, profile_from
 
 OPTIONS = PolicyOptions(seed=3, plain=True)
@@ -58,7 +58,7 @@ def offer(folder: Path, name: str, **groups: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["no_such_module:Plugin", "seaway.scheduling.plugins.greedy:NoSuchClass"], ids=["module", "class"]
+    "value", ["no_such_module:Plugin", "seaway.scheduling.policies.greedy:NoSuchClass"], ids=["module", "class"]
 )
 def test_offers_that_cannot_be_loaded_are_rejected(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is broken is named; the others still serve."""
@@ -75,7 +75,7 @@ def test_offers_that_cannot_be_loaded_are_rejected(value: str, tmp_path: Path, m
 
 def test_our_own_names_stand_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package cannot put itself in the place of a plugin of ours; an offer of its own is a plugin like any."""
-    greedy = "seaway.scheduling.plugins.greedy:Greedy"
+    greedy = "seaway.scheduling.policies.greedy:Greedy"
     offer(tmp_path, "other", plugins=f"BestFit = {greedy}\nMine = {greedy}")
     monkeypatch.syspath_prepend(tmp_path)
     assert make_plugin(Wanted("BestFit"), OPTIONS).name == "BestFit"

@@ -11,12 +11,12 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.scheduling.engine import decide
-from seaway.scheduling.links import free_bandwidth
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_gateways
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.links import free_bandwidth
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_gateways
 from seaway.testing.builders import cluster, fleet, job, node
 from tests.unit.scheduling.asking import refusals
 

@@ -8,11 +8,11 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.placement import Placement
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Cycle, Plugin, Status
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.policies.greedy import Greedy
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seaway.scheduling.plugins.fgd import Fgd
-from seaway.scheduling.plugins.seaway import Seaway
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.static import Kept, OfFleet
-from seaway.scheduling.update import put_node
+from seaway.scheduling.policies.fgd import Fgd
+from seaway.scheduling.policies.seaway.plugin import Seaway
+from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_node
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 ONE = node(gpu(), name="one")

@@ -6,8 +6,8 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import make_profile
-from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import make_profile
 from seaway.testing.builders import cluster, gpu, job, node
 from tests.unit.scheduling.asking import snapshot_of
 

@@ -11,15 +11,15 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job, NodeRules
 from seaway.domain.network import Link
 from seaway.domain.node import Node
+from seaway.scheduling.arrays import copied
 from seaway.scheduling.columns import BLOCK_NODES, NODE_CPU_FREE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import PolicyOptions, make_policy, make_profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import copied
-from seaway.scheduling.update import put_links, put_node, remove_node
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy, make_profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_links, put_node, remove_node
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 HALF = job("half", gpus=1, gpu_memory_percent=50, gpu_milli=500, cpu_milli=1_000)

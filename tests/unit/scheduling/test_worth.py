@@ -9,8 +9,7 @@ import pytest
 
 from seaway.domain.job import Job
 from seaway.domain.node import Node
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.worth import (
+from seaway.scheduling.policies.seaway.node_value import (
     MOST_TYPES,
     MixFigures,
     bound_groups,
@@ -19,6 +18,7 @@ from seaway.scheduling.worth import (
     mix_figures,
     served_tables,
 )
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 EMPTY: list[Job] = []

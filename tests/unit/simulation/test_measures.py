@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
     CLUSTER_CPU_FREE,
@@ -12,7 +13,6 @@ from seaway.scheduling.columns import (
     CLUSTER_MEMORY_FREE,
     CLUSTER_ROWS,
 )
-from seaway.scheduling.state import Int64
 from seaway.simulation.measures import at_hundred, quantile, use, used_shares
 
 

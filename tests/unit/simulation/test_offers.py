@@ -5,11 +5,11 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
-from seaway.scheduling.policies import make_policy
+from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.profile import Profile, Weighted
-from seaway.simulation.clock import PolicyMaker
 from seaway.simulation.offers import calls
 from seaway.simulation.replay import replay
+from seaway.simulation.stopwatch import PolicyMaker
 from seaway.testing.builders import fleet, gpu, job, node
 
 

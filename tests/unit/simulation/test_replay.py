@@ -4,10 +4,10 @@ import pytest
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import Link
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
-from seaway.simulation.clock import PolicyMaker
 from seaway.simulation.replay import replay, until_asked
+from seaway.simulation.stopwatch import PolicyMaker
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 

@@ -8,10 +8,10 @@ from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.scheduling.columns import CLUSTER_GPU_CORE_FREE
 from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.policies.registry import make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.timeline import replay_with_departures
 from seaway.testing.builders import cluster, fleet, gpu, job, node

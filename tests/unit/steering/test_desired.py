@@ -17,7 +17,7 @@ from seaway.steering.state import (
     mtu,
     sysctl,
 )
-from seaway.testing.gateways import make_network, make_path, with_gateway
+from tests.fakes.gateways import make_network, make_path, with_gateway
 
 DIRECT, ROUND = make_path("direct", 2), make_path("round", 3, 2)
 

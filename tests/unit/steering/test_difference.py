@@ -6,9 +6,8 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Pair
-from seaway.steering.commands import commands
 from seaway.steering.desired import desired
-from seaway.steering.difference import Add, Remove, Replace, Set, difference
+from seaway.steering.difference import Add, Remove, Replace, Set, commands, difference
 from seaway.steering.obstacles import losses, notes
 from seaway.steering.state import (
     FORWARDING,
@@ -23,8 +22,8 @@ from seaway.steering.state import (
     mtu,
     sysctl,
 )
-from seaway.testing.gateways import make_network, make_path, with_gateway
-from seaway.testing.kernel import ROUTER, carried_out, make_present
+from tests.fakes.gateways import make_network, make_path, with_gateway
+from tests.fakes.kernel import ROUTER, carried_out, make_present
 
 PATHS = make_path("direct", 2), make_path("round", 3, 2)
 NETWORK = make_network(3, [Pair("gw-1", "gw-2", PATHS)])

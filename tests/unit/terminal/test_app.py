@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from seaway.terminal.app import LIGHT, Top
-from seaway.terminal.due import PERIOD_S
+from seaway.terminal.refresh import PERIOD_S
 from seaway.terminal.words import Body
 from tests.unit.terminal.bodies import job
 from tests.unit.terminal.stub import WHO, Server

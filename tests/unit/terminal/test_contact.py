@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seaway.client.errors import ForbiddenError, UnauthenticatedError, UnavailableError
-from seaway.terminal.contact import SLOW_S, Contact
+from seaway.terminal.refresh import SLOW_S, Contact
 from tests.unit.terminal.test_due import Clock
 
 

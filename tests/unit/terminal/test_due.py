@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from seaway.terminal.due import AGAIN_S, GAP_S, PERIOD_S, REST, Due
+from seaway.terminal.refresh import AGAIN_S, GAP_S, PERIOD_S, REST, Due
 
 
 class Clock:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from seaway.terminal.head import beside
-from seaway.terminal.summary import Summary
+from seaway.terminal.summary import Summary, beside
 from tests.unit.terminal.bodies import cluster
 
 COUNTS = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying": 2, "running": 7, "failed": 3}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from seaway.terminal.fleet_columns import condition, jobs, memory, milli, name, note, real
-from seaway.terminal.tree import Tree
+from seaway.terminal.tree import Tree, condition, jobs, memory, milli, name, note, real
 from seaway.terminal.words import Body
 from tests.unit.terminal.bodies import JOB, cluster, node, piece
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.terminal.wanted import LIVE, QUEUED, wanted
+from seaway.terminal.panes import LIVE, QUEUED, wanted
 
 
 def test_without_a_word_live_jobs_are_asked_for() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from seaway.domain.placement import Placement
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import NODE_CPU_FREE
 from seaway.scheduling.framework import PASS, Codes, Cycle, Plugin, Scores, Status, Verdict
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.policies import PolicyOptions
-from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.registry import BUILT_IN, Wanted, make_plugin
-from seaway.scheduling.state import Int64
 from seaway.testing.builders import job
 from seaway.testing.plugins import check_plugin
 

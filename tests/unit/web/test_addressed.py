@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.web.pages.jobs import states_of
-from seaway.web.pages.queues import queue_shown
+from seaway.web.pages.jobs.list import states_of
+from seaway.web.pages.queues.queues import queue_shown
 
 
 @pytest.mark.parametrize(("wanted", "shown"), [("", "default"), ("batch", "batch"), ("zz", "")])

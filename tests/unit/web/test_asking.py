@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from seaway.client.calls import access
+from seaway.client.calls import service as access
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.web.asking import Asker
+from seaway.web.api_client import Asker
 
 
 async def api(scope: Scope, _: Receive, send: Send) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from seaway.client.call import Call, Text
 from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
-from seaway.web.asking import Asker
-from seaway.web.board import Board, Follower
+from seaway.web.api_client import Asker
+from seaway.web.query_cache import Board, Follower
 
 EVERY_S = 0.01
 CALL = Call("GET", "/figures", Text())
@@ -280,8 +280,8 @@ def test_what_is_asked_for_again_is_asked_at_once() -> None:
 
 def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thing is asked at a time, with rests between; all are asked in turn, and freely once that is over."""
-    monkeypatch.setattr("seaway.web.board.REST", 1e6)
-    monkeypatch.setattr("seaway.web.board.MOST_REST_S", 0.1)
+    monkeypatch.setattr("seaway.web.query_cache.REST", 1e6)
+    monkeypatch.setattr("seaway.web.query_cache.MOST_REST_S", 0.1)
     busy = [False]
     calls = [Call("GET", f"/{number}", Text()) for number in range(4)]
 
@@ -311,7 +311,7 @@ def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest
 
 def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """While jobs are placed, a question that hangs, as on a database, is left alone, and the others go on in turn."""
-    monkeypatch.setattr("seaway.web.board.MOST_REST_S", 0.05)
+    monkeypatch.setattr("seaway.web.query_cache.MOST_REST_S", 0.05)
     hanging, busy = asyncio.Event(), [False]
 
     class Hanging(Somebody):
@@ -343,8 +343,8 @@ def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: py
 
 def test_what_is_asked_for_again_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who pressed something sees what became of it, however many jobs are being placed."""
-    monkeypatch.setattr("seaway.web.board.REST", 1e9)
-    monkeypatch.setattr("seaway.web.board.MOST_REST_S", 3600)
+    monkeypatch.setattr("seaway.web.query_cache.REST", 1e9)
+    monkeypatch.setattr("seaway.web.query_cache.MOST_REST_S", 3600)
 
     async def test() -> None:
         busy = [False]

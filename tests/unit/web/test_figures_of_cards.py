@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.tries import MOST_ROOM as COUNTED
+from seaway.application.whatif.dry_run import MOST_ROOM as COUNTED
 from seaway.web.fragment import written
-from seaway.web.pages.submit import MOST_ROOM
+from seaway.web.pages.jobs.submit import MOST_ROOM
 from seaway.web.parts.slices import JOB, painter, still, used_text
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut, DeviceOut, NodeOut, UsedOut

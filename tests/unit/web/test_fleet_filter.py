@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.web.parts.colours import COLOURS, colours_of
-from seaway.web.parts.fleet_filter import is_meant, wanted_of
+from seaway.web.pages.fleet.filter import is_meant, wanted_of
+from seaway.web.parts.slices import COLOURS, colours_of
 from seaway.wire.fleet import AmountOut, DeviceOut
 
 

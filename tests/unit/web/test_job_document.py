@@ -8,8 +8,21 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.web import job_document as documents
-from seaway.web.job_fields import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT, Kind, field_of, path_of, shown, typed
-from seaway.web.job_lines import line_of, lines_of
+from seaway.web.job_document import (
+    AMOUNT,
+    COMMAND,
+    NAMES,
+    NUMBERS,
+    PAIRS,
+    TEXT,
+    Kind,
+    field_of,
+    line_of,
+    lines_of,
+    path_of,
+    shown,
+    typed,
+)
 from seaway.wire.job_in import JobIn
 from seaway.wire.reading import read_yaml_message
 

@@ -13,7 +13,7 @@ from seaway.web import job_draft
 from seaway.web.job_draft import JobDraft
 from seaway.web.latest import Latest
 from seaway.web.visit import Visit
-from seaway.wire.safe_yaml import read_yaml
+from seaway.wire.yaml import read_yaml
 
 NOBODY = cast(Visit, None)
 

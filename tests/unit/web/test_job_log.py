@@ -11,7 +11,7 @@ from nicegui import Client, ui
 
 from seaway.client.call import Call
 from seaway.domain.errors import RejectedError
-from seaway.web.pages.job_log import Log
+from seaway.web.pages.jobs.log import Log
 from seaway.web.visit import Visit
 from seaway.web.words import words_of
 from seaway.wire.job_out import JobOut

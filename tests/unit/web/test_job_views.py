@@ -8,8 +8,7 @@ from babel.core import Locale
 
 from seaway.web import figures
 from seaway.web.log_lines import MOST_LINES, News, added, news
-from seaway.web.reasons import by_cluster, mends
-from seaway.web.timeline import steps
+from seaway.web.reasons import by_cluster, mends, steps
 from seaway.wire.events import EventOut
 from seaway.wire.explanations import ExplanationOut, RefusalOut, RemedyOut
 

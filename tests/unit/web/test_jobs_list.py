@@ -11,7 +11,7 @@ from nicegui import ui
 
 from seaway.domain.errors import UnavailableError
 from seaway.web.latest import Latest
-from seaway.web.pages.jobs import _Jobs
+from seaway.web.pages.jobs.list import _Jobs
 
 pytestmark = pytest.mark.anyio
 

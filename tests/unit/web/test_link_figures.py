@@ -6,7 +6,7 @@ import pytest
 
 from seaway.terminal import words
 from seaway.web.fragment import environment
-from seaway.web.parts.link_figures import FIGURES, STEPS, Figure, milliseconds, percent, plain, rate, scale_of
+from seaway.web.link_figures import FIGURES, STEPS, Figure, milliseconds, percent, plain, rate, scale_of
 
 MS = 1_000_000
 

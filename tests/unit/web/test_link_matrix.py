@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from seaway.web.parts.link_figures import FIGURES
+from seaway.web.link_figures import FIGURES
 from seaway.web.parts.link_graph import graph, scale_for
 from seaway.web.parts.link_matrix import drawn, rows_of
 from seaway.web.words import Words
 from seaway.wire.fleet import GatewayOut
-from seaway.wire.link_matrix import LinkMatrix
-from seaway.wire.links import KnownLinkOut
+from seaway.wire.links import KnownLinkOut, LinkMatrix
 
 MS = 1_000_000
 GATEWAYS = [

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from nicegui import Client
 
-from seaway.web.pages import node
+from seaway.web.pages.fleet import node
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut, NodeOut, NodePage

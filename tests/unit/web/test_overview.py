@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.alerts import RULES, Alert
+from seaway.application.monitoring.alerts import RULES, Alert
 from seaway.web.fragment import written
-from seaway.web.pages.overview import FRESH_S, Seen, alerts, tiles_of
+from seaway.web.pages.fleet.overview import FRESH_S, Seen, alerts, tiles_of
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
 from seaway.wire.fleet import AmountOut, ClusterOut

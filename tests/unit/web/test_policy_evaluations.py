@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.web.pages.policy_evaluations import line_rows
+from seaway.web.pages.policies.evaluations import line_rows
 from seaway.wire.evaluations import EstimateOut, LineOut
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.web.pages.queue_rows import Held, Room, Seen, pool_rows, queue_rows, tenant_rows
+from seaway.web.pages.queues.rows import Held, Room, Seen, pool_rows, queue_rows, tenant_rows
 from seaway.wire.fleet import AmountOut, ClusterOut
-from seaway.wire.queue_views import QueueUseOut
-from seaway.wire.tenancy import PoolOut, QueueOut, TenantOut
+from seaway.wire.tenancy import PoolOut, QueueOut, QueueUseOut, TenantOut
 
 
 def amount(total: int, used: int) -> AmountOut:

@@ -10,10 +10,10 @@ import pytest
 from nicegui import ui
 
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
+from seaway.web.job_document import AMOUNT
 from seaway.web.job_draft import JobDraft
-from seaway.web.job_fields import AMOUNT
 from seaway.web.latest import Latest
-from seaway.web.pages.submit import FORM, _Submit
+from seaway.web.pages.jobs.submit import FORM, _Submit
 
 pytestmark = pytest.mark.anyio
 

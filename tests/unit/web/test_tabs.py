@@ -20,7 +20,7 @@ from starlette.responses import Response
 from seaway.client.call import Call
 from seaway.web import page as page_module
 from seaway.web import tabs
-from seaway.web.board import EVERY_S, Heard
+from seaway.web.query_cache import EVERY_S, Heard
 from seaway.web.sockets import Sockets
 from seaway.web.visit import Visit
 from tests.unit.api.rig import Rig

@@ -12,9 +12,9 @@ import pytest
 
 from seaway.client.call import Paged
 from seaway.web.latest import Latest
-from seaway.web.pages.whatif import _WhatIf, nodes_like, sentence_of, told_apart
-from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
-from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of, wrong
+from seaway.web.pages.whatif.drawing import MOST_BOXES, draw, flows_of
+from seaway.web.pages.whatif.question import MOST_BURST, asked, field_of, wrong
+from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, sentence_of, told_apart
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut

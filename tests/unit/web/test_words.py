@@ -13,11 +13,11 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2 import nodes
 
-from seaway.application.control.schedule import NO_PLACE
+from seaway.application.control.scheduler.scheduler import NO_PLACE
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.policies import BUILT_IN
+from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.web.fragment import environment
 from seaway.web.words import language_of, words_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lab.conditions import Conditions
+from lab.links import ConditionsIn, LinksIn
 from seaway.domain.errors import RejectedError
-from seaway.probing.conditions import Conditions
-from seaway.wire.lab_in import ConditionsIn, LinksIn
 from seaway.wire.reading import read_value, read_yaml_message
 
 GATEWAYS = ["gw-1", "gw-2", "gw-3"]

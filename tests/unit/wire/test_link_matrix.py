@@ -6,7 +6,7 @@ import pytest
 
 from seaway.application.network.views import LinkState, LinkView
 from seaway.domain.network import PPM, Link
-from seaway.wire.link_matrix import LinkFigure, figure_of, worst_first
+from seaway.wire.links import LinkFigure, figure_of, worst_first
 
 FAST = LinkView("a", "b", Link("a", "b", 1_000, 10, 0, 10_000), left_mbps=9_000)
 SLOW = LinkView("a", "c", Link("a", "c", 9_000, 90, 500, 1_000), left_mbps=100)

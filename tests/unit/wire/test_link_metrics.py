@@ -6,8 +6,8 @@ from time import process_time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from seaway.application.network.rounds import Reported
 from seaway.application.network.views import LinkState, LinkView, Side, told
+from seaway.application.ports.agent import Reported
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link
 from seaway.wire.link_metrics import LINK_METRICS, all_named, as_series, as_text

@@ -9,10 +9,9 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method
-from seaway.testing.gateways import make_path
-from seaway.wire.network_in import EXAMPLE, GatewayIn, NetworkConfigIn
-from seaway.wire.network_out import network_text
+from seaway.wire.network_in import EXAMPLE, GatewayIn, NetworkConfigIn, network_text
 from seaway.wire.reading import read_json, read_value, read_yaml_message
+from tests.fakes.gateways import make_path
 
 DOCUMENT = """
 probe: {every: 2s, timeout: 500ms}

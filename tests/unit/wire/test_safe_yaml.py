@@ -7,7 +7,7 @@ import re
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.wire.safe_yaml import read_yaml
+from seaway.wire.yaml import read_yaml
 
 BOMB = "x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"x{at}: &x{at} [{', '.join([f'*x{at - 1}'] * 10)}]\n" for at in range(1, 10)

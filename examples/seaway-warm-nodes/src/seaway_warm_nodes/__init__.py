@@ -9,8 +9,8 @@ import numpy as np
 from seaway.domain.placement import Placement
 from seaway.scheduling.framework import PASS, Cycle, Scores, Status
 from seaway.scheduling.plugins import rules_of_fit
-from seaway.scheduling.plugins.bestfit import BestFit
-from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.policies.bestfit import BestFit
+from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile, Weighted
 
 

@@ -11,19 +11,18 @@ from random import Random
 from threading import Lock
 
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
-from seaway.adapters.kubernetes.collect.follow import sources
+from seaway.adapters.kubernetes.cluster_names import WHO, name_all, suffixed, who
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.kinds import kinds_of
+from seaway.adapters.kubernetes.collect.informers import sources
+from seaway.adapters.kubernetes.collect.owned import kinds_of
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.contexts import Context, cluster_name, find
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.reactor import Reactor
-from seaway.adapters.kubernetes.connection.threads import in_thread
-from seaway.adapters.kubernetes.deploy.direct import Direct
+from seaway.adapters.kubernetes.connection.event_loop import Reactor, in_thread
+from seaway.adapters.kubernetes.deploy.deployer import Direct
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.naming import WHO, name_all, suffixed, who
-from seaway.adapters.kubernetes.wishes import Wishes
-from seaway.application.cluster_names import ClusterNames
+from seaway.adapters.kubernetes.options import Wishes
+from seaway.application.clusters import ClusterNames
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
 

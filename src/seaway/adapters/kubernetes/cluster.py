@@ -8,12 +8,12 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from seaway.adapters.kubernetes.collect.follow import follow
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.informers import follow
 from seaway.adapters.kubernetes.collect.pods import Seen
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on

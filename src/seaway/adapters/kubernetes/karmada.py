@@ -3,38 +3,116 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from threading import Lock
 from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
-from seaway.adapters.kubernetes.collect.denials import Attempt, Denial
-from seaway.adapters.kubernetes.collect.follow import PINGS, sources
-from seaway.adapters.kubernetes.collect.follow_kinds import KindsFollower, Listener, kind_sources
-from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.kinds import PLAIN, kinds_of
-from seaway.adapters.kubernetes.collect.left import LOOK_S as LEFT_S
-from seaway.adapters.kubernetes.collect.left import Left
-from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
-from seaway.adapters.kubernetes.collect.ours import SELECTOR
-from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
-from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
-from seaway.adapters.kubernetes.collect.reflect import Source, reflect
+from seaway.adapters.kubernetes.collect.health import SOURCE, Health, ping
+from seaway.adapters.kubernetes.collect.informers import PINGS, KindsFollower, Listener, kind_sources, sources
+from seaway.adapters.kubernetes.collect.owned import PLAIN, SELECTOR, Key, Owned, OwnedSink, kinds_of
+from seaway.adapters.kubernetes.collect.reflector import Source, reflect
+from seaway.adapters.kubernetes.collect.rejections import Attempt, Denial
+from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
 from seaway.adapters.kubernetes.deploy.karmada import Karmada
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.objects.decode import Broken
+from seaway.adapters.kubernetes.objects.meta import Item, Meta, Part
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.adapters.kubernetes.templates.registry import KindName
-from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
+
+LEFT_S = 30.0
+"""How often it is looked for, seconds."""
+
+
+class Left:
+    """Has members tell of it, as of what never ran there. For one event loop.
+
+    Parameters
+    ----------
+    owned
+        What is there of each attempt in Karmada's control plane.
+    """
+
+    def __init__(self, owned: Owned) -> None:
+        self._owned = owned
+        self._before: set[Key] = set()
+
+    def look(self, views: Mapping[str, ClusterView]) -> None:
+        """Look for it: what a member has nothing of for the second time in a row is not just being written.
+
+        Nothing is left whose workload is there, as it comes to its member however long that takes.
+
+        Parameters
+        ----------
+        views
+            The members, by name.
+        """
+        idle = self._owned.idle()
+        there = {name: views[name].known() for name in {key[2] for key in idle} & views.keys()}
+        lacking = {key for key in idle if key[2] in there and key[:2] not in there[key[2]]}
+        lasting = lacking & self._before
+        for name, view in views.items():
+            view.keep_left(frozenset(key[:2] for key in lasting if key[2] == name))
+        self._before = lacking
+
+
+class MemberSpec(Part, frozen=True):
+    """What is wanted of a member."""
+
+    region: str = ""
+
+
+class MemberObject(Part, frozen=True):
+    """A member."""
+
+    metadata: Meta = Meta()
+    spec: MemberSpec = MemberSpec()
+
+
+MEMBERS = Source("/apis/cluster.karmada.io/v1alpha1/clusters", MemberObject)
+
+
+def proxy(name: str) -> str:
+    """Return the path of the proxy to a member."""
+    return f"{MEMBERS.path}/{name}/proxy"
+
+
+class Members:
+    """Keeps which members there are, for any thread."""
+
+    def __init__(self) -> None:
+        self._regions: dict[str, str] = {}
+
+    def regions(self) -> dict[str, str]:
+        """Return the members' regions, by name; empty where none is known."""
+        return dict(self._regions)
+
+    async def replace(self, items: Sequence[MemberObject]) -> None:
+        """Take these for all members."""
+        self._regions = {each.metadata.name: each.spec.region for each in items}
+
+    def put(self, item: MemberObject) -> None:
+        """Take a member as it is now."""
+        self._regions = self._regions | {item.metadata.name: item.spec.region}
+
+    def drop(self, item: MemberObject) -> None:
+        """Note that a member left."""
+        self._regions = {name: region for name, region in self._regions.items() if name != item.metadata.name}
+
+    def broken(self, what: Broken) -> None:
+        """Leave a member as it was."""
+
 
 FIRST_S = 5.0
 """How long is waited for the first list of members."""

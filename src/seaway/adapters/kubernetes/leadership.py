@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from seaway.adapters.kubernetes.connection.api import MANAGER, Api
-from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import UnavailableError
 
 LEADS = "seaway.io/leads"

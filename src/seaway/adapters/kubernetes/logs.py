@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from seaway.adapters.kubernetes.collect.pods import Seen
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.domain.errors import RejectedError
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Protocol
 
-from seaway.application.ports.probing import Target
-from seaway.probing import srh
+from seaway.adapters.probes.sockets import route_through
+from seaway.adapters.probes.timestamps import Departures, Inbox
+from seaway.application.ports.agent import Target
+from seaway.probing import packets
 from seaway.probing.rounds import Arrival
 
 MOST_AT_ONCE = 4096
@@ -71,7 +73,48 @@ def way(target: Target, port: int) -> Way:
     """Return how a target is reached."""
     address, family, header = target.address, socket.AF_INET, b""
     if isinstance(address, IPv6Address):
-        family, header = socket.AF_INET6, srh.on_the_way(target.segments, address)
+        family, header = socket.AF_INET6, packets.on_the_way(target.segments, address)
         if address.scope_id:
             return Way((str(address), port), header)
     return Way((socket.inet_ntop(family, address.packed), port), header)
+
+
+class OneSocket:
+    """A socket, what arrives at it, and when what it sent left.
+
+    Parameters
+    ----------
+    opened
+        The socket, which is closed with this.
+    packet_bytes
+        As much as an answer can have, and one more.
+    """
+
+    prompt = False
+
+    def __init__(self, opened: socket.socket, packet_bytes: int) -> None:
+        self._socket = opened
+        self._inbox = Inbox(opened, packet_bytes)
+        self._departures = Departures(opened)
+        self._header = b""
+
+    def fileno(self) -> int:
+        """Return the socket."""
+        return self._socket.fileno()
+
+    def begin(self, probes: int) -> None:
+        """Have the kernel say when probes leave, unless there are many."""
+        self._departures.begin(probes)
+
+    def forget(self) -> None:
+        """Leave late answers to be recognised as such."""
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _turn_to(self, way: Way) -> None:
+        """Have what is sent from now on go that way."""
+        if way.header != self._header:
+            route_through(self._socket, way.header)
+            self._header = way.header

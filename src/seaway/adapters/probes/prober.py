@@ -12,14 +12,13 @@ from threading import Lock
 
 from seaway.adapters.probes.channel import Channel, Way, way
 from seaway.adapters.probes.connections import ConnectionChannel
-from seaway.adapters.probes.datagrams import DatagramChannel
-from seaway.adapters.probes.echo import EchoChannel
+from seaway.adapters.probes.datagrams import DatagramChannel, EchoChannel
 from seaway.adapters.probes.namespace import Place, place
 from seaway.adapters.probes.sockets import Address
-from seaway.application.ports.probing import Target
+from seaway.application.ports.agent import Target
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.figures import Round
-from seaway.probing.payload import SECRET_BYTES
+from seaway.probing.packets import SECRET_BYTES
 from seaway.probing.rounds import BURST, FEW, OpenRound, Pace
 
 _NS = 1_000_000_000

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from seaway.adapters.probes.channel import MOST_AT_ONCE
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, stamp_ns
-from seaway.probing import datagram
+from seaway.probing import packets
 
 
 class Reflector:
@@ -56,15 +56,15 @@ class Reflector:
     def _answer(self) -> None:
         for _ in range(MOST_AT_ONCE):
             try:
-                packet, ancillary, _, asker = self._socket.recvmsg(datagram.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
+                packet, ancillary, _, asker = self._socket.recvmsg(packets.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
             except OSError:  # nothing more, or what became of an earlier datagram
                 return
-            if asker[0] in self._known and datagram.is_question(packet):
+            if asker[0] in self._known and packets.is_question(packet):
                 self._send(packet, stamp_ns(ancillary), asker)
 
     def _send(self, question: bytes, came_ns: int, asker: tuple[str, int]) -> None:
         try:
-            self._socket.sendto(datagram.answer(question, time.time_ns() - came_ns), asker)
+            self._socket.sendto(packets.answer(question, time.time_ns() - came_ns), asker)
         except OSError:  # there is no way back, or no room: a lost answer, which the other side counts
             return
 

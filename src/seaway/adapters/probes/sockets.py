@@ -8,11 +8,11 @@ import struct
 from ipaddress import IPv4Address, IPv6Address
 
 from seaway.domain.errors import RejectedError
-from seaway.probing import icmp
+from seaway.probing import packets
 
 Address = IPv4Address | IPv6Address
 
-# <linux/socket.h>, <linux/icmp.h> and <linux/icmpv6.h>: what Python's socket module has no names for.
+# <linux/socket.h>, <linux/packets.h> and <linux/icmpv6.h>: what Python's socket module has no names for.
 _SO_ATTACH_FILTER = 26
 _SO_SNDBUFFORCE = 32
 _SO_RCVBUFFORCE = 33
@@ -51,9 +51,9 @@ def open_icmp(version: int, source: Address | None, identifier: int) -> socket.s
         raise RejectedError("raw sockets take a privilege: run it as root or with CAP_NET_RAW") from error
     try:
         if version == 6:
-            opened.setsockopt(protocol, _FILTER_OF_ICMP, _all_but(icmp.V6.reply, words=8))
+            opened.setsockopt(protocol, _FILTER_OF_ICMP, _all_but(packets.V6.reply, words=8))
         else:
-            opened.setsockopt(_SOL_RAW, _FILTER_OF_ICMP, _all_but(icmp.V4.reply, words=1))
+            opened.setsockopt(_SOL_RAW, _FILTER_OF_ICMP, _all_but(packets.V4.reply, words=1))
         _attach(opened, _FILTERS[version], identifier)
         prepare(opened)
         bind(opened, source, 0)

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from seaway.adapters.simulated.books import Books, Key
 from seaway.adapters.simulated.journal import Created, Ended, Entry, Removed, journal_path, read_journal
+from seaway.adapters.simulated.ledger import Books, Key
 from seaway.domain.cluster import Cluster, Fleet
 
 

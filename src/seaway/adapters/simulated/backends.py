@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from seaway.adapters.simulated.cluster import SimulatedCluster
+from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import journal_path
-from seaway.adapters.simulated.options import Options
 from seaway.application.ports.clock import Clock
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError, SeawayError

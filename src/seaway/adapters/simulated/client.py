@@ -12,8 +12,8 @@ import orjson
 from pydantic import ValidationError
 
 from seaway.adapters.simulated import messages
-from seaway.adapters.simulated.objects import manifests, require_container
-from seaway.adapters.simulated.troubles import Trouble
+from seaway.adapters.simulated.fault_commands import Trouble
+from seaway.adapters.simulated.workload import manifests, require_container
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -67,7 +67,7 @@ class RemoteSimulatedCluster:
         return iter(lines)
 
     def cause(self, trouble: Trouble) -> None:
-        """Bring a fault about; see `seaway.adapters.simulated.troubles`."""
+        """Bring a fault about; see `seaway.adapters.simulated.fault_commands`."""
         self._door.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
 
     def heal(self, kind: str, target: str = "") -> None:

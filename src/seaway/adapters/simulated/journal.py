@@ -6,8 +6,9 @@ the control plane believes (`seaway.adapters.simulated.audit`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+import fcntl
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -252,3 +253,30 @@ def _whole_lines(path: Path) -> list[bytes]:
     except FileNotFoundError:
         return []
     return text.split(b"\n")[:-1]
+
+
+@contextmanager
+def locked(data: Path | None) -> Iterator[None]:
+    """Keep a data folder, which is made when it is not there, from other processes; None is no folder.
+
+    Raises
+    ------
+    RejectedError
+        When another process has it.
+    UnavailableError
+        When it cannot be made.
+    """
+    if data is None:
+        yield
+        return
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        lock = (data / "lock").open("w")
+    except OSError as error:
+        raise UnavailableError(f"data folder {data}: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RejectedError(f"data folder {data} is in use by another process") from None
+        yield

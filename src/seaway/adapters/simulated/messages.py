@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, TypeAdapter
 
-from seaway.adapters.simulated.troubles import Trouble
+from seaway.adapters.simulated.fault_commands import Trouble
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.network import Gateway, Link

@@ -13,7 +13,6 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from seaway.adapters.simulated.books import Books, DeviceBook, Key, NodeBook
 from seaway.adapters.simulated.faults import Fate, Faults, draw_fate
 from seaway.adapters.simulated.journal import (
     Created,
@@ -27,9 +26,9 @@ from seaway.adapters.simulated.journal import (
     Removed,
     Started,
 )
-from seaway.adapters.simulated.record import LIVE, Record
-from seaway.application.change_log import ChangeLog
-from seaway.application.ports.backend import Answer
+from seaway.adapters.simulated.ledger import Books, DeviceBook, Key, NodeBook
+from seaway.adapters.simulated.workload import LIVE, Record
+from seaway.application.ports.backend import Answer, ChangeLog
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, CopyPhase, Deployment
 from seaway.domain.errors import RejectedError

@@ -2,8 +2,7 @@
 
 from seaway.adapters.sqlalchemy.backups import backup, restore
 from seaway.adapters.sqlalchemy.checks import check
-from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.adapters.sqlalchemy.schema import current, migrate
-from seaway.adapters.sqlalchemy.store import SqlStore
+from seaway.adapters.sqlalchemy.store import SqlStore, open_store
 
 __all__ = ["SqlStore", "backup", "check", "current", "migrate", "open_store", "restore"]

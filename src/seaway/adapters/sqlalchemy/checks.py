@@ -14,9 +14,9 @@ from seaway.adapters.sqlalchemy.engines import open_engines, snapshot
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.schema import NEWEST, revision
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, OUTGOING, POLICIES
-from seaway.domain import ids
+from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
-from seaway.domain.lifecycle import FINAL, LIVE
+from seaway.domain.job_state import FINAL, LIVE
 from seaway.learning.policies.file import unpack
 
 SHOWN = 20

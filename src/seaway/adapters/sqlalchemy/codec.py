@@ -26,10 +26,10 @@ from seaway.application.records import (
     Token,
     Verb,
 )
-from seaway.domain import ids
+from seaway.domain import job_spec as ids
 from seaway.domain.errors import InvariantError
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.tenancy import Pool, Queue
 
@@ -60,7 +60,7 @@ def require_number(job_id: str) -> int:
     """
     found = number(job_id)
     if found is None:
-        raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.ids.JobIds")
+        raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.job_spec.JobIds")
     return found
 
 

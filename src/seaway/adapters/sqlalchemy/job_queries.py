@@ -11,7 +11,7 @@ from seaway.adapters.sqlalchemy import codec
 from seaway.adapters.sqlalchemy.tables import JOB_CLUSTERS, JOB_LABELS, JOB_SPECS, JOBS
 from seaway.application.ports.store import JobFilter
 from seaway.domain.errors import RejectedError
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 
 Condition = ColumnElement[bool]
 Question = Select[Any]

@@ -22,7 +22,7 @@ from seaway.adapters.sqlalchemy.tables import (
     SHADOWS,
 )
 from seaway.application.ports.store import Retention
-from seaway.domain.lifecycle import FINAL, AttemptState, JobState
+from seaway.domain.job_state import FINAL, AttemptState, JobState
 
 AT_ONCE = 200
 """Rows, or jobs with all that hangs on them, of one transaction."""

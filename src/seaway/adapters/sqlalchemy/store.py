@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Select, Table, and_, func, or_, select, tuple_
 
 from seaway.adapters.sqlalchemy import codec, job_queries, pruning
-from seaway.adapters.sqlalchemy.engines import Engines
+from seaway.adapters.sqlalchemy.engines import Engines, open_engines
 from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.schema import bring_up
 from seaway.adapters.sqlalchemy.tables import (
     AGENTS,
     ATTEMPTS,
@@ -55,7 +56,7 @@ from seaway.application.records import (
     ShadowResult,
     Token,
 )
-from seaway.domain.lifecycle import FINAL, AttemptState, JobState
+from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 
 Kind = TypeVar("Kind")
@@ -281,3 +282,31 @@ def _after(columns: Sequence[Any], last: tuple[Any, ...]) -> Any:  # noqa: ANN40
 def _plain(kind: Callable[..., Kind]) -> Callable[[Sequence[Any]], Kind]:
     """Return what reads a record whose fields are the columns, in their order."""
     return lambda row: kind(*row)
+
+
+def open_store(url: str, *, readers: int = 8) -> SqlStore:
+    """Open a store, and bring its tables up to date.
+
+    Parameters
+    ----------
+    url
+        ``sqlite:///path``, ``mysql://user:password@host/name`` (or ``mariadb://``) or
+        ``postgresql://user:password@host/name``.
+    readers
+        How many threads may read at once without waiting for each other.
+
+    Raises
+    ------
+    RejectedError
+        When the URL is none, its driver is not installed, or the tables are of a newer Seaway.
+    UnavailableError
+        When the database does not answer.
+    """
+    engines = open_engines(url, readers)
+    try:
+        with answering():
+            bring_up(engines.write)
+    except BaseException:
+        engines.dispose()
+        raise
+    return SqlStore(engines)

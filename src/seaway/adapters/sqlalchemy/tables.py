@@ -1,7 +1,7 @@
 """The tables, as the newest migration leaves them.
 
 Columns stand in the order of the record's fields where a row is nothing but its fields; statements name
-them. Ids of jobs are stored as the number they write (`seaway.domain.ids`). Enums are stored by value,
+them. Ids of jobs are stored as the number they write (`seaway.domain.job_spec`). Enums are stored by value,
 collections as JSON.
 """
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +14,81 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import TYPE_CHECKING, Any
 
-from seaway.adapters.srv6.memory import FOLDER, Memory
-from seaway.adapters.srv6.namespace import identity, inside
+from seaway.adapters.srv6.saved_settings import FOLDER, Memory
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnavailableError
 from seaway.domain.gateways import MAIN_TABLE
-from seaway.steering.commands import commands
-from seaway.steering.difference import Add, Change, Difference, Remove, Replace, Set, difference
+from seaway.steering.difference import Add, Change, Difference, Remove, Replace, Set, commands, difference
 from seaway.steering.state import NOTHING, PROTOCOL, TUNNEL_SOURCE, GatewayState, Kind, Knob, Present, mtu, sysctl
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
+
+
+NAMED = Path("/run/netns")
+"""Where `ip netns add` puts namespaces."""
+
+OWN = Path("/proc/thread-self/ns/net")
+
+CLONE_NEWNET = 0x40000000
+SO_NETNS_COOKIE = 71
+
+
+@contextmanager
+def inside(netns: str) -> Iterator[None]:
+    """Put this thread into a network namespace for a while; empty leaves it where it is.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such namespace.
+    ForbiddenError
+        When this process may not enter it.
+    """
+    if not netns:
+        yield
+        return
+    before = os.open(OWN, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        there = _open(netns)
+        try:
+            _enter(there, netns)
+        finally:
+            os.close(there)
+        try:
+            yield
+        finally:
+            _enter(before, "the one before")
+    finally:
+        os.close(before)
+
+
+def identity() -> str:
+    """Return what no other namespace of this machine has, before the next boot or after."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
+        try:
+            cookie = any_socket.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
+        except OSError:  # before Linux 5.14; numbers of files are given anew when a namespace is gone
+            return f"{boot}/file-{OWN.stat().st_ino}"
+    return f"{boot}/{int.from_bytes(cookie, sys.byteorder)}"
+
+
+def _open(netns: str) -> int:
+    if netns in {".", ".."} or "/" in netns:
+        raise RejectedError(f"{netns!r} is no name of a network namespace")
+    try:
+        return os.open(NAMED / netns, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        there = ", ".join(sorted(each.name for each in NAMED.iterdir())) if NAMED.is_dir() else ""
+        raise RejectedError(f"there is no network namespace {netns!r}; there are: {there or 'none'}") from None
+
+
+def _enter(namespace: int, name: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace, CLONE_NEWNET):
+        why = os.strerror(ctypes.get_errno())
+        raise ForbiddenError(f"cannot enter the network namespace {name!r}: {why}; that takes root")
+
 
 SYSCTLS = Path("/proc/sys")
 READ = ("forwarding", "seg6_enabled", "accept_ra")
@@ -150,7 +218,7 @@ class Machine:
 
 def _settings() -> Iterator[tuple[Knob, str]]:
     """Yield what settings there are, of every interface and of all."""
-    from seaway.adapters.srv6 import tunnel_source
+    from seaway.adapters.srv6 import routes as tunnel_source
 
     conf = SYSCTLS / "net/ipv6/conf"
     for folder in conf.iterdir() if conf.is_dir() else ():  # none in a kernel without IPv6
@@ -188,7 +256,7 @@ def _route(netlink: IPRoute, what: str, route: dict[str, Any]) -> None:
 
 
 def _set(knob: Knob, value: str, netlink: IPRoute, indices: dict[str, int]) -> None:
-    from seaway.adapters.srv6 import tunnel_source
+    from seaway.adapters.srv6 import routes as tunnel_source
 
     if knob.kind is Kind.SYSCTL:
         (SYSCTLS / knob.name).write_text(f"{value}\n")

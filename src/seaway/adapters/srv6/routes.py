@@ -11,6 +11,10 @@ from ipaddress import IPv6Address, IPv6Network
 from socket import AF_INET6
 from typing import Any
 
+from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST, genlmsg
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.generic import GenericNetlinkSocket
+
 from seaway.domain.gateways import Behaviour
 from seaway.steering.state import METRIC, PROTOCOL, ForeignRoute, Hop, OddRoute, PathRoute, Route, SidRoute, metric_of
 
@@ -128,3 +132,44 @@ def _neighbour(hop: Hop, oif: int) -> dict[str, Any]:
 
 def _encap(hop: Hop) -> dict[str, Any]:
     return {"type": "seg6", "mode": "encap", "segs": [str(each) for each in reversed(hop.segments)]}
+
+
+FAMILY = "SEG6"
+VERSION = 1
+SET, GET = 3, 4
+NO_SUCH_FAMILY = 2
+"""ENOENT."""
+
+
+class GenericMessage(genlmsg):  # type: ignore[misc]  # pyroute2 ships no types
+    """A message of the family, of which only the address is known."""
+
+    nla_map = (("SEG6_ATTR_UNSPEC", "none"), ("SEG6_ATTR_DST", "ip6addr"))
+
+
+def read() -> str | None:
+    """Return the source, ``::`` where the kernel chooses it; None where the kernel has no such setting."""
+    try:
+        reply = _ask(GET, None)
+    except NetlinkError as error:
+        if error.code == NO_SUCH_FAMILY:
+            return None
+        raise
+    return str(IPv6Address(reply))
+
+
+def write(address: str) -> None:
+    """Set the source."""
+    _ask(SET, address)
+
+
+def _ask(command: int, address: str | None) -> str:
+    with GenericNetlinkSocket() as socket:
+        socket.bind(FAMILY, GenericMessage)
+        message = GenericMessage()
+        message["cmd"], message["version"] = command, VERSION
+        if address is not None:
+            message["attrs"] = [("SEG6_ATTR_DST", address)]
+        replies = socket.nlm_request(message, msg_type=socket.prid, msg_flags=NLM_F_REQUEST | NLM_F_ACK)
+        found = [reply.get_attr("SEG6_ATTR_DST") for reply in replies]
+    return next((each for each in found if each), "::")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seaway.application.ports.agent import Assignment
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
@@ -44,3 +46,25 @@ class AgentSettings:
     queue_rounds: int = 50_000
     queue_mib: int = 16
     call_s: float = 10
+
+
+class Duty:
+    """Holds what the controller said last, which counts until it says something else, also while it is away.
+
+    One thread writes it, others read it.
+
+    Parameters
+    ----------
+    first
+        What is to be done until the controller says it; None for nothing.
+    """
+
+    def __init__(self, first: Assignment | None = None) -> None:
+        self.now = first
+        """What is to be done; None when nobody has said it."""
+
+    def set(self, assignment: Assignment) -> bool:
+        """Take what the controller says; return whether it is another thing than before."""
+        changed = assignment != self.now
+        self.now = assignment
+        return changed

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from seaway.application.control.answers import in_vain, kept
-from seaway.application.control.outbox import Outbox
-from seaway.application.control.reports import Heard, Report, Silent
+from seaway.application.control.command_queue import Outbox
+from seaway.application.control.reports import Heard, Report, Silent, in_vain, kept
 from seaway.application.ports.backend import Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing

@@ -9,10 +9,10 @@ from itertools import permutations
 
 import numpy as np
 
-from seaway.application.control.claims import Claims, Doubles
-from seaway.application.control.occupied import Occupied
-from seaway.application.control.promised import IN, OUT, Promised, Ways
-from seaway.application.network.book import NOT_SURVEYED, Survey
+from seaway.application.control.bandwidth import IN, OUT, Promised, Ways
+from seaway.application.control.device_claims import Claims, Doubles
+from seaway.application.control.unmanaged_pods import Occupied
+from seaway.application.network.link_table import NOT_SURVEYED, Survey
 from seaway.application.network.views import Asked, Side
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
@@ -23,11 +23,11 @@ from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
-from seaway.scheduling.booking import Booking, book
+from seaway.scheduling.allocations import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND, PLAN_REPLICA
-from seaway.scheduling.links import free_bandwidth
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_gateways, put_links, put_node, remove_node
+from seaway.scheduling.snapshot.links import free_bandwidth
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_gateways, put_links, put_node, remove_node
 
 log = logging.getLogger(__name__)
 

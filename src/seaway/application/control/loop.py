@@ -9,27 +9,47 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.breaches import Breaches
 from seaway.application.control.dispatch import Dispatcher
-from seaway.application.control.live import Live, read
-from seaway.application.control.names import Names
+from seaway.application.control.housekeeping import Upkeep
 from seaway.application.control.observe import Observer
-from seaway.application.control.pulse import Pulse
+from seaway.application.control.overload import Pulse, Rush
+from seaway.application.control.paths import Steering
 from seaway.application.control.reports import Report
-from seaway.application.control.rush import Rush
-from seaway.application.control.schedule import ProfileFactory, Scheduler
+from seaway.application.control.scheduler.scheduler import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
+from seaway.application.control.slo import Breaches
 from seaway.application.control.stages import Stage
-from seaway.application.control.steer import Steering
+from seaway.application.control.state import Live, read
+from seaway.application.control.tenancy import Names
 from seaway.application.control.topology import Map, Topology, with_network
-from seaway.application.control.turns import Turns
-from seaway.application.control.upkeep import Upkeep
-from seaway.application.network.book import LOOK_NS
+from seaway.application.network.link_table import LOOK_NS
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
+
+
+class Turns:
+    """A lock for a thread that holds it most of the time, and others that want it now and then.
+
+    A plain lock that is let go and taken again at once hardly ever goes to anybody else. Here whoever waits stands
+    before its holder, who has to queue up like everybody. It may not be taken twice by one thread.
+    """
+
+    def __init__(self) -> None:
+        self._next = threading.Lock()
+        self._held = threading.Lock()
+
+    def __enter__(self) -> None:
+        """Take it, once it is free."""
+        with self._next:  # held by the one who is next
+            self._held.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Let it go."""
+        self._held.release()
+
 
 log = logging.getLogger(__name__)
 

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
-from seaway.application.control.deadlines import Due
 from seaway.application.control.fleet import Key
-from seaway.application.control.live import Live
-from seaway.application.control.parts import lacking, lost, phase_of, what_is_gone, with_what_ended
-from seaway.application.control.refusals import NEVER_REFUSED
+from seaway.application.control.orphans import Known, Strays, lacking, lost, phase_of, what_is_gone, with_what_ended
+from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.stages import Deployed
-from seaway.application.control.strays import Known, Strays
+from seaway.application.control.state import Live
+from seaway.application.control.timers import Due
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
 from seaway.application.transitions import ended, ending, hindered, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import OVER, Cause, Copy, CopyPhase
-from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.job_state import AttemptState, JobState
 
 log = logging.getLogger(__name__)
 

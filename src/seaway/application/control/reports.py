@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Outgoing
+from seaway.domain.errors import UnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +43,21 @@ class Silent:
 
 
 Report = Answered | Heard | Silent
+
+
+log = logging.getLogger(__name__)
+
+
+def kept(answer: Answer | Future[Answer], cluster: str) -> Answer:
+    """Return an answer, and wait for it where it was promised; a promise that was broken was in vain."""
+    try:
+        return answer.result() if isinstance(answer, Future) else answer
+    except (Exception, CancelledError) as error:  # noqa: BLE001  # `in_vain` logs what is not expected
+        return in_vain(error, cluster)
+
+
+def in_vain(error: BaseException, cluster: str) -> Answer:
+    """Return the answer that has something told again; an error that no cluster is to have is logged."""
+    if not isinstance(error, UnavailableError | CancelledError):
+        log.error("telling %s failed", cluster, exc_info=error)
+    return Answer(done=False, reason=str(error) or type(error).__name__)

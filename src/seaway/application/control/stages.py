@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from enum import StrEnum
 
+from seaway.application.histogram import Timing
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.timing import Timing
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 
 NS = 1_000_000_000
 

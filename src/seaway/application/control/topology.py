@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from seaway.application.network.book import NOT_SURVEYED, Survey
+from seaway.application.network.link_table import NOT_SURVEYED, Survey
 from seaway.application.ports.backend import Backend, Backends
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seaway.domain.network import Link, NetworkNeed
-from seaway.scheduling.encode import link_meets
+from seaway.scheduling.snapshot.encode import link_meets
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +100,27 @@ def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Seque
         if by_best != by_now:
             return Choice(path, f"job {wish.job_id} needs what {current} does not give", wish.job_id)
     return Choice(path, f"it is liked better than {current} and serves as well")
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Two gateways between which traffic can be steered.
+
+    Attributes
+    ----------
+    current
+        The path that is taken now.
+    paths
+        All paths, liked best first.
+    """
+
+    source: str
+    target: str
+    current: str
+    paths: tuple[Measured, ...]
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing comes back along the path that is taken, and something does along another."""
+        now = next((path for path in self.paths if path.name == self.current), None)
+        return (now is None or not now.answers) and any(path.answers for path in self.paths)

@@ -10,10 +10,9 @@ from typing import Protocol
 
 from seaway.application.changes import Change
 from seaway.application.network.agents import Agents
-from seaway.application.network.rounds import Reported
 from seaway.application.network.targets import assignment, require_network
+from seaway.application.ports.agent import Report, Reported
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.reporting import Report
 from seaway.application.records import AgentRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError

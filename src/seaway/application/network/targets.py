@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv6Address
 
-from seaway.application.ports.probing import Target
-from seaway.application.ports.reporting import Assignment
+from seaway.application.ports.agent import Assignment, Target
 from seaway.domain.errors import UnknownError
 from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair
 

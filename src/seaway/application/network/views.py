@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from seaway.application.network.rounds import Reported
+from seaway.application.ports.agent import Reported
 from seaway.domain.network import PPM, Link
 from seaway.probing.figures import Figures
 

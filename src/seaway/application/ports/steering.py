@@ -30,7 +30,7 @@ class Wanted:
 
 
 class Steerer(Protocol):
-    """The control plane as a gateway sees it. Both raise as `seaway.application.ports.reporting.Controller` does."""
+    """The control plane as a gateway sees it. Both raise as `seaway.application.ports.agent.Controller` does."""
 
     def wanted(self) -> Wanted:
         """Return what this gateway has to have now."""

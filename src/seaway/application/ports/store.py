@@ -26,7 +26,7 @@ from seaway.application.records import (
     ShadowResult,
     Token,
 )
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 
 Row = TypeVar("Row")

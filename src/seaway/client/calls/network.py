@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Answer, Call, Model, Nothing, get, part, send
+from seaway.client.call import Answer, Call, Data, Known, Model, Nothing, get, part, send
 
 if TYPE_CHECKING:
-    from seaway.wire.link_matrix import LinkMatrix
-    from seaway.wire.links import LinkList
+    from seaway.wire.links import LinkList, LinkMatrix
     from seaway.wire.network_views import AgentList, GatewayWanted, NetworkOut, NetworkPlan
+
 
 _WIRE = "seaway.wire.network_views"
 
@@ -20,7 +20,7 @@ PLAN: Answer[NetworkPlan] = Model(_WIRE, "NetworkPlan")
 AGENTS: Answer[AgentList] = Model(_WIRE, "AgentList")
 WANTED: Answer[GatewayWanted] = Model(_WIRE, "GatewayWanted")
 LINKS: Answer[LinkList] = Model("seaway.wire.links", "LinkList")
-MATRIX: Answer[LinkMatrix] = Model("seaway.wire.link_matrix", "LinkMatrix")
+MATRIX: Answer[LinkMatrix] = Model("seaway.wire.links", "LinkMatrix")
 
 
 def network() -> Call[NetworkOut]:
@@ -84,3 +84,23 @@ def worst_links(
 def link_matrix(figure: str) -> Call[LinkMatrix]:
     """Show one figure of all links, from each gateway to each other; figures as in `worst_links`."""
     return get("/fleet/links/matrix", MATRIX, {"figure": figure})
+
+
+def targets(gateway: str, known: Known | None = None) -> Call[dict[str, Any]]:
+    """Say what a gateway's agent has to measure."""
+    return get("/network/targets", Data(), {"gateway": gateway}, known)
+
+
+def report(body: Mapping[str, Any]) -> Call[None]:
+    """Bring what a gateway's agent measured; a second time it is refused, so that it can be sent again."""
+    return send("POST", "/network/reports", Nothing(), body)
+
+
+def wanted(gateway: str, known: Known | None = None) -> Call[dict[str, Any]]:
+    """Say how a gateway is to be, and which paths traffic from it takes."""
+    return get(f"/network/gateways/{part(gateway)}", Data(), known=known)
+
+
+def applied(gateway: str, body: Mapping[str, Any]) -> Call[None]:
+    """Confirm which paths a gateway has written."""
+    return send("POST", f"/network/gateways/{part(gateway)}/applied", Nothing(), body)

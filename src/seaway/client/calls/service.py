@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Answer, Call, Model, Text, get, send
+from seaway.client.call import Answer, Call, Model, Paged, Text, get, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.alerts import AlertList
+    from seaway.wire.tokens import AuditOut, AuditPage, TokenCreated, TokenList, TokenOut, WhoOut
     from seaway.wire.whatif import ConsequencesOut
+
 
 ALERTS: Answer[AlertList] = Model("seaway.wire.alerts", "AlertList")
 CONSEQUENCES: Answer[ConsequencesOut] = Model("seaway.wire.whatif", "ConsequencesOut")
@@ -41,3 +44,56 @@ def whatif(question: Mapping[str, Any]) -> Call[ConsequencesOut]:
         everything anew) and ``jobs`` (that come).
     """
     return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
+
+
+_WIRE = "seaway.wire.tokens"
+
+WHO: Answer[WhoOut] = Model(_WIRE, "WhoOut")
+TOKEN: Answer[TokenOut] = Model(_WIRE, "TokenOut")
+TOKENS: Answer[TokenList] = Model(_WIRE, "TokenList")
+CREATED: Answer[TokenCreated] = Model(_WIRE, "TokenCreated")
+AUDIT: Answer[AuditPage] = Model(_WIRE, "AuditPage")
+
+PAGE = 500
+
+
+def me() -> Call[WhoOut]:
+    """Say who asks, as the server sees it."""
+    return get("/me", WHO)
+
+
+def tokens() -> Call[TokenList]:
+    """List tokens, revoked ones too; their secrets are not kept."""
+    return get("/tokens", TOKENS)
+
+
+def create_token(
+    name: str, *, role: str = "user", tenant: str = "", gateway: str = "", expires_in: str | None = None
+) -> Call[TokenCreated]:
+    """Make a token; its secret is told this once.
+
+    Parameters
+    ----------
+    role
+        ``agent``, ``viewer``, ``user``, ``operator`` or ``admin``.
+    tenant
+        Whose jobs; needed for viewers and users.
+    gateway
+        For which gateway an agent speaks; needed for agents.
+    expires_in
+        For how long it lasts, like ``30d``; None for ever.
+    """
+    body = {"name": name, "role": role, "tenant": tenant, "gateway": gateway, "expires_in": expires_in}
+    return send("POST", "/tokens", CREATED, body, repeatable=False)
+
+
+def revoke_token(token: str, *, force: bool = False) -> Call[TokenOut]:
+    """End a token, by its id; from now on nobody gets in with it. The last one of an admin is kept unless forced."""
+    call = send("DELETE", f"/tokens/{part(token)}", TOKEN)
+    return replace(call, query={"force": True}) if force else call
+
+
+def audit(*, limit: int | None = 100, before: int = 0) -> Paged[AuditOut]:
+    """List who asked for what, and what came of it, new to old."""
+    size = PAGE if limit is None else max(1, min(limit, PAGE))
+    return Paged(get("/audit", AUDIT, {"limit": size, "before": before or None}), "entries", "before", limit)

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, Unpack
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
 
 if TYPE_CHECKING:
-    from seaway.wire.queue_views import QueueUseList, WaitingOut, WaitingPage
     from seaway.wire.tenancy import (
         PoolList,
         PoolOut,
         QueueList,
         QueueOut,
+        QueueUseList,
         ShadowList,
         ShadowOut,
         TenantList,
         TenantOut,
+        WaitingOut,
+        WaitingPage,
     )
 
 _WIRE = "seaway.wire.tenancy"
@@ -30,8 +32,8 @@ POOLS: Answer[PoolList] = Model(_WIRE, "PoolList")
 TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
-QUEUE_USES: Answer[QueueUseList] = Model("seaway.wire.queue_views", "QueueUseList")
-WAITING: Answer[WaitingPage] = Model("seaway.wire.queue_views", "WaitingPage")
+QUEUE_USES: Answer[QueueUseList] = Model("seaway.wire.tenancy", "QueueUseList")
+WAITING: Answer[WaitingPage] = Model("seaway.wire.tenancy", "WaitingPage")
 
 PAGE = 500
 WAITING_PAGE = 100

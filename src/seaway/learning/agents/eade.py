@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -9,12 +10,47 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seaway.learning.agents.choose import Choosing
-from seaway.learning.agents.networks import Actor, Chooser, Critic
-from seaway.learning.agents.passes import Passes, lay_flat, make_room
+from seaway.learning.agents.networks import LEAST_VALUE, Actor, Chooser, Critic
+from seaway.learning.agents.passes import Adam, Passes, lay_flat, make_room
 from seaway.learning.agents.replay import Floats, Pool, Replay
 from seaway.learning.agents.settings import DdpgSettings
-from seaway.learning.agents.steps import Adam
+
+
+class Choosing:
+    """Chooses for single observations.
+
+    Parameters
+    ----------
+    chooser
+        Whose weights, laid flat before, are read at each choice.
+    observation_size
+        O.
+    """
+
+    def __init__(self, chooser: Chooser, observation_size: int) -> None:
+        self._chooser = chooser
+        self._places: Floats = chooser.places.numpy()
+        self._actions = chooser.places[:, None]
+        self._seen = np.zeros((len(self._places), observation_size), np.float32)
+        self._valuing = Passes(chooser.critic, make_room(chooser.critic, len(self._places)))
+        self._acting = Passes(chooser.actor, make_room(chooser.actor, 1))
+
+    @torch.no_grad()
+    def choose(self, observation: Floats) -> float:
+        """Return the action, -1 to 1, for one observation (O,); no number where weights are none."""
+        if self._chooser.candidates == 1:
+            return self._propose(observation)
+        self._seen[:] = observation
+        values: Floats = self._valuing.run(self._seen, self._actions)[:, 0].numpy()
+        if self._chooser.asks_actor:
+            far = np.abs(self._places - self._propose(observation))
+            nearer = (far < far[:, np.newaxis]).sum(axis=1)
+            values = np.where(nearer < self._chooser.candidates, values, LEAST_VALUE)
+        best = np.argmax(values)
+        return float(self._places[best]) if np.isfinite(values[best]) else math.nan
+
+    def _propose(self, observation: Floats) -> float:
+        return math.tanh(self._acting.run(observation[np.newaxis]).item())
 
 
 class Losses(NamedTuple):

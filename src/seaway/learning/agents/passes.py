@@ -6,14 +6,13 @@ and networks are small, so that most of it went into new memory for each interme
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seaway.learning.agents.attention import Attention
-from seaway.learning.agents.networks import Actor, Critic
+from seaway.learning.agents.networks import Actor, Attention, Critic
 from seaway.learning.agents.replay import Floats
 from seaway.scheduling.kernels.attention import LANES, attend, attend_back
 
@@ -216,3 +215,62 @@ class _Looking:
         torch.mm(slope, weight[:, : room.found.shape[1]], out=room.found_slopes)
         attend_back(observation, self._places, room.shares, room.found_slopes.numpy(), room.asked_slopes.numpy())
         return room.asked_slopes
+
+
+class Adam:
+    """Steps against a gradient, each weight by a length of its own.
+
+    `torch.optim.Adam` with the same numbers gives the same; its book-keeping takes four times as long as its sums
+    where there is one small tensor.
+
+    Parameters
+    ----------
+    weights
+        What is stepped; its `grad` is read.
+    rate
+        Learning rate.
+
+    References
+    ----------
+    Kingma and Ba, Adam: A Method for Stochastic Optimization, 2014, algorithm 1. doi:10.48550/arXiv.1412.6980
+    """
+
+    FIRST_DECAY = 0.9
+    SECOND_DECAY = 0.999
+    EPSILON = 1e-8
+
+    def __init__(self, weights: Tensor, rate: float) -> None:
+        self._weights = weights
+        self._rate = rate
+        self._first = torch.zeros_like(weights)
+        self._second = torch.zeros_like(weights)
+        self._taken = torch.zeros(())
+
+    def step(self) -> None:
+        """Take a step."""
+        self._taken += 1
+        torch._fused_adam_(
+            [self._weights],
+            [self._weights.grad],
+            [self._first],
+            [self._second],
+            [],
+            [self._taken],
+            lr=self._rate,
+            beta1=self.FIRST_DECAY,
+            beta2=self.SECOND_DECAY,
+            weight_decay=0.0,
+            eps=self.EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Give copies of its moments and how many steps it took."""
+        return {"first": self._first.clone(), "second": self._second.clone(), "taken": self._taken.clone()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self._first.copy_(state["first"])
+        self._second.copy_(state["second"])
+        self._taken.copy_(state["taken"])

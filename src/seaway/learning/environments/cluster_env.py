@@ -12,15 +12,17 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.environments.sources import Episodes, Source
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
 from seaway.learning.episodes.rewards import PUBLISHED, Rewards, expert_choice
-from seaway.learning.observing.actions import action_of, checked, choice_of
 from seaway.learning.observing.clusters import (
     FIGURES,
     NETWORK_FIGURES,
+    action_of,
+    checked,
+    choice_of,
     observation_size,
     observer,
 )
+from seaway.scheduling.arrays import Float32, Float64
 from seaway.scheduling.framework import Mask
-from seaway.scheduling.state import Float32, Float64
 
 Info = dict[str, Any]
 

@@ -11,11 +11,11 @@ from gymnasium import spaces
 
 from seaway.learning.environments.sources import Episodes, Source
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
-from seaway.learning.observing.actions import checked
+from seaway.learning.observing.clusters import checked
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, NodeObserver, NodeView
 from seaway.scheduling.columns import DEMAND_GPU_CORE, DEMAND_GPUS
 from seaway.scheduling.framework import Mask, Scores
-from seaway.scheduling.plugins.seaway import Seaway
+from seaway.scheduling.policies.seaway.plugin import Seaway
 
 Info = dict[str, Any]
 Shown = dict[str, Any]

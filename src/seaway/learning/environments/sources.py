@@ -8,7 +8,7 @@ import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
-from seaway.learning.instances.drawn.kinds import Draw
+from seaway.learning.instances.generated.kinds import Draw
 from seaway.learning.instances.instance import Instance
 
 Source = Sequence[Instance] | Draw

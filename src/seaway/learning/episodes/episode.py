@@ -10,10 +10,10 @@ import numpy as np
 
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import Job
-from seaway.learning.episodes.books import Books
-from seaway.learning.episodes.come_and_go import ComeAndGo
-from seaway.learning.episodes.turns import NOBODY, Rounds, Turns
+from seaway.learning.episodes.arrivals import NOBODY, ComeAndGo, Rounds, Turns
+from seaway.learning.episodes.outcomes import Books
 from seaway.learning.instances.instance import Instance
+from seaway.scheduling.arrays import Int64, copied
 from seaway.scheduling.columns import (
     CLUSTERS_GATE,
     DEMAND_BANDWIDTH,
@@ -22,15 +22,14 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
 )
-from seaway.scheduling.encode import LOG_LENGTH
 from seaway.scheduling.framework import Cycle, Mask, Scores
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.candidates import first_nodes, fitting_nodes
 from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
-from seaway.scheduling.kernels.draw import mixed
-from seaway.scheduling.kernels.offer import first_nodes, fitting_nodes
+from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64, copied
+from seaway.scheduling.snapshot.encode import LOG_LENGTH
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome
 
 

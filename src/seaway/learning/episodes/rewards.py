@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from seaway.learning.episodes.episode import Episode
-from seaway.scheduling.kernels.offer import rank_clusters
-from seaway.scheduling.state import Float64
+from seaway.scheduling.arrays import Float64
+from seaway.scheduling.kernels.candidates import rank_clusters
 
 SECONDS_PER_HOUR = 3600
 

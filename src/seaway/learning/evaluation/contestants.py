@@ -12,7 +12,7 @@ from seaway.learning.episodes.episode import OFFERED_TWICE
 from seaway.learning.evaluation.seen import Seen
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.engine import Policy
-from seaway.scheduling.policies import BUILT_IN, Level, PolicyFactory, PolicyOptions, make_policy, policy_names
+from seaway.scheduling.policies.registry import BUILT_IN, Level, PolicyFactory, PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay

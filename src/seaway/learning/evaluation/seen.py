@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from seaway.learning.instances.drawn.kinds import KINDS, drawn_one, family_of
+from seaway.learning.instances.generated.kinds import KINDS, drawn_one, family_of
 from seaway.learning.instances.instance import Instance
-from seaway.learning.runs.digest import digest_of
+from seaway.learning.runs.instances import digest_of
 
 
 @dataclass(frozen=True, slots=True)

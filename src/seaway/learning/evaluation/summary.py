@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from seaway.learning.evaluation.intervals import Estimate, estimate
 from seaway.learning.evaluation.row import FIGURES, Cell, Row
+from seaway.learning.evaluation.statistics import Estimate, estimate
 
 METHOD = (
     "±: 95 % confidence interval of the mean, by Student's t. Seeds of one instance are averaged first, so that the "

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import isfinite
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
-from seaway.scheduling.demands import Mark
-from seaway.scheduling.kernels.offer import RESOURCES, write_fitting_shares, write_links, write_shares
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Float32
+from seaway.scheduling.arrays import Float32
+from seaway.scheduling.kernels.candidates import RESOURCES, write_fitting_shares, write_links, write_shares
+from seaway.scheduling.snapshot.demands import Mark
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 VERSION = 1
 """Of the figures: policies that were trained on others are refused."""
@@ -146,3 +148,39 @@ def _bounds(snapshot: Snapshot, line: int) -> tuple[float, float, float, float]:
 def half_scaled(figure: float, half: float) -> float:
     """Return a figure from 0 up as a share from 0 to 1 that is one half at `half`."""
     return figure / (figure + half)
+
+
+def choice_of(action: float, clusters: int) -> int:
+    """Return what an action stands for: the interval from -1 to 1 is cut into C + 1 bins of one width.
+
+    Returns
+    -------
+    int
+        A cluster, or C, of the last bin, to wait. What lies beyond the interval counts as its nearer end.
+
+    Raises
+    ------
+    RejectedError
+        When it is not a finite number.
+    """
+    if not isfinite(action):
+        raise RejectedError(f"an action is a number from -1 to 1, not {action}")
+    return min(max(int((action + 1.0) / 2.0 * (clusters + 1)), 0), clusters)
+
+
+def checked(number: int, most: int) -> int:
+    """Return the number of an action.
+
+    Raises
+    ------
+    RejectedError
+        When there is none of that number.
+    """
+    if not 0 <= number <= most:
+        raise RejectedError(f"there is no action {number}: they are 0 to {most}")
+    return number
+
+
+def action_of(choice: int, clusters: int) -> float:
+    """Return the action in the middle of the bin of a choice."""
+    return (choice + 0.5) * 2.0 / (clusters + 1) - 1.0

@@ -1,6 +1,6 @@
 """What `pilot` is shown of a decision: a shortlist of nodes that fit, and figures of each, of the job and of the fleet.
 
-`seaway.scheduling.kernels.features` says which figures, in which order.
+`seaway.scheduling.policies.pilot.features` says which figures, in which order.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from seaway.domain.job import Job
+from seaway.scheduling.arrays import Float64, Int64
 from seaway.scheduling.columns import DEVICE_CORE, DEVICE_MEMORY
-from seaway.scheduling.fits import fits_of
 from seaway.scheduling.framework import Mask
-from seaway.scheduling.kernels.features import FIGURES, JOB_FIGURES, MOST, VERSION, FeatureParams, Float32, view
-from seaway.scheduling.kernels.rows import resized
-from seaway.scheduling.plugins.seaway import Seaway
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Float64, Int64
-from seaway.scheduling.static import Kept, OfFleet
+from seaway.scheduling.kernels.score_cache import resized
+from seaway.scheduling.plain import fits_of
+from seaway.scheduling.policies.pilot.features import FIGURES, JOB_FIGURES, MOST, VERSION, FeatureParams, Float32, view
+from seaway.scheduling.policies.seaway.plugin import Seaway
+from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 __all__ = ["FIGURES", "JOB_FIGURES", "MOST", "VERSION", "NodeObserver", "NodeView"]
 

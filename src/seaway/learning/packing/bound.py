@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from seaway.learning.packing.needs import Needs
 from seaway.learning.packing.programme import Effort, Programme
-from seaway.learning.packing.solve import solve
+from seaway.learning.packing.solver import solve
 
 SPENT_S = 2.0
 """Effort that goes into it at the most."""
@@ -27,7 +27,7 @@ def most_jobs(needs: Needs, seed: int) -> int:
     Raises
     ------
     RejectedError, UnavailableError
-        As `seaway.learning.packing.solve.solve` does.
+        As `seaway.learning.packing.solver.solve` does.
     """
     programme = Programme()
     kinds = [k for k in needs.kinds if needs.nodes[k]]

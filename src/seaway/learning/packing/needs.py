@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seaway.scheduling.arrays import UInt8
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
     DEMAND_BANDWIDTH,
@@ -27,11 +28,10 @@ from seaway.scheduling.columns import (
     NODE_MEMORY,
     NODE_PODS,
 )
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.candidates import fitting_nodes
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, core_needed, device_fits, memory_needed
-from seaway.scheduling.kernels.offer import fitting_nodes
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import UInt8
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Needs:
     slots
         What a slice of a kind takes of each device that takes it, by kind and device.
     bandwidth, gateways
-        What links can carry, and what gateways can, as in `seaway.scheduling.state.FleetArrays`.
+        What links can carry, and what gateways can, as in `seaway.scheduling.arrays.FleetArrays`.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue) -> None:

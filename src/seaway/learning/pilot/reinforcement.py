@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from seaway.scheduling.arrays import Float64
 from seaway.scheduling.framework import Mask
-from seaway.scheduling.state import Float64
 
 COOLING = 60.0
 """Generations after which the weights move half as far as at the beginning."""

@@ -11,23 +11,20 @@ import numpy as np
 from seaway.domain.errors import RejectedError
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.nodes import VERSION, NodeObserver, NodeView
-from seaway.learning.packing.best import best_packing
-from seaway.learning.pilot.board import Board
-from seaway.learning.pilot.imitation import imitate
-from seaway.learning.pilot.lessons import Lesson, lessons
-from seaway.learning.pilot.network import PilotNetwork
+from seaway.learning.packing.search import best_packing
+from seaway.learning.pilot.batch_environment import Board
+from seaway.learning.pilot.imitation import Lesson, imitate, lessons
+from seaway.learning.pilot.network import PilotNetwork, changed, changing, first_weights, moving
 from seaway.learning.pilot.reinforcement import Evolution
 from seaway.learning.pilot.settings import PilotSettings
-from seaway.learning.pilot.weights import changed, changing, first_weights, moving
 from seaway.learning.policies.manifest import Level
-from seaway.learning.training.finite import check_finite
-from seaway.learning.training.learner import Decider, State
+from seaway.learning.training.learner import Decider, State, check_finite
 from seaway.learning.training.listener import Listener, Play
 from seaway.learning.training.settings import Run
-from seaway.scheduling.kernels.pilot import PilotWeights
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Float64
+from seaway.scheduling.arrays import Float64
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.pilot.kernel import PilotWeights
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 TRIALS = 6
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic_ns
 from typing import TypeVar
 
-from seaway.learning.policies.watch import NS_PER_S, Reason, Watch
+from seaway.learning.policies.monitor import NS_PER_S, Reason, Watch
 
 Answer = TypeVar("Answer")
 

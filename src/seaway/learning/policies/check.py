@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.file import PolicyFile
-from seaway.learning.policies.head import check_manifest
+from seaway.learning.policies.file import LARGEST_FILE, PolicyFile, read_content, unpack
+from seaway.learning.policies.manifest import Tensors, Trial, check_manifest
 from seaway.learning.policies.model import check_model
 from seaway.learning.policies.session import Session, StoppedError
 from seaway.learning.policies.shapes import Shapes, Tensor, shapes_of
 from seaway.learning.policies.signature import signer
-from seaway.learning.policies.trial import Tensors, Trial
 
 LONGEST_TRIAL_S = 5.0
 """What a trial may take; one of a sound policy takes a millisecond or two."""
@@ -93,3 +96,65 @@ def _fits(tensors: Tensors, wanted: Tensor, lengths: dict[str, int]) -> bool:
         found == (lengths.setdefault(axis, found) if isinstance(axis, str) else axis) <= LONGEST_AXIS
         for found, axis in zip(shape, wanted.shape, strict=True)
     )
+
+
+LONGEST_S = 60
+"""How long trying may take, with the start of the process."""
+
+REFUSED = 3
+"""What the process ends with when it refuses a file; the reason is what it printed."""
+
+
+def try_apart(content: bytes) -> None:
+    """Read and check a policy file in another process.
+
+    Raises
+    ------
+    RejectedError
+        When it may not be used, or the process did not live through it.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", __name__], input=content, capture_output=True, timeout=LONGEST_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RejectedError(f"trying the policy took longer than {LONGEST_S} s") from None
+    if done.returncode == REFUSED:
+        raise RejectedError(done.stdout.decode(errors="replace"))
+    if done.returncode:
+        raise RejectedError("the process that tried the policy crashed: its model breaks onnxruntime")
+
+
+def main() -> int:
+    """Check what comes in; say what is wrong with it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        read_policy(sys.stdin.buffer.read(LARGEST_FILE + 1))
+    except RejectedError as error:
+        sys.stdout.write(error.message)
+        return REFUSED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+
+def read_policy(source: Path | bytes) -> PolicyFile:
+    """Read a policy file and check all of it; nothing of it is run but the trials, within bounds.
+
+    Raises
+    ------
+    RejectedError
+        When it cannot be read, is not a policy file, was damaged or tampered with, or holds a model that policies may
+        not be.
+    """
+    where = "" if isinstance(source, bytes) else str(source)
+    try:
+        file = unpack(source if isinstance(source, bytes) else read_content(source))
+        check_policy(file)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=where) from None
+    return file

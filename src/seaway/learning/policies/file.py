@@ -10,9 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.head import decode_head, encode_head
-from seaway.learning.policies.manifest import Manifest
-from seaway.learning.policies.trial import Trial
+from seaway.learning.policies.manifest import Manifest, Trial, decode_head, encode_head
 
 SUFFIX = ".policy"
 HEAD, MODEL, SIGNATURE = "policy.json", "model.onnx", "signature.json"
@@ -63,26 +61,6 @@ class PolicyFile:
     def digest(self) -> str:
         """SHA-256 of `policy.json`, and by the digest in it of the model: two files with one digest decide alike."""
         return sha256(self.head).hexdigest()
-
-
-def read_policy(source: Path | bytes) -> PolicyFile:
-    """Read a policy file and check all of it; nothing of it is run but the trials, within bounds.
-
-    Raises
-    ------
-    RejectedError
-        When it cannot be read, is not a policy file, was damaged or tampered with, or holds a model that policies may
-        not be.
-    """
-    from seaway.learning.policies.check import check_policy
-
-    where = "" if isinstance(source, bytes) else str(source)
-    try:
-        file = unpack(source if isinstance(source, bytes) else read_content(source))
-        check_policy(file)
-    except RejectedError as error:
-        raise RejectedError(error.message, where=where) from None
-    return file
 
 
 def unpack(data: bytes) -> PolicyFile:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from seaway.domain.errors import RejectedError, UnknownError
-from seaway.learning.policies.file import SUFFIX, PolicyFile, read_content, read_policy
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import SUFFIX, PolicyFile, read_content
 
 
 class Library(Protocol):

@@ -11,20 +11,18 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.observing import clusters as clusters_shown
 from seaway.learning.observing import nodes as nodes_shown
 from seaway.learning.policies.budget import Guard, Limits, NoAnswerError
-from seaway.learning.policies.choice import Answer, Learned, Model, Policy, Stoppable, Stopped
-from seaway.learning.policies.cluster_choice import ClusterChoice
-from seaway.learning.policies.fall_back import FallBack
+from seaway.learning.policies.choice import Answer, FallBack, Learned, Model, Policy, Stoppable, Stopped
 from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.levels import ClusterChoice, NodeChoice
 from seaway.learning.policies.manifest import Level, Manifest
-from seaway.learning.policies.node_choice import NodeChoice
+from seaway.learning.policies.monitor import Reason, Watch
 from seaway.learning.policies.session import Session
-from seaway.learning.policies.watch import Reason, Watch
 from seaway.scheduling.framework import Cycle, Scores
-from seaway.scheduling.plugins.seaway import Seaway
-from seaway.scheduling.policies import PolicyOptions, make_profile, profile_of
+from seaway.scheduling.policies.registry import PolicyOptions, make_profile, profile_of
+from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import Outline
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 EDITION_DIGITS = 12
 """Digits of a model's digest by which people tell it from others."""

@@ -11,8 +11,7 @@ from typing import Any
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import Algo, algo_of
 from seaway.learning.episodes.episode import EpisodeOptions
-from seaway.learning.runs.naming import changed, names_of, unknown
-from seaway.learning.runs.relations import odds_in
+from seaway.learning.runs.options import changed, names_of, odds_in, unknown
 from seaway.learning.training.settings import Run
 
 MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seaway.learning.algos import algo_of
-from seaway.learning.instances.drawn.kinds import family_of
+from seaway.learning.instances.generated.kinds import family_of
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Manifest, Point
 from seaway.learning.runs.assemble import command_of, record_of
-from seaway.learning.runs.digest import MIX
+from seaway.learning.runs.instances import MIX
 from seaway.learning.training.learner import Decider
 from seaway.learning.training.listener import Evaluated
 from seaway.learning.training.settings import Run
@@ -49,7 +49,7 @@ def export(
     RejectedError
         When it cannot be written as one.
     """
-    from seaway.learning.exporting.onnx import export_actor  # it needs torch, and who has none is told so first
+    from seaway.learning.exporting import export_actor  # it needs torch, and who has none is told so first
 
     manifest = Manifest(
         name=policy_name(path.parent.resolve().name, run.algo),

@@ -14,12 +14,10 @@ from seaway.learning.algos import algo_of, check_installed, make_learner
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
-from seaway.learning.runs.digest import MIX, digest_of, digest_of_mix
 from seaway.learning.runs.events import Events
 from seaway.learning.runs.export import curve_of, export
-from seaway.learning.runs.folder import RunFolder
-from seaway.learning.runs.kept import FOREIGN, check_nothing_lost, read_best, read_kept
-from seaway.learning.runs.reading import read_all
+from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_kept
+from seaway.learning.runs.instances import MIX, digest_of, digest_of_mix, read_all
 from seaway.learning.runs.selection import Selection, evaluated
 from seaway.learning.runs.table import EpisodeTable, read_rows
 from seaway.learning.training.learner import Learner, State

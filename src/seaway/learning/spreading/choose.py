@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from seaway.domain.errors import RejectedError
 from seaway.learning.spreading.over_ray import OverRay
 from seaway.learning.spreading.processes import Processes
-from seaway.learning.spreading.serial import Serial
-from seaway.learning.spreading.spread import Spread, Tell
+from seaway.learning.spreading.spread import Serial, Spread, Tell
 
 
 def choose_spread(workers: int, ray: str | None, tell: Tell) -> Spread:

@@ -87,3 +87,12 @@ class Tries:
         if self._died[at] == TRIES:
             raise UnavailableError(f"{which}, and so did one before it")
         self._tell(f"{which}; another one tries it again")
+
+
+class Serial:
+    """Does it here."""
+
+    def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Do a task with each item; see `seaway.learning.spreading.spread.Spread`."""
+        for at, item in enumerate(items):
+            yield at, task(item)

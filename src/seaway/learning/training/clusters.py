@@ -12,11 +12,10 @@ from seaway.learning.environments.cluster_env import ClusterEnv
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import VERSION, observation_size
 from seaway.learning.policies.manifest import Level
-from seaway.learning.training.finite import check_finite
-from seaway.learning.training.learner import Decider
+from seaway.learning.training.learner import Decider, check_finite
 from seaway.learning.training.listener import Play
 from seaway.learning.training.settings import Run
-from seaway.scheduling.state import Float32
+from seaway.scheduling.arrays import Float32
 from seaway.simulation.outcome import Outcome
 
 Choose = Callable[[Float32], float]

@@ -11,15 +11,21 @@ from typing import cast
 import numpy as np
 
 from seaway.learning.agents.eade import EadeDdpg, Losses
-from seaway.learning.agents.noise import noise_at
 from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import FIGURES, NETWORK_FIGURES
 from seaway.learning.training.clusters import Clusters, play_of
-from seaway.learning.training.finite import check_finite
-from seaway.learning.training.learner import Decider, State
+from seaway.learning.training.learner import Decider, State, check_finite
 from seaway.learning.training.listener import Listener, Play
 from seaway.learning.training.settings import Run
+
+
+def noise_at(settings: DdpgSettings, episode: int, episodes: int) -> float:
+    """Give the standard deviation of the noise on actions in an episode, counted from 0: a line from first to last."""
+    if episodes < 2:
+        return settings.noise
+    share = min(episode / (episodes - 1), 1.0)
+    return settings.noise + share * (settings.noise_end - settings.noise)
 
 
 def make(run: Run, instances: Sequence[Instance]) -> DdpgLearner:

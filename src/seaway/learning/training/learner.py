@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Protocol
 
+from seaway.domain.errors import RejectedError
 from seaway.learning.policies.manifest import Level
 from seaway.learning.training.listener import Listener, Play
 
@@ -71,3 +73,25 @@ class Learner(Protocol):
 
     def decider(self) -> Decider:
         """Return what decides now."""
+
+
+LOWER_RATES = "give it lower learning rates"
+
+
+def check_finite(figure: float, remedy: str = LOWER_RATES) -> None:
+    """Reject a figure that is no number any more.
+
+    Parameters
+    ----------
+    figure
+        An action, or a sum of weights.
+    remedy
+        What helps.
+
+    Raises
+    ------
+    RejectedError
+        When weights have grown beyond all bounds.
+    """
+    if not isfinite(figure):
+        raise RejectedError(f"the weights have diverged: {remedy}")

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from seaway.scheduling.arrays import Float32
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.state import Float32
 
 LANES = 64
 LOG2_E = np.float32(1.4426950408889634)

@@ -2,7 +2,7 @@
 
 numba keys its cache by the file of the compiled function alone, so that a change in a function
 which is called from another file goes unnoticed. The cache therefore lies in a folder named by a
-digest of all of the package's kernels.
+digest of the whole `seaway.scheduling` package.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ def _cache_folder() -> str:
     """Make the folder in which compiled kernels are kept between processes; a temporary one if need be."""
     root = Path(os.environ.get("SEAWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "seaway")
     digest = hashlib.sha256(numba.__version__.encode())
-    here = Path(__file__).resolve().parent
-    for file in [*sorted(here.glob("*.py")), here.parent / "columns.py", here.parent / "state.py"]:
+    for file in sorted(Path(__file__).resolve().parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
     folder = root.expanduser() / "kernels" / digest.hexdigest()[:16]
     try:

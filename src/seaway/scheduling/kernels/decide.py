@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int32, Int64
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
     CLUSTERS_GATE,
@@ -35,14 +36,13 @@ from seaway.scheduling.columns import (
     PLAN_SLICE_FIRST,
     SLICE_DEVICE,
 )
-from seaway.scheduling.kernels.book import book_bandwidth, book_node, note_change, release_range, take_slice
-from seaway.scheduling.kernels.borrow import borrowed
+from seaway.scheduling.kernels.allocate import book_bandwidth, book_node, note_change, release_range, take_slice
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.kernels.fit import all_or_none, device_fits, numa_node, serves_alone, slices_on_node
 from seaway.scheduling.kernels.network import carries
-from seaway.scheduling.kernels.policy import device_key, search
-from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
+from seaway.scheduling.kernels.policy_stubs import device_key, search
+from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 @compiled

@@ -6,6 +6,7 @@ Seaway decides is not refused there. Numbers in comments count the vGPU layer's 
 
 from __future__ import annotations
 
+from seaway.scheduling.arrays import DemandArrays, FleetArrays
 from seaway.scheduling.columns import (
     DEMAND_CPU,
     DEMAND_EXCLUSIVE,
@@ -38,6 +39,7 @@ from seaway.scheduling.columns import (
     NODE_CPU_FREE,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
+    NODE_GPU_MEMORY,
     NODE_MEMORY_FREE,
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
@@ -45,7 +47,6 @@ from seaway.scheduling.columns import (
     NODE_TAKES,
 )
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.state import DemandArrays, FleetArrays
 
 WHOLE_MILLI = 1000
 WHOLE_PERCENT = 100
@@ -283,3 +284,14 @@ def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool
         return False
     gpus = demands.amounts[k, DEMAND_GPUS]
     return gpus == 0 or numa_node(fleet, demands, k, n) >= NO_NUMA
+
+
+@compiled
+def memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Device memory that demand `k` takes of node `n` altogether, MiB."""
+    amounts = demands.amounts
+    each = amounts[k, DEMAND_GPU_MEMORY]
+    if each == 0 and amounts[k, DEMAND_GPU_PERCENT]:
+        count = fleet.nodes[NODE_DEVICE_END, n] - fleet.nodes[NODE_DEVICE_FIRST, n]
+        each = fleet.nodes[NODE_GPU_MEMORY, n] // max(count, 1) * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+    return each * amounts[k, DEMAND_GPUS]

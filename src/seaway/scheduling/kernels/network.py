@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from seaway.scheduling.arrays import FleetArrays, Int64
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
     GATEWAY_IN,
@@ -15,9 +16,8 @@ from seaway.scheduling.columns import (
     PLAN_JOB,
     PLAN_NODE,
 )
-from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.state import FleetArrays, Int64
+from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 @compiled

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
 from seaway.scheduling.columns import (
     BLOCK_CPU,
     BLOCK_LEFT,
@@ -33,11 +34,10 @@ from seaway.scheduling.columns import (
     NODE_ROOM_WHOLE,
     NODE_TAKES,
 )
-from seaway.scheduling.kernels.book import NOTHING, room_step
+from seaway.scheduling.kernels.allocate import NOTHING, room_step
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import node_fits, node_may_fit, wholes
-from seaway.scheduling.kernels.policy import ANY_SCORE, left_bound, node_score, prepare
-from seaway.scheduling.state import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, left_bound, node_score, prepare
 
 
 @compiled
@@ -129,7 +129,7 @@ def promising_block(params: Any, fleet: FleetArrays, demands: DemandArrays, k: i
 
 @compiled
 def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy.search`.
+    """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy_stubs.search`.
 
     As a rule the block with the highest bound keeps what it promises, and then no other block is opened:
     those before it promise less, and of equals the first wins.

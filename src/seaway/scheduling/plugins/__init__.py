@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from seaway.scheduling.framework import Filter
-from seaway.scheduling.plugins.avoidance import Avoidance
-from seaway.scheduling.plugins.cluster_rules import ClusterRules
+from seaway.scheduling.plugins.clusters import ClusterRules
 from seaway.scheduling.plugins.device_fit import DeviceFit
 from seaway.scheduling.plugins.network import Network
-from seaway.scheduling.plugins.node_labels import NodeLabels
-from seaway.scheduling.plugins.node_ready import NodeReady
-from seaway.scheduling.plugins.node_resources import NodeResources
-from seaway.scheduling.plugins.taint_toleration import TaintToleration
+from seaway.scheduling.plugins.node_filters import Avoidance, NodeLabels, NodeReady, NodeResources, TaintToleration
 
 
 def rules_of_fit() -> tuple[Filter, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.domain.job import DeviceRules
-from seaway.scheduling.encode import allowed_devices
+from seaway.scheduling.arrays import UInt8
 from seaway.scheduling.framework import Codes, Cycle
-from seaway.scheduling.kernels.refusals import refusals
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import UInt8
-from seaway.scheduling.static import Static
+from seaway.scheduling.kernels.filter_reasons import refusals
+from seaway.scheduling.snapshot.encode import allowed_devices
+from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class DeviceFit:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import JOB_SEQUENCE
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.state import Int64
+from seaway.scheduling.job_queue import JobQueue
 
 
 class PrioritySort:

@@ -9,7 +9,7 @@ from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
 
 from seaway.domain.errors import RejectedError
-from seaway.web.job_lines import line_of
+from seaway.web.job_document import line_of
 from seaway.web.visit import Visit
 
 Typed = Callable[[str], Awaitable[None]]

@@ -12,7 +12,7 @@ from nicegui import ui
 from seaway.client.call import Call
 from seaway.client.calls import jobs
 from seaway.domain.errors import ConflictError, RejectedError
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.web.drafts import keeping
 from seaway.web.job_document import written
 from seaway.web.parts.form import Field, Form, confirm

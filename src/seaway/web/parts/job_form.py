@@ -11,8 +11,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 from seaway.domain.errors import RejectedError
-from seaway.web.job_document import value_at
-from seaway.web.job_fields import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT, Kind, field_of, shown, typed
+from seaway.web.job_document import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT, Kind, field_of, shown, typed, value_at
 from seaway.web.words import Words
 
 Typed = Callable[[str, Any], Awaitable[None]]

@@ -7,7 +7,7 @@ from html import escape
 from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
-from seaway.web.parts.link_figures import Figure, Scale, scale_of
+from seaway.web.link_figures import Figure, Scale, scale_of
 from seaway.web.words import Words
 
 if TYPE_CHECKING:

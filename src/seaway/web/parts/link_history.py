@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from seaway.web.parts.link_figures import NS_PER_MS, PPM_PER_PERCENT
+from seaway.web.link_figures import NS_PER_MS, PPM_PER_PERCENT
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import LinkStepOut

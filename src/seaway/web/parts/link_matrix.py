@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seaway.web.fragment import written
-from seaway.web.parts.link_figures import FIGURES, NONE, Scale, scale_of
+from seaway.web.link_figures import FIGURES, NONE, Scale, scale_of
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import GatewayOut
-    from seaway.wire.link_matrix import LinkMatrix
+    from seaway.wire.links import LinkMatrix
 
 WRITTEN = 20
 """Up to so many gateways have figures in their cells, and cells that lead to links; more have colours alone."""

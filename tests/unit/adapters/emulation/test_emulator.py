@@ -12,13 +12,13 @@ from random import Random
 
 import pytest
 
-from seaway.adapters.emulation.control import ask
-from seaway.adapters.emulation.emulator import Emulator, missed
-from seaway.adapters.emulation.queue import QueueEmulation
-from seaway.adapters.emulation.queue_messages import Queued
+from lab.conditions import Conditions
+from lab.emulation.control import ask
+from lab.emulation.emulator import Emulator, missed
+from lab.emulation.queue import QueueEmulation
+from lab.emulation.queue_messages import Queued
+from lab.holding import Holding, Readings
 from seaway.domain.errors import UnavailableError
-from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Holding, Readings
 
 MS = 1_000_000
 DEVICES = {1: "gw-1", 2: "gw-2"}
@@ -142,7 +142,7 @@ def test_it_says_what_links_are_like_and_what_it_did(
     """Whoever asks gets conditions and counters of all links, and the latest hold times of one."""
     kernel = tmp_path / "queues"
     kernel.write_text("    0  12345     3 2    40     2     1      99  1\n")
-    monkeypatch.setattr("seaway.adapters.emulation.emulator.KERNELS_QUEUES", kernel)
+    monkeypatch.setattr("lab.emulation.emulator.KERNELS_QUEUES", kernel)
     emulation = QueueEmulation(list, tmp_path)
     turn_while(emulator, queue, lambda: emulation.change({ENDS: Conditions(MS, 0, 5, 7), BACK: Conditions()}))
     queue.put(Queued(1, 2, 1, 0, 100))

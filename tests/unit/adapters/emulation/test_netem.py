@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seaway.adapters.emulation.netem import classes, counts, leaf
-from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Counts
+from lab.conditions import Conditions
+from lab.emulation.netem import classes, counts, leaf
+from lab.holding import Counts
 
 NUMBERS = {f"gw-{number}": number for number in range(1, 18)}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.emulation.queue_messages import (
+from lab.emulation.queue_messages import (
     ACCEPT,
     CONFIG,
     DROP,

@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.naming import WHO
-from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.adapters.kubernetes.cluster_names import WHO
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.application.changes import Change
-from seaway.application.cluster_names import ClusterNames
+from seaway.application.clusters import ClusterNames
 from seaway.application.ports.backend import Removal
 from seaway.domain.errors import UnavailableError
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.memory_store import MemoryStore
 
 WAIT_S = 10.0
 

@@ -13,8 +13,8 @@ from seaway.adapters.kubernetes.deploy import bindings
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.application.ports.backend import Answer
 from seaway.testing.backends import BackendUnderTest, deploy
-from seaway.testing.kubernetes import KarmadaWorld
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
+from tests.fakes.kubernetes import KarmadaWorld
 
 WAIT_S = 8.0
 """Less than is waited for a binding that is not bound."""

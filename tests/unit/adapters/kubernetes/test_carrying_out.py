@@ -19,10 +19,10 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Run
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
-from seaway.testing.kubernetes.server import CONTROLLERS
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
+from tests.fakes.kubernetes.server import CONTROLLERS
 
 WAIT_S = 10.0
 WRITES = "/apis/batch/*"

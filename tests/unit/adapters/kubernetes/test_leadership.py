@@ -13,12 +13,12 @@ import pytest
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.leadership import LEADS, Candidate, NoSign, PodSign, Stand, Terms, lead
 from seaway.domain.errors import UnavailableError
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import LEASES, PODS
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import LEASES, PODS
 
 TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
 QUICK = Terms(lease_s=2, renew_s=0.3, retry_s=0.02)

@@ -23,10 +23,10 @@ from seaway.application.ports.logs import LogLine, NoContainerError
 from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, Watch, deploy
-from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.kinds import PODS
 from tests.conformance import test_kubernetes_backends as wishes
 from tests.conformance.test_kubernetes_backends import Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.kinds import PODS
 
 MIB = 1 << 20
 SEVERAL = """\

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seaway.adapters.kubernetes.cluster_names import name_all
 from seaway.adapters.kubernetes.connection.contexts import Context
-from seaway.adapters.kubernetes.naming import name_all
-from seaway.application.cluster_names import ClusterNames
+from seaway.application.clusters import ClusterNames
 
 
 def context(file: str, name: str = "default", server: str = "") -> Context:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.kubernetes.offer import Offer
+from seaway.adapters.kubernetes.templates.catalog import Offer
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.connection.errors import refusal
+from seaway.adapters.kubernetes.connection.responses import refusal
 from seaway.adapters.kubernetes.deploy import writing
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import Rules
@@ -20,9 +20,9 @@ from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import JOBS, NAMESPACES
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import JOBS, NAMESPACES
 
 WAIT_S = 10.0
 WRITES = "/apis/batch/*"

@@ -14,10 +14,10 @@ from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.deployment import Deployment
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
-from seaway.testing.kubernetes.server import CONTROLLERS
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
+from tests.fakes.kubernetes.server import CONTROLLERS
 
 WAIT_S = 10.0
 

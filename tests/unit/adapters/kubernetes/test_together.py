@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from seaway.adapters.kubernetes.deploy.together import together
+from seaway.adapters.kubernetes.deploy.writing import together
 from seaway.domain.errors import UnavailableError
 
 

@@ -8,15 +8,15 @@ import sys
 
 import pytest
 
-from seaway.adapters.privileges.drop import find_account
+from seaway.adapters.privileges import find_account
 from seaway.domain.errors import RejectedError
 from tests.missing import skip_or_fail
 
 START = """
 import os, sys
 from concurrent.futures import ThreadPoolExecutor
-from seaway.adapters.privileges.drop import drop_privileges, find_account, forbid_new_privileges
-from seaway.adapters.privileges.status import read_status, threads
+from seaway.adapters.privileges import drop_privileges, find_account, forbid_new_privileges
+from seaway.adapters.privileges import read_status, threads
 """
 
 

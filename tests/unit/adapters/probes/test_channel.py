@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, IPv6Address
 import pytest
 
 from seaway.adapters.probes.channel import Way, way
-from seaway.application.ports.probing import Target
-from seaway.probing import srh
+from seaway.application.ports.agent import Target
+from seaway.probing import packets
 
 SEGMENT = IPv6Address("fd00:51d:2::e")
 
@@ -23,4 +23,4 @@ def test_segments_become_a_header_that_ends_at_the_target() -> None:
     """The target itself is the last segment."""
     address = IPv6Address("fd00::1")
     made = way(Target("gw", address, segments=(SEGMENT,)), 0)
-    assert srh.decode(made.header).segments == (SEGMENT, address)
+    assert packets.decode_srh(made.header).segments == (SEGMENT, address)

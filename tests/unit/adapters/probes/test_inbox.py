@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from seaway.adapters.probes.inbox import AT_ONCE, Inbox
 from seaway.adapters.probes.sockets import SO_TIMESTAMPNS
+from seaway.adapters.probes.timestamps import AT_ONCE, Inbox
 
 
 @pytest.fixture

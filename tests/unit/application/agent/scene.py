@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from random import Random
 
-from seaway.application.agent.delivery import Delivery
-from seaway.application.agent.duty import Duty
-from seaway.application.agent.queue import ResultQueue
+from seaway.application.agent.delivery import Delivery, ResultQueue
 from seaway.application.agent.rounds import Rounds
-from seaway.application.network.rounds import Reported
-from seaway.application.ports.probing import Target
-from seaway.application.ports.reporting import Assignment, Report
+from seaway.application.agent.settings import Duty
+from seaway.application.ports.agent import Assignment, Report, Reported, Target
 from seaway.domain.errors import ConflictError, SeawayError
 from seaway.domain.gateways import ProbeConfig
 from seaway.probing.figures import Round

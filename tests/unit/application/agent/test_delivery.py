@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from seaway.application.agent.delivery import BATCH
-from seaway.application.ports.reporting import Report
+from seaway.application.ports.agent import Report
 from seaway.domain.errors import (
     ConflictError,
     ForbiddenError,

@@ -13,7 +13,7 @@ from seaway.application.agent.following import EVERY_S, MOST_S, Follower
 from seaway.application.ports.steering import Wanted
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnavailableError, UnknownError
 from seaway.domain.gateways import Pair
-from seaway.testing.gateways import make_network, make_path
+from tests.fakes.gateways import make_network, make_path
 
 NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3), make_path("via-2", 2, 3)))])
 FIRST = Wanted("1", NETWORK, {"gw-2": "direct", "gw-3": "direct"}, {})

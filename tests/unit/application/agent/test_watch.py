@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.agent.watch import SUM_S, Watch
+from seaway.application.agent.rounds import SUM_S, Watch
 from seaway.testing.clocks import VirtualClock
 from tests.unit.application.agent.scene import result
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from seaway.application.control.answers import kept
+from seaway.application.control.reports import kept
 from seaway.application.ports.backend import Answer
 from seaway.domain.errors import UnavailableError
 

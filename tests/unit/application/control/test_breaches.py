@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
-from seaway.application.control.verdicts import Verdicts
-from seaway.application.network.rounds import Reported
+from seaway.application.control.slo import Verdicts
+from seaway.application.ports.agent import Reported
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
 from seaway.domain.network import Link, NetworkNeed, OnBreach
 from seaway.testing.builders import cluster, fleet, gpu, node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seaway.application.control.claims import Claims
+from seaway.application.control.device_claims import Claims
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import Device
 from seaway.domain.node import Node

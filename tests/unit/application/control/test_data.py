@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seaway.application.tries import Tries
+from seaway.application.whatif.dry_run import Tries
 from seaway.domain.job import DataPlace
 from seaway.domain.network import Link
 from seaway.testing.builders import cluster, fleet, gpu, node

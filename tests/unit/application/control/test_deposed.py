@@ -9,17 +9,17 @@ from random import Random
 import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
+from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.loop import Controller
 from seaway.application.control.settings import ControlSettings
-from seaway.application.control.threads import Threads
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import Cordon
-from seaway.application.system_clock import SystemClock
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
-from seaway.testing.memory_store import MemoryDatabase, MemoryStore
-from seaway.testing.planes import make_policy
+from tests.fakes.control_plane import make_policy
+from tests.fakes.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.application.scene import scene, two_clusters
 
 PATIENCE_S = 10

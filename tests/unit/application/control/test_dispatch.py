@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from seaway.application.control.command_queue import MOST_RETRY_NS, TOGETHER, Outbox, retry_ns
 from seaway.application.control.dispatch import InPlace
-from seaway.application.control.outbox import MOST_RETRY_NS, TOGETHER, Outbox, retry_ns
 from seaway.application.control.reports import Answered, Silent
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.application.records import Outgoing, Verb

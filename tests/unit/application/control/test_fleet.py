@@ -10,10 +10,10 @@ from seaway.application.control.fleet import LiveFleet
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.booking import book
+from seaway.scheduling.allocations import book
 from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
@@ -23,10 +23,10 @@ from seaway.scheduling.columns import (
     NODE_OPEN,
 )
 from seaway.scheduling.engine import decide
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, node
-from seaway.testing.planes import make_policy
+from tests.fakes.control_plane import make_policy
 from tests.unit.application.scene import spec
 
 ALPHA = fleet(cluster(node(gpu(), gpu()), node(gpu()), name="alpha", gateway="door")).clusters[0]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.control.live import deployment
-from seaway.application.forgetting import Forgetting
+from seaway.application.cluster_removal import Forgetting
+from seaway.application.control.state import deployment
 from seaway.application.records import Outgoing, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
-from seaway.testing.records import cluster_name
+from tests.fakes.records import cluster_name
 from tests.unit.application.scene import Scene, scene
 
 

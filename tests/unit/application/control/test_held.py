@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.control.held import doubled
+from seaway.application.control.allocations import doubled
 from seaway.application.views import Amount, ClusterView, NodeView
 from seaway.domain.deployment import Occupant
 from seaway.domain.node import Node

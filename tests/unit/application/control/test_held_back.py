@@ -9,7 +9,7 @@ import pytest
 
 from seaway.domain.job import Job
 from seaway.scheduling.framework import Cycle, Status, Verdict
-from seaway.scheduling.policies import PolicyOptions, make_profile
+from seaway.scheduling.policies.registry import PolicyOptions, make_profile
 from seaway.scheduling.profile import Profile
 from tests.unit.application.scene import Scene, scene
 

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from seaway.application.control.held import holders
-from seaway.application.control.holdings import Held, Holdings, held_by
-from seaway.application.control.live import Live
+from seaway.application.control.allocations import holders
+from seaway.application.control.attempt_totals import Held, Holdings, held_by
+from seaway.application.control.state import Live
 from seaway.application.records import Attempt
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice, Placement
 from tests.unit.application.scene import scene
 

@@ -11,23 +11,22 @@ from time import sleep
 import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
-from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
-from seaway.application.control.live import Live
-from seaway.application.control.loop import PART, Controller
+from seaway.application.control.cluster_threads import Threads
+from seaway.application.control.loop import PART, Controller, Turns
 from seaway.application.control.settings import ControlSettings
-from seaway.application.control.threads import Threads
-from seaway.application.control.turns import Turns
+from seaway.application.control.state import Live
 from seaway.application.jobs import Jobs
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord, Verb
-from seaway.application.system_clock import SystemClock
 from seaway.application.writer import Writer
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import InvariantError, UnavailableError
-from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.tenancy import Queue
-from seaway.testing.memory_store import MemoryStore
-from seaway.testing.planes import make_policy
+from tests.fakes.control_plane import make_policy
+from tests.fakes.memory_store import MemoryStore
 from tests.unit.application.scene import Scene, scene, spec, two_clusters
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.control import notes as module
+from seaway.application.control.scheduler import score_breakdown as module
 from seaway.domain.tenancy import DEFAULT, Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec

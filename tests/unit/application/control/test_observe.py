@@ -3,18 +3,18 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from seaway.application.control.live import deployment
-from seaway.application.control.refusals import Refusals
+from seaway.application.control.rejections import Refusals
 from seaway.application.control.reports import Answered, Heard
+from seaway.application.control.state import deployment
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Outgoing, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Occupant
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
 from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
-from seaway.testing.records import IDS, NOW_NS
+from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, known, scene, spec
 
 

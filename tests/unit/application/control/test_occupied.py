@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, NODE_CPU_FREE, NODE_MEMORY_FREE
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.unit.application.control.test_fleet import ALPHA, BETA, fits, live
 
 GPU = "GPU-beta-node-0-0"

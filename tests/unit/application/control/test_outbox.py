@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.control import outbox as told
-from seaway.application.control.outbox import Outbox
+from seaway.application.control import command_queue as told
+from seaway.application.control.command_queue import Outbox
 from seaway.application.ports.backend import Answer, Removal
 from seaway.application.records import Outgoing, Verb
 

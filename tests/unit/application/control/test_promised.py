@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.control.fleet import LiveFleet
-from seaway.application.network.book import Survey
+from seaway.application.network.link_table import Survey
 from seaway.application.network.views import Side
 from seaway.application.views import ClusterState
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.control.test_fleet import fits, held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seaway.application.control.pulse import PATIENCE_S, Pulse
+from seaway.application.control.overload import PATIENCE_S, Pulse
 from seaway.domain.errors import UnavailableError
 from seaway.testing.clocks import VirtualClock
 from tests.unit.application.scene import scene

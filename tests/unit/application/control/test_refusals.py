@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from seaway.application.control.refusals import Refusals, somewhere
+from seaway.application.control.rejections import Refusals, somewhere
 from seaway.application.control.reports import Heard
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Cause, Copy, CopyPhase
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from tests.unit.application.scene import Scene, scene
 

@@ -8,7 +8,7 @@ from seaway.application.control.reports import Heard
 from seaway.application.ports.backend import Changes, Command, Removal
 from seaway.application.records import Outgoing
 from seaway.domain.deployment import Copy, CopyPhase
-from seaway.testing.records import IDS, NOW_NS
+from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, scene
 
 

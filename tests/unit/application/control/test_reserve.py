@@ -189,7 +189,7 @@ def test_a_place_without_a_time_is_kept_for_a_while_and_then_for_as_long_not() -
 
 def test_what_is_kept_is_not_taken_for_used() -> None:
     """Explanations, dry runs and what-if questions see what runs, and say where something is kept for others."""
-    from seaway.application.whatif import Question, WhatIf
+    from seaway.application.whatif.whatif import Question, WhatIf
 
     made = one_node(2)
     runs = made.submit(gpus=1, runs_s=100)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from seaway.application.control.rush import LINGER_NS, LONG_NS, Rush
+from seaway.application.control.overload import LINGER_NS, LONG_NS, Rush
 from seaway.testing.clocks import VirtualClock
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from seaway.application.changes import Change
 from seaway.application.control.fleet import FEWEST_DEMANDS
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from seaway.application.control.stages import Deployed, Stage
-from seaway.application.queue_views import QueueViews
-from seaway.application.timing import BOUNDS_S, Timed, Timing
+from seaway.application.fleet.queues import QueueViews
+from seaway.application.histogram import BOUNDS_S, Timed, Timing
 from seaway.domain.errors import UnavailableError
-from seaway.domain.lifecycle import JobState
+from seaway.domain.job_state import JobState
 from tests.unit.application.scene import START_S, Scene, scene, spec
 
 

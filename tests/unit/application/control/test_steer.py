@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seaway.application.control.steer import Crossing, Steering
-from seaway.application.network.paths import Measured
-from seaway.domain.lifecycle import JobState
+from seaway.application.control.paths import Steering
+from seaway.application.network.paths import Crossing, Measured
+from seaway.domain.job_state import JobState
 from seaway.domain.network import PPM, Gateway, Link, NetworkNeed
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.control.live import deployment
+from seaway.application.control.state import deployment
 from seaway.application.ports.store import Retention
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import UnknownError
 from seaway.testing.builders import cluster, fleet, gpu, node
-from seaway.testing.records import IDS, NOW_NS
+from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, scene, spec
 
 

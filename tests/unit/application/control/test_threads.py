@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from seaway.application.control import threads
+from seaway.application.control import cluster_threads as threads
+from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.reports import Answered, Heard, Report, Silent
-from seaway.application.control.threads import Threads
 from seaway.application.ports.backend import Answer, Answers, Changes, Command, Removal
+from seaway.application.ports.clock import SystemClock
 from seaway.application.records import Outgoing, Verb
-from seaway.application.system_clock import SystemClock
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import UnavailableError
 from tests.unit.application.scene import spec

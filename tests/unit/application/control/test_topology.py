@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seaway.application.control.topology import Map, Topology, with_network
-from seaway.application.network.book import NOT_SURVEYED, Survey
+from seaway.application.network.link_table import NOT_SURVEYED, Survey
 from seaway.application.ports.backend import Answers, Backend, Changes, Command
 from seaway.application.views import ClusterState
 from seaway.domain.errors import UnavailableError

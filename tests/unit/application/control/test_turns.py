@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from seaway.application.control.turns import Turns
+from seaway.application.control.loop import Turns
 
 PATIENCE_S = 20
 

@@ -13,7 +13,7 @@ from seaway.application.ports.backend import Answer
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.job_spec import Run
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
 

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from seaway.application.control.refusals import Refusals
-from seaway.application.control.waiting import Entry, Waiting, entry
-from seaway.domain.lifecycle import JobState
-from seaway.testing.records import NOW_NS, job_record
+from seaway.application.control.pending import Entry, Waiting, entry
+from seaway.application.control.rejections import Refusals
+from seaway.domain.job_state import JobState
+from tests.fakes.records import NOW_NS, job_record
 from tests.unit.application.scene import spec
 
 

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from seaway.application.control import warmth as module
-from seaway.application.control.warmth import Warmth
+from seaway.application.control.scheduler import compile_readiness as module
+from seaway.application.control.scheduler.compile_readiness import Warmth
 from seaway.application.views import Reason
-from seaway.application.whatif import Question, WhatIf
+from seaway.application.whatif.whatif import Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.tenancy import DEFAULT, Queue
 from tests.unit.application.scene import Scene, scene

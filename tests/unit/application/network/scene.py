@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, IPv6Network
 
-from seaway.application.network.active import ActivePaths
+from seaway.application.network.active_paths import ActivePaths
 from seaway.application.network.agents import Agents
 from seaway.application.network.configuration import Configuration
 from seaway.application.network.reports import Reports
-from seaway.application.network.rounds import Reported
-from seaway.application.ports.reporting import Report
+from seaway.application.ports.agent import Report, Reported
 from seaway.application.writer import Writer
-from seaway.bootstrap.network import JsonDocuments
+from seaway.bootstrap.control_plane import JsonDocuments
 from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
 from seaway.testing.clocks import VirtualClock
-from seaway.testing.memory_store import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 NS_PER_S = 1_000_000_000
 

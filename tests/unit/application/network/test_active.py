@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 import pytest
 
 from seaway.application.network.targets import assignment
-from seaway.application.ports.probing import Target
+from seaway.application.ports.agent import Target
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.gateways import Method, Pair, Path
 from tests.unit.application.network.scene import Scene, gateway, network

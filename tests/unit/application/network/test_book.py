@@ -9,12 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from seaway.application.network.active_paths import Desk
 from seaway.application.network.bandwidth import Bandwidths
-from seaway.application.network.book import MOST_SAMPLED, LinkBook
-from seaway.application.network.desk import Desk
-from seaway.application.network.rounds import Reported
+from seaway.application.network.link_table import MOST_SAMPLED, LinkBook
 from seaway.application.network.settings import BY_QUANTILE, LinkSettings
 from seaway.application.network.views import LinkState
+from seaway.application.ports.agent import Reported
 from seaway.application.ports.traffic import Traffic
 from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair, Path
 from seaway.domain.network import PPM, Gateway, Link

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.network.differences import differences
+from seaway.application.network.configuration import differences
 from seaway.application.records import NetworkRecord
 from seaway.domain.errors import ConflictError, StaleError, UnavailableError, UnknownError
 from seaway.domain.gateways import NetworkConfig, ProbeConfig
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.lifecycle import AttemptState
+from seaway.domain.job_state import AttemptState
 from seaway.domain.network import NetworkNeed
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.testing import records as make
+from tests.fakes import records as make
 from tests.unit.application.network.scene import Scene, gateway, network
 
 ASKS = ResourceRequest(cpu_milli=1)

@@ -6,8 +6,7 @@ from itertools import pairwise
 from random import Random
 from threading import Event
 
-from seaway.application.network.bandwidth import Bandwidths
-from seaway.application.network.watching import MOST_WAIT, SOON_S, TrafficWatch
+from seaway.application.network.bandwidth import MOST_WAIT, SOON_S, Bandwidths, TrafficWatch
 from seaway.application.ports.traffic import Missed, Outcome, Reading
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import Rates

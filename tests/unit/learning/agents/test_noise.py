@@ -1,7 +1,7 @@
 import pytest
 
-from seaway.learning.agents.noise import noise_at
 from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.training.ddpg import noise_at
 
 
 @pytest.mark.parametrize(("episode", "noise"), [(0, 0.4), (5, 0.2), (10, 0.0), (20, 0.0)])

@@ -2,7 +2,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 
-from seaway.learning.agents.steps import Adam  # noqa: E402  # where torch is
+from seaway.learning.agents.passes import Adam  # noqa: E402  # where torch is
 
 
 def test_steps_are_those_of_torch() -> None:

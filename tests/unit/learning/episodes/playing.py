@@ -9,7 +9,7 @@ import numpy as np
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.framework import Mask
-from seaway.scheduling.kernels.clusterwise import free_ppm
+from seaway.scheduling.policies.cluster_level import free_ppm
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 Choose = Callable[[Episode, Mask], int]

@@ -8,9 +8,9 @@ import pytest
 
 from seaway.domain.job import Job
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.simulation.timeline import replay_with_departures
 from tests.unit.learning.episodes.playing import begun, halves, play
 

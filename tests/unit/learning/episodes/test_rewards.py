@@ -5,7 +5,7 @@ import pytest
 
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.episodes.rewards import PUBLISHED, Rewards, cluster_scores, expert_choice
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
 from seaway.simulation.measures import used_shares
 from seaway.testing.builders import cluster, fleet, gpu, job, node

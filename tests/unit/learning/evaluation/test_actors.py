@@ -3,12 +3,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from seaway.learning.episodes.episode import Episode
-from seaway.learning.evaluation.actors import FallBacks, play
+from seaway.learning.evaluation.trained import FallBacks, play
 from seaway.learning.instances.instance import Instance
-from seaway.learning.observing.actions import action_of
-from seaway.learning.observing.clusters import observe
-from seaway.learning.policies.trial import Tensors
-from seaway.learning.policies.watch import Reason
+from seaway.learning.observing.clusters import action_of, observe
+from seaway.learning.policies.manifest import Tensors
+from seaway.learning.policies.monitor import Reason
 from seaway.simulation.outcome import Outcome
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seaway.learning.evaluation.courses import SMOOTHED, course_of, smoothed
+from seaway.learning.evaluation.statistics import SMOOTHED, course_of, smoothed
 from seaway.learning.runs.table import EpisodeTable
 from seaway.learning.training.listener import Plan, Play, Row
 

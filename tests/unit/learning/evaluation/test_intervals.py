@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from seaway.learning.evaluation.intervals import estimate, t_quantile, within
+from seaway.learning.evaluation.statistics import estimate, t_quantile, within
 
 
 def density(t: np.ndarray, freedom: int) -> np.ndarray:

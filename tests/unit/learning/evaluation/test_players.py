@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from seaway.learning.evaluation.actors import LearnedPlayer
 from seaway.learning.evaluation.contestants import Contestant, EnginePlayer
-from seaway.learning.evaluation.trials import run, tasks
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.evaluation.measure import run, tasks
+from seaway.learning.evaluation.trained import LearnedPlayer
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
-from seaway.learning.policies.file import read_policy, write_policy
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Level, Manifest
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile, Weighted
 from seaway.testing.builders import fleet, gpu, job, node
 
@@ -55,11 +56,10 @@ def test_a_policy_places_in_the_engine_what_it_placed_in_training(tmp_path: Path
     """Machine code, in which `pilot` learns, and the engine, in which it is measured, know the same rule of waiting."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
     pytest.importorskip("onnxscript", reason="needs seaway[learn]")
-    from seaway.learning.exporting.onnx import export_actor
-    from seaway.learning.pilot.board import Board
-    from seaway.learning.pilot.network import PilotNetwork
+    from seaway.learning.exporting import export_actor
+    from seaway.learning.pilot.batch_environment import Board
+    from seaway.learning.pilot.network import PilotNetwork, first_weights
     from seaway.learning.pilot.train import views
-    from seaway.learning.pilot.weights import first_weights
 
     weights, instances = first_weights(16, 2, 0), drawn("placement", 3, seed=5)
     trials = [{"nodes": view.figures, "job": view.job} for view in views(instances)]

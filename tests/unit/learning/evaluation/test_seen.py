@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from seaway.learning.evaluation.runs import from_file
+from seaway.learning.evaluation.measure import tasks
 from seaway.learning.evaluation.seen import Seen, seen_by, seen_together
-from seaway.learning.evaluation.trials import tasks
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.evaluation.trained import from_file
 from seaway.learning.instances.folder import read_instances
-from seaway.learning.policies.file import read_policy
+from seaway.learning.instances.generated.kinds import drawn
+from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run, record_of
-from seaway.learning.runs.digest import MIX, digest_of
 from seaway.learning.runs.export import MOST_DIGESTS, learned_on
+from seaway.learning.runs.instances import MIX, digest_of
 from seaway.learning.training.settings import Run
 from tests.unit.learning.runs.small import small_run, write_instance
 

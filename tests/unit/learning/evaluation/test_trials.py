@@ -5,11 +5,11 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, heuristic
+from seaway.learning.evaluation.measure import Task, measure, run, tasks
 from seaway.learning.evaluation.seen import Seen
-from seaway.learning.evaluation.trials import Task, measure, run, tasks
 from seaway.learning.instances.instance import Instance
-from seaway.learning.runs.digest import digest_of
-from seaway.learning.spreading.serial import Serial
+from seaway.learning.runs.instances import digest_of
+from seaway.learning.spreading.spread import Serial
 from seaway.simulation.measures import use
 from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed
 from seaway.testing.builders import fleet, gpu, job, node

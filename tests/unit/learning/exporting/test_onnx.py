@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.file import read_policy, write_policy
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Level, Manifest
 from seaway.learning.policies.session import Session
 from seaway.learning.policies.shapes import JOB_FIGURES, NODE_FIGURES
@@ -19,7 +20,7 @@ pytest.importorskip("onnxscript", reason="needs seaway[learn]")
 
 import torch
 
-from seaway.learning.exporting.onnx import export_actor
+from seaway.learning.exporting import export_actor
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import Episode
-from seaway.learning.instances.drawn.kinds import KINDS, drawn
+from seaway.learning.instances.generated.kinds import KINDS, drawn
 from seaway.learning.instances.instance import Instance
 from tests.unit.learning.episodes.playing import play
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.observing.actions import action_of, choice_of
+from seaway.learning.observing.clusters import action_of, choice_of
 
 
 def test_the_interval_is_cut_into_bins_of_one_width() -> None:

@@ -18,10 +18,8 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.learning.instances.folder import read_instances
 from seaway.learning.instances.instance import Instance
-from seaway.learning.packing.best import best_packing
-from seaway.learning.packing.board import Board
-from seaway.learning.packing.packing import Seat, Step, booked
-from seaway.learning.packing.search import Search
+from seaway.learning.packing.packing import Board, Seat, Step, booked
+from seaway.learning.packing.search import Search, best_packing
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 pytestmark = pytest.mark.skipif(find_spec("ortools") is None, reason="needs seaway[learn]")

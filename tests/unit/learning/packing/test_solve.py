@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.learning.packing import solve as solving
+from seaway.learning.packing import programme as solving
 from seaway.learning.packing.programme import Effort, Programme
-from seaway.learning.packing.solve import solve
+from seaway.learning.packing.solver import solve
 
 EFFORT = Effort(seconds=1.0, workers=1, seed=0)
 
@@ -21,10 +21,10 @@ needs_ortools = pytest.mark.skipif(find_spec("ortools") is None, reason="needs s
 BOTH = """
 import sys
 
-from seaway.learning.packing.best import best_packing
+from seaway.learning.packing.search import best_packing
 from seaway.learning.instances.instance import Instance
-from seaway.scheduling.mix import typical_jobs
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.policies.job_mix import typical_jobs
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
 
 place, jobs = fleet(node(gpu(memory_mib=10_000))), (job("a", gpus=1, gpu_memory_mib=1_000, gpu_milli=100),)
@@ -33,7 +33,7 @@ def packs():
     print("packed", best_packing(Instance("small", place, jobs), seconds=0.1).count)
 
 def prices():
-    from seaway.scheduling.fluid import fluid_problem, solve_fluid
+    from seaway.scheduling.policies.seaway.fluid import fluid_problem, solve_fluid
     print("priced", solve_fluid(fluid_problem(Snapshot(place), typical_jobs(jobs, share=1.0))).value)
 
 for name in sys.argv[1:]:

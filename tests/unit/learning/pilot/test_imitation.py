@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, NodeView
-from seaway.learning.packing.best import best_packing
-from seaway.learning.pilot.lessons import UNLISTED, Lesson, lessons
+from seaway.learning.packing.search import best_packing
+from seaway.learning.pilot.imitation import UNLISTED, Lesson, lessons
+from seaway.learning.pilot.network import first_weights
 from seaway.learning.pilot.settings import PilotSettings
-from seaway.learning.pilot.weights import first_weights
 from seaway.learning.training.listener import Nobody
-from seaway.scheduling.kernels.features import FLEET_GPU_CORE_FREE, JOB_RANK
-from seaway.scheduling.kernels.pilot import PilotWeights, run_network
+from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_RANK
+from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("ortools", reason="needs seaway[learn]")

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, NodeObserver
-from seaway.learning.pilot.board import Board
+from seaway.learning.pilot.batch_environment import Board
+from seaway.learning.pilot.network import changed, changing, first_weights, never_waiting
 from seaway.learning.pilot.reinforcement import Evolution, utilities
-from seaway.learning.pilot.weights import changed, changing, first_weights, never_waiting
 from seaway.scheduling.columns import JOB_DEMAND
-from seaway.scheduling.kernels.pilot import PilotWeights, run_network
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 @pytest.fixture(scope="module")

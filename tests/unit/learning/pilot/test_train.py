@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.policies.manifest import Level
 from seaway.testing.builders import job

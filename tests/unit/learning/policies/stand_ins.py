@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seaway.learning.observing import nodes as nodes_shown
-from seaway.learning.observing.actions import action_of
+from seaway.learning.observing.clusters import action_of
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.make import make_learned
 from seaway.learning.policies.manifest import Level, Manifest
-from seaway.learning.policies.watch import Counts, Reason
-from seaway.scheduling.policies import PolicyOptions
+from seaway.learning.policies.monitor import Counts, Reason
+from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
 
 Float32 = NDArray[np.float32]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies import apart
-from seaway.learning.policies.apart import try_apart
+from seaway.learning.policies import check as apart
+from seaway.learning.policies.check import try_apart
 from seaway.learning.policies.file import pack
 from seaway.learning.policies.onnx_message import parse_model
-from seaway.testing.policies import cluster_policy, node_policy, policy_file
+from tests.fakes.policies import cluster_policy, node_policy, policy_file
 
 
 def test_sound_policies_pass() -> None:

@@ -13,18 +13,18 @@ from seaway.learning.observing import nodes as nodes_shown
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.make import make_learned
+from seaway.learning.policies.monitor import Counts, Reason
 from seaway.learning.policies.session import StoppedError
-from seaway.learning.policies.watch import Counts, Reason
+from seaway.scheduling.arrays import Float64
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, sentence
 from seaway.scheduling.framework import Plugin
-from seaway.scheduling.kernels.features import NODE_SIZE
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import PolicyOptions
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Float64
-from seaway.scheduling.worth import MixFigures, device_worths
+from seaway.scheduling.policies.pilot.features import NODE_SIZE
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.scheduling.policies.seaway.node_value import MixFigures, device_worths
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from seaway.testing.plugins import check_plugin
 from tests.unit.learning.policies.stand_ins import Judged, Model, Time, chooses, manifest, prefers, says
@@ -166,7 +166,7 @@ def test_what_a_fleet_is_worth_takes_no_part_of_the_time(monkeypatch: pytest.Mon
         judged.time.pass_ms(100)
         return device_worths(figures)
 
-    monkeypatch.setattr("seaway.scheduling.plugins.seaway.device_worths", slowly)
+    monkeypatch.setattr("seaway.scheduling.policies.seaway.plugin.device_worths", slowly)
     snapshot = Snapshot(TWO)
     for _ in range(3):
         assert len(where(decided(judged, snapshot.copy()))) == 1

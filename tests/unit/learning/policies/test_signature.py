@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.file import pack, read_policy
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import pack
 from seaway.learning.policies.signature import public_key, read_trusted, require_trusted, sign, signer
-from seaway.testing.policies import cluster_policy
+from tests.fakes.policies import cluster_policy
 
 PLAIN = NoEncryption()
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

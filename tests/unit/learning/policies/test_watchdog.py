@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from seaway.learning.policies.watchdog import WATCHDOG, Watchdog
+from seaway.learning.policies.session import WATCHDOG, Watchdog
 
 LONG_S = 30.0
 """Far longer than any of these tests takes."""

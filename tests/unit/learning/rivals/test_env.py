@@ -12,9 +12,9 @@ pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # where torch is
-from seaway.learning.rivals.env import RivalEnv
-from seaway.learning.rivals.learner import RivalLearner
-from seaway.learning.runs.reading import read_all
+from seaway.learning.baselines.env import RivalEnv
+from seaway.learning.baselines.learner import RivalLearner
+from seaway.learning.runs.instances import read_all
 from seaway.learning.training.clusters import Clusters
 from tests.unit.learning.runs.small import small_run, write_instance
 

@@ -14,8 +14,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
-from seaway.learning.runs.naming import RANGES
-from seaway.learning.runs.relations import unused
+from seaway.learning.runs.options import RANGES, unused
 
 
 def test_settings_reach_the_part_they_are_of() -> None:

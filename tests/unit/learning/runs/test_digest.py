@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.domain.job import DeviceRules
-from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
-from seaway.learning.runs.digest import digest_of, digest_of_mix
+from seaway.learning.runs.instances import digest_of, digest_of_mix
 
 
 def with_models(instance: Instance, *models: str) -> Instance:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.runs.naming import Range, changed, read_pairs, unknown
+from seaway.learning.runs.options import Range, changed, read_pairs, unknown
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
 from seaway.learning.algos import ALGOS, make_learner  # noqa: E402
-from seaway.learning.evaluation.runs import from_runs  # noqa: E402
-from seaway.learning.policies.file import read_policy  # noqa: E402
+from seaway.learning.evaluation.trained import from_runs  # noqa: E402
+from seaway.learning.policies.check import read_policy  # noqa: E402
 from seaway.learning.runs import checkpoint  # noqa: E402
 from seaway.learning.runs.assemble import new_run  # noqa: E402
-from seaway.learning.runs.digest import digest_of  # noqa: E402
 from seaway.learning.runs.folder import RunFolder  # noqa: E402
-from seaway.learning.runs.reading import read_all  # noqa: E402
+from seaway.learning.runs.instances import digest_of, read_all  # noqa: E402
 from seaway.learning.runs.run import resume, train  # noqa: E402
 from seaway.learning.runs.table import read_rows  # noqa: E402
 from seaway.learning.training.listener import Nobody  # noqa: E402

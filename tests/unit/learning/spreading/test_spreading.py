@@ -12,8 +12,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.spreading.choose import choose_spread
 from seaway.learning.spreading.over_ray import LOCAL, OverRay
 from seaway.learning.spreading.processes import Processes
-from seaway.learning.spreading.serial import Serial
-from seaway.learning.spreading.spread import Spread, Tell, in_order
+from seaway.learning.spreading.spread import Serial, Spread, Tell, in_order
 from tests.unit.learning.spreading.tasks import die, drawn, first_try_dies, refuse, who_waits
 
 Make = Callable[[Tell], Spread]

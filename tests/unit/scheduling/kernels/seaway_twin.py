@@ -8,7 +8,7 @@ import numpy as np
 
 from seaway.domain.job import Demand
 from seaway.domain.node import Node
-from seaway.scheduling.kernels.seaway import SeawayParams
+from seaway.scheduling.policies.seaway.kernel import SeawayParams
 from tests.unit.scheduling.twin import Card, Slice, card_takes
 
 CELLS = 101

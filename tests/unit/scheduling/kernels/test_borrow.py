@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 class Pair(NamedTuple):

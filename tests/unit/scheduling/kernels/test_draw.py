@@ -9,10 +9,10 @@ import pytest
 
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.kernels.draw import mixed
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 MASK = 2**64 - 1

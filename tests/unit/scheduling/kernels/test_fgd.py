@@ -14,11 +14,11 @@ from seaway.scheduling.columns import (
     SLICE_DEVICE,
 )
 from seaway.scheduling.engine import decide
-from seaway.scheduling.mix import typical_jobs
-from seaway.scheduling.plugins.fgd import Fgd
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.fgd import Fgd
+from seaway.scheduling.policies.job_mix import typical_jobs
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for
 from tests.unit.scheduling.kernels import fgd_twin

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.scheduling.kernels.knapsack import fill_values, filling, take_or_leave
+from seaway.scheduling.policies.seaway.knapsack import fill_values, filling, take_or_leave
 
 PIECES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), max_size=4)
 

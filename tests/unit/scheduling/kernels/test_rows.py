@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from seaway.domain.job import Job
-from seaway.scheduling import encode
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.kernels import rows
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels import score_cache as rows
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.snapshot import encode
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.unit.scheduling.kernels.trace_form import fleet_of, trace_job
 
 KINDS = [

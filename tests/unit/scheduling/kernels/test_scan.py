@@ -15,10 +15,10 @@ from seaway.domain.job import Job
 from seaway.domain.node import Node
 from seaway.scheduling.columns import BLOCK_NODES, PLAN_NODE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import Level, PolicyOptions, make_policy
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import Level, PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, job
 from tests.property.strategies import REQUESTS, jobs, nodes
 from tests.unit.scheduling.asking import cycle_for, refusals

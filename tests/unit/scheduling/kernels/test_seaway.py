@@ -12,11 +12,11 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, Job
 from seaway.scheduling.columns import DEMAND_NEAR, NODE_GPU_CORE_FREE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.kernels.seaway import BASE, FINE, NEAR_SHIFT, NEAR_STEPS, SeawayParams, value_column
-from seaway.scheduling.plugins.seaway import Seaway
-from seaway.scheduling.policies import PolicyOptions, make_policy
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy
+from seaway.scheduling.policies.seaway.kernel import BASE, FINE, NEAR_SHIFT, NEAR_STEPS, SeawayParams, value_column
+from seaway.scheduling.policies.seaway.plugin import Seaway
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import fleet, gpu, job, node
 from tests.property.strategies import L4, fleets, jobs
 from tests.unit.scheduling.kernels.seaway_twin import Worth, prices

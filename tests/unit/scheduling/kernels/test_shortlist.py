@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from seaway.scheduling.columns import DEMAND_GPUS, DEMAND_ROWS, JOB_DEMAND, JOB_REPLICAS, JOB_ROWS
-from seaway.scheduling.kernels.among import best_of
 from seaway.scheduling.kernels.decide import plan_size
-from seaway.scheduling.kernels.shortlist import score_listed
+from seaway.scheduling.kernels.queries import best_of
+from seaway.scheduling.policies.pilot.shortlist import score_listed
 
 STEPS, FARTHEST = 1e6, 1e3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from seaway.testing.kubernetes.controllers.hami import REGISTER
-from seaway.testing.kubernetes.kinds import Json
+from tests.fakes.kubernetes.controllers.hami import REGISTER
+from tests.fakes.kubernetes.kinds import Json
 
 
 def node(name: str, cpu: str = "8", cards: int = 0, more: Json | None = None) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import ApiServer
+from tests.fakes.kubernetes import ApiServer
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import doctest
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import fields, patches, quantities
-from seaway.testing.kubernetes.fields import decode, encode, fields_of
-from seaway.testing.kubernetes.kinds import Json
+from tests.fakes.kubernetes import fields, patches, quantities
+from tests.fakes.kubernetes.fields import decode, encode, fields_of
+from tests.fakes.kubernetes.kinds import Json
 
 PATH = "/apis/apps/v1/namespaces/default/deployments/web"
 MAP = "/api/v1/namespaces/default/configmaps/a"

@@ -12,10 +12,10 @@ import httpx
 import pytest
 import yaml
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import NODES, PODS
-from seaway.testing.kubernetes.kubeconfig import Entry
-from seaway.testing.kubernetes.seeding import Crowd, seed
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import NODES, PODS
+from tests.fakes.kubernetes.kubeconfig import Entry
+from tests.fakes.kubernetes.seeding import Crowd, seed
 from tests.unit.testing.kubernetes.bodies import pod
 
 CROWD = Crowd(nodes=4, pods=20, cards=2)
@@ -105,7 +105,7 @@ def test_tls_with_a_certificate(tmp_path: Path) -> None:
 
 def test_servers_in_a_process_of_their_own() -> None:
     """The process says where its servers are, takes commands at its desk, and ends with its standard input."""
-    command = [sys.executable, "-m", "seaway.testing.kubernetes", "--members", "1", "--nodes", "2", "--karmada"]
+    command = [sys.executable, "-m", "tests.fakes.kubernetes", "--members", "1", "--nodes", "2", "--karmada"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from seaway.testing.kubernetes import ApiServer
+from tests.fakes.kubernetes import ApiServer
 
 PATH = "/api/v1/namespaces/default/configmaps"
 

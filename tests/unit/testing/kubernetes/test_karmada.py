@@ -11,9 +11,9 @@ import httpx
 import pytest
 import yaml
 
-from seaway.testing.kubernetes import ApiServer, KarmadaPace, KarmadaWorld
-from seaway.testing.kubernetes.karmada import words
-from seaway.testing.kubernetes.kinds import (
+from tests.fakes.kubernetes import ApiServer, KarmadaPace, KarmadaWorld
+from tests.fakes.kubernetes.karmada import words
+from tests.fakes.kubernetes.kinds import (
     BINDINGS,
     CLUSTERS,
     CONFIG_MAPS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import CLUSTER_QUEUES, JOBS, KUEUE_WORKLOADS, PODS, Json
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import CLUSTER_QUEUES, JOBS, KUEUE_WORKLOADS, PODS, Json
 from tests.unit.testing.kubernetes.bodies import job, node
 
 API = "kueue.x-k8s.io/v1beta2"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import Json
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import Json
 
 PATH = "/api/v1/namespaces/default/configmaps"
 

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import PODS, Json
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import PODS, Json
 
 PODS_PATH = "/api/v1/namespaces/default/pods"
 MAPS_PATH = "/api/v1/namespaces/default/configmaps"

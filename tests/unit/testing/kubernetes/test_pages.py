@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from seaway.testing.kubernetes import ApiServer
+from tests.fakes.kubernetes import ApiServer
 
 PATH = "/api/v1/namespaces/default/pods/exporter:9400/proxy"
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import EVENTS, NODES, PODS, Json
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import EVENTS, NODES, PODS, Json
 from tests.unit.testing.kubernetes.bodies import node, pod
 
 GPU = "nvidia.com/gpu"

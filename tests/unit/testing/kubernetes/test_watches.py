@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import Json
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import Json
 
 PATH = "/api/v1/namespaces/default/configmaps"
 MERGE = {"content-type": "application/merge-patch+json"}

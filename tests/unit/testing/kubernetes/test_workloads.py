@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, Json
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, Json
 from tests.unit.testing.kubernetes.bodies import deployment, job, node, pod
 
 BACKGROUND = "Background"

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seaway.adapters.kubernetes.collect.denials import attempt_named, pods_denied
-from seaway.adapters.kubernetes.collect.reflect import Source
+from seaway.adapters.kubernetes.collect.reflector import Source
+from seaway.adapters.kubernetes.collect.rejections import attempt_named, pods_denied
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.objects.meta import Meta
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.objects.decode import Broken
+from seaway.adapters.kubernetes.objects.meta import Meta, Part
 
 
 class Involved(Part, frozen=True):

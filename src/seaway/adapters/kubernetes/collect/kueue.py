@@ -14,19 +14,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from seaway.adapters.kubernetes.collect.denials import Attempt, attempt_named, plain
+from seaway.adapters.kubernetes.collect.gates import Hold
 from seaway.adapters.kubernetes.collect.health import Aside
-from seaway.adapters.kubernetes.collect.holds import Hold
-from seaway.adapters.kubernetes.collect.reflect import ABSENT_S, Source, reflect
+from seaway.adapters.kubernetes.collect.reflector import ABSENT_S, Source, reflect
+from seaway.adapters.kubernetes.collect.rejections import Attempt, attempt_named, plain
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.discovery import Discovery
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects.decode import UndecodableError
-from seaway.adapters.kubernetes.objects.meta import Condition, Meta
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError
+from seaway.adapters.kubernetes.objects.meta import Condition, Meta, Part
 from seaway.domain.errors import UnavailableError
 
 GROUP = "kueue.x-k8s.io"

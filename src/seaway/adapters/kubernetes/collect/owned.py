@@ -3,12 +3,64 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
-from seaway.adapters.kubernetes.collect.ours import attempt_of
+from seaway.adapters.kubernetes.device_plugins.views import Trouble, TroubleKind
+from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.meta import Item, Meta
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.templates.labels import CLUSTER
+from seaway.adapters.kubernetes.templates.names import (
+    ATTEMPT,
+    CLUSTER,
+    DEVICES,
+    JOB,
+    MANAGED_BY,
+    MANAGER,
+    REPLICAS,
+    numbers_of,
+)
+from seaway.adapters.kubernetes.templates.registry import KindName, Templates
+from seaway.adapters.kubernetes.templates.safety import KINDS
+from seaway.domain import job_spec as ids
+
+SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
+"""Selects them."""
+
+MOST_DIGITS = 9
+
+
+def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
+    """Return the job and attempt that an object belongs to; None for one that is not of this Seaway.
+
+    Another one may use the same cluster, with a namespace of its own.
+    """
+    job_id, attempt = meta.labels.get(JOB, ""), meta.labels.get(ATTEMPT, "")
+    ours = meta.namespace == namespace and meta.labels.get(MANAGED_BY) == MANAGER and ids.decode(job_id) is not None
+    if not ours or not (attempt.isascii() and attempt.isdigit() and len(attempt) <= MOST_DIGITS):
+        return None
+    return job_id, int(attempt)
+
+
+def booked_for(meta: Meta, namespace: str) -> tuple[str, ...]:
+    """Return the devices that Seaway says on a pod of its own that it booked; none on others, whatever they say."""
+    told = meta.annotations.get(DEVICES, "")
+    return tuple(told.split(",")) if told and attempt_of(meta, namespace) else ()
+
+
+def marks_broken(meta: Meta, namespace: str) -> tuple[Trouble, ...]:
+    """Say what of Seaway's marks on an object of its own cannot be read; without them nobody knows what it is of."""
+    if JOB not in meta.labels or meta.namespace != namespace or meta.labels.get(MANAGED_BY) != MANAGER:
+        return ()
+    if attempt_of(meta, namespace) is None:
+        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are no job and attempt; it is nobody's"
+        return (Trouble(TroubleKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
+    told = meta.annotations.get(REPLICAS, "")
+    try:
+        numbers_of(told)
+    except ValueError:
+        said = f"{told[:60]!r} is no list of numbers; it stands for no replica"
+        return (Trouble(TroubleKind.BROKEN, REPLICAS, said),)
+    return ()
+
 
 Place = tuple[str, str]
 """Path of all objects of a kind, and ``namespace/name``."""
@@ -117,3 +169,49 @@ class OwnedSink:
 
     def broken(self, what: Broken) -> None:
         """Do nothing: metadata that cannot be read names no attempt."""
+
+
+SERVICE = KindName("v1", "Service")
+ANY = (SERVICE, KindName("resource.k8s.io/v1", "ResourceClaimTemplate"))
+"""What every template may write, whatever its workload is."""
+
+CORE: Mapping[KindName, str] = {
+    SERVICE: "/api/v1/services",
+    KindName("apps/v1", "Deployment"): "/apis/apps/v1/deployments",
+    KindName("batch/v1", "Job"): "/apis/batch/v1/jobs",
+}
+"""What no cluster may do without, and where it is; for others servers are asked."""
+
+PLAIN = frozenset(
+    {
+        "ConfigMap",
+        "PersistentVolumeClaim",
+        "Secret",
+        "Service",
+        "Ingress.networking.k8s.io",
+        "NetworkPolicy.networking.k8s.io",
+        "PodDisruptionBudget.policy",
+        "ResourceClaimTemplate.resource.k8s.io",
+    }
+)
+"""Kinds that run nothing, as ``kind.group``."""
+
+
+def kinds_of(templates: Templates) -> tuple[KindName, ...]:
+    """Return all kinds that templates write."""
+    return tuple(dict.fromkeys((*ANY, *(kind for each in templates.values() for kind in each.writes))))
+
+
+def left_by_others(kinds: tuple[KindName, ...]) -> tuple[str, ...]:
+    """Return the kinds, as ``kind.group``, of which templates that are not there any more may have left something."""
+    return tuple(sorted(KINDS - {each.qualified for each in kinds}))
+
+
+def source_of(kind: KindName) -> str:
+    """Return what a cluster's health calls a kind: its path where that is known beforehand, else what it is."""
+    return CORE.get(kind) or f"{kind.version}/{kind.kind}"
+
+
+def is_made_by_another(meta: Meta) -> bool:
+    """Tell whether a controller made an object of one of Seaway's, and takes it away with that: marks are handed on."""
+    return any(each.controller for each in meta.owner_references)

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from sys import intern
 
-from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
-from seaway.adapters.kubernetes.collect.ours import attempt_of
-from seaway.adapters.kubernetes.dialects.views import Held, PodView
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.templates.labels import INDEX, PART, REPLICAS
-from seaway.adapters.kubernetes.templates.names import numbers_of
+import msgspec
+
+from seaway.adapters.kubernetes.collect.owned import attempt_of
+from seaway.adapters.kubernetes.collect.pod_status import Verdict, judge
+from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
+from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.meta import Meta, Part
+from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.deployment import Container
 from seaway.domain.placement import DeviceSlice
@@ -148,3 +150,62 @@ def _numbers(text: str) -> tuple[int, ...]:
         return numbers_of(text)
     except ValueError:
         return ()
+
+
+HEADLESS = "None"
+
+
+class ServicePort(Part, frozen=True):
+    """A port of a service."""
+
+    port: int = 0
+
+
+class ServiceSpec(Part, frozen=True):
+    """What is wanted of a service."""
+
+    type: str = "ClusterIP"
+    cluster_ip: str = msgspec.field(default="", name="clusterIP")
+    ports: tuple[ServicePort, ...] = ()
+
+
+class Ingress(Part, frozen=True):
+    """Where a load balancer lets in."""
+
+    ip: str = ""
+    hostname: str = ""
+
+
+class LoadBalancer(Part, frozen=True):
+    """What a load balancer says of itself."""
+
+    ingress: tuple[Ingress, ...] = ()
+
+
+class ServiceStatus(Part, frozen=True):
+    """What is seen of a service."""
+
+    load_balancer: LoadBalancer = LoadBalancer()
+
+
+class ServiceObject(Part, frozen=True):
+    """A service."""
+
+    metadata: Meta = Meta()
+    spec: ServiceSpec = ServiceSpec()
+    status: ServiceStatus = ServiceStatus()
+
+
+def address(service: ServiceObject) -> str:
+    """Return where a service answers: outside of its cluster if it can, else its name inside.
+
+    Empty without ports, and for one that only gives pods names.
+    """
+    if service.spec.cluster_ip == HEADLESS:
+        return ""
+    ports = ",".join(str(each.port) for each in service.spec.ports)
+    if not ports:
+        return ""
+    outside = next((each.hostname or each.ip for each in service.status.load_balancer.ingress), "")
+    host = outside or f"{service.metadata.name}.{service.metadata.namespace}.svc"
+    return f"{host}:{ports}"

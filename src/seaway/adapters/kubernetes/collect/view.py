@@ -7,25 +7,23 @@ from dataclasses import replace
 from typing import TypeVar
 
 from seaway.adapters.kubernetes.collect.attempts import Attempts, Place
-from seaway.adapters.kubernetes.collect.denials import Attempt, Denial
+from seaway.adapters.kubernetes.collect.changes import News
+from seaway.adapters.kubernetes.collect.device_shares import Shares
+from seaway.adapters.kubernetes.collect.gates import Hold
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.holds import Hold
 from seaway.adapters.kubernetes.collect.limits import Limits
-from seaway.adapters.kubernetes.collect.news import News
 from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, Nodes, Step, is_same
-from seaway.adapters.kubernetes.collect.ours import attempt_of, marks_broken
+from seaway.adapters.kubernetes.collect.owned import attempt_of, marks_broken
 from seaway.adapters.kubernetes.collect.pods import Seen, see
-from seaway.adapters.kubernetes.collect.shares import Shares
-from seaway.adapters.kubernetes.collect.troubles import Troubles
+from seaway.adapters.kubernetes.collect.problems import Troubles
+from seaway.adapters.kubernetes.collect.rejections import Attempt, Denial
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
-from seaway.adapters.kubernetes.dialects.pods import node_of
-from seaway.adapters.kubernetes.dialects.views import NodeView, Options, Trouble
-from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.device_plugins.pods import node_of
+from seaway.adapters.kubernetes.device_plugins.views import NodeView, Options, Trouble
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
 from seaway.adapters.kubernetes.objects.meta import Meta
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster

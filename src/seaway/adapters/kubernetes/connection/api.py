@@ -15,12 +15,10 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
-from seaway.adapters.kubernetes.connection.answers import at_most, last, lines, whole
-from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.errors import ApiError, refusal
-from seaway.adapters.kubernetes.connection.line import Line
-from seaway.adapters.kubernetes.connection.renewing import Renewing
-from seaway.adapters.kubernetes.connection.threads import in_thread
+from seaway.adapters.kubernetes.connection.credentials import Credentials, Renewing
+from seaway.adapters.kubernetes.connection.event_loop import in_thread
+from seaway.adapters.kubernetes.connection.responses import ApiError, at_most, last, lines, refusal, whole
+from seaway.adapters.kubernetes.connection.session import Line
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)

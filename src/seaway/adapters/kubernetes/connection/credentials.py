@@ -14,20 +14,114 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig, user_of
-from seaway.adapters.kubernetes.connection.programs import Given, Programs
-from seaway.adapters.kubernetes.connection.proxies import is_spared, proxy_address
-from seaway.adapters.kubernetes.connection.renewing import Renewing
+from seaway.adapters.kubernetes.connection.exec_plugins import Given, Programs
 from seaway.domain.errors import RejectedError, UnavailableError
+
+LEAST_S = 1.0
+MOST_S = 30.0
+"""A program of somebody's cloud may cost a second of a processor each time; what was mended is seen as late as this."""
+
+
+class Renewing:
+    """Lets the first one through at once, and more after pauses that double; forgets when there was none for a while.
+
+    Answers that are good do not count: part of a server may know Seaway, and part not.
+
+    Parameters
+    ----------
+    clock
+        Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float], least_s: float = LEAST_S, most_s: float = MOST_S) -> None:
+        self._clock = clock
+        self._least_s = least_s
+        self._most_s = most_s
+        self._last_s = float("-inf")
+        self._pause_s = 0.0
+
+    def may(self) -> bool:
+        """Tell whether it is time for one, which is then begun."""
+        since_s = self._clock() - self._last_s
+        if since_s < self._pause_s:
+            return False
+        again = since_s < 2 * self._most_s
+        self._pause_s = max(min(2 * self._pause_s, self._most_s) if again else 0.0, self._least_s)
+        self._last_s = self._clock()
+        return True
+
+    def failed(self) -> None:
+        """Count the pause from now: one that took long failed, and is not to be begun at once for everybody."""
+        self._last_s = self._clock()
+
+
+PORTS = {"http": 80, "https": 443}
+"""What an address means that names no port."""
+
+
+def is_spared(server: str, no_proxy: str) -> bool:
+    """Tell whether no proxy of the environment is gone through to a server.
+
+    Parameters
+    ----------
+    server
+        Its address.
+    no_proxy
+        The variable: names with all below them (``a.example``, ``.a.example``, ``*.a.example``), addresses and their
+        ranges (``10.0.0.0/8``), each perhaps with a port, or ``*`` for all. What is on this machine is spared anyway.
+
+    References
+    ----------
+    golang.org/x/net/http/httpproxy, ``Config.NoProxy``.
+    """
+    where = urlsplit(server)
+    host = where.hostname or ""
+    if host == "localhost" or _is_loopback(host):
+        return True
+    address = f"[{host}]" if ":" in host else host
+    rest: Any = import_module("kubernetes.client.rest")
+    entries = (each.strip() for each in no_proxy.split(","))
+    spared = ",".join(each if each == "*" else each.removeprefix("*") for each in entries)
+    url = f"{where.scheme}://{address}:{where.port or PORTS.get(where.scheme)}"
+    return bool(rest.should_bypass_proxies(url, spared))
+
+
+def proxy_address(said: str) -> str:
+    """Return a proxy's address as it is called; one without a scheme speaks HTTP.
+
+    Raises
+    ------
+    RejectedError
+        When it is none that Seaway can speak to; does not show it, as there may be a password in it.
+    """
+    address = said if "://" in said else f"http://{said}"
+    try:
+        where = urlsplit(address)
+        known = where.scheme in PORTS and bool(where.hostname) and where.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise RejectedError("the proxy on the way there needs an address like http://proxy.example:3128 (or https://)")
+    return address
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.decode import read_body
-from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.objects.meta import Part
 
 
 @dataclass(frozen=True, slots=True)

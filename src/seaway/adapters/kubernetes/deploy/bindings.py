@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from seaway.adapters.kubernetes.collect.denials import Attempt, Denial, attempt_named, is_decided, plain
+from seaway.adapters.kubernetes.collect.rejections import Attempt, Denial, attempt_named, is_decided, plain
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects.meta import Meta
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.decode import Broken
+from seaway.adapters.kubernetes.objects.meta import Meta, Part
 from seaway.adapters.kubernetes.templates.karmada import SCHEDULER
 from seaway.domain.errors import UnavailableError
 

@@ -4,22 +4,90 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
-from seaway.adapters.kubernetes.collect.kinds import kinds_of
-from seaway.adapters.kubernetes.collect.owned import Key, Place
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.deploy.together import together
-from seaway.adapters.kubernetes.deploy.writing import OF_ONE, Objects
-from seaway.adapters.kubernetes.deploy.written import Name, Written
+from seaway.adapters.kubernetes.collect.owned import Key, Place, kinds_of
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.deploy.writing import OF_ONE, Objects, together
+from seaway.adapters.kubernetes.templates.context import Options
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.pinning import NotThereError
-from seaway.adapters.kubernetes.templates.registry import KindName, Templates
+from seaway.adapters.kubernetes.templates.registry import KindName, Templates, render
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
+
+MOST = 10_000
+
+Name = tuple[str, str, str]
+"""Version, kind and name of an object."""
+
+
+@dataclass(slots=True)
+class _Creation:
+    """What became of creating an attempt's objects.
+
+    Attributes
+    ----------
+    places
+        Where something was written, or may have been: whoever was not answered does not know.
+    answered
+        What need not be written again before all of it is, and where it stands.
+    """
+
+    places: set[Place] = field(default_factory=set)
+    answered: dict[Name, Place] = field(default_factory=dict)
+
+
+class Written:
+    """Remembers the latest objects that were written."""
+
+    def __init__(self) -> None:
+        self._creations: OrderedDict[Key, _Creation] = OrderedDict()
+
+    def places(self, key: Key) -> frozenset[Place]:
+        """Return where something of an attempt may have been written."""
+        found = self._creations.get(key)
+        return frozenset(found.places) if found else frozenset()
+
+    def begun(self, key: Key, place: Place) -> None:
+        """Note that an object is about to be written."""
+        self._of(key).places.add(place)
+
+    def answered(self, key: Key, name: Name, place: Place) -> None:
+        """Note that an object was written."""
+        self._of(key).answered[name] = place
+
+    def is_answered(self, key: Key, name: Name) -> bool:
+        """Tell whether an object was written by an earlier try, which was not able to write all of them."""
+        found = self._creations.get(key)
+        return found is not None and name in found.answered
+
+    def lose(self, key: Key, there: Collection[Place]) -> None:
+        """Note that of what was written only this is there: the rest is written again by the next try."""
+        if found := self._creations.get(key):
+            found.answered = {name: place for name, place in found.answered.items() if place in there}
+
+    def complete(self, key: Key) -> None:
+        """Note that all of an attempt was written: when it is asked for again, something of it was lost."""
+        if key in self._creations:
+            self._creations[key].answered.clear()
+
+    def forget(self, key: Key) -> None:
+        """Forget what was written for an attempt."""
+        self._creations.pop(key, None)
+
+    def _of(self, key: Key) -> _Creation:
+        found = self._creations.setdefault(key, _Creation())
+        self._creations.move_to_end(key)
+        while len(self._creations) > MOST:
+            self._creations.popitem(last=False)
+        return found
+
 
 CARRY_OUT_S = 20.0
 """How long a command may take in all, its calls waiting for their turns. The next try goes on where this one ended."""
@@ -144,3 +212,35 @@ def name_of(manifest: Manifest) -> Name:
 def key_of(command: Command) -> Key:
     """Return which attempt a command is about, and in which cluster."""
     return command.job_id, command.attempt, command.cluster
+
+
+class Direct(Deployer):
+    """Carries commands out in one cluster.
+
+    Parameters
+    ----------
+    view
+        What is there.
+    """
+
+    def __init__(self, objects: Objects, view: ClusterView, options: Options, templates: Templates) -> None:
+        super().__init__(objects, options, templates)
+        self._view = view
+
+    def manifests(self, deployment: Deployment) -> list[Manifest]:
+        """Return what a deployment becomes; raises `RejectedError` when it cannot."""
+        return render(deployment, self._options, self._templates)
+
+    async def create(self, deployment: Deployment) -> Sequence[str]:
+        """Write all objects, in their order; nobody else is waited for."""
+        await self.write_in_order(key_of(deployment), self.manifests(deployment))
+        return ()
+
+    def there(self, key: Key) -> Collection[Place]:
+        """Return what the view has of an attempt."""
+        return self._view.objects_of(key[:2])
+
+    async def remove(self, removal: Removal) -> None:
+        """Delete what the view has of it, and what was written that the view may not have yet."""
+        key = key_of(removal)
+        await self._objects.delete({*self.there(key), *self._written.places(key)})

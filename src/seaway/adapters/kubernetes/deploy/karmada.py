@@ -10,9 +10,9 @@ from seaway.adapters.kubernetes.collect.owned import Key, Owned, Place
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
 from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
+from seaway.adapters.kubernetes.templates.context import Options
 from seaway.adapters.kubernetes.templates.karmada import POLICY_API, binding, for_karmada
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import Templates, render
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment

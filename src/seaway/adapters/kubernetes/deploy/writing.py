@@ -4,19 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.discovery import Discovery, Kind
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.deploy.together import together
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.decode import read_body
 from seaway.adapters.kubernetes.objects.meta import Item
-from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB
+from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB
 from seaway.domain.errors import RejectedError
+
+
+async def together(works: Iterable[Callable[[], Awaitable[None]]], most: int) -> None:
+    """Do works, so many at the same time; once one has failed no other is begun.
+
+    Parameters
+    ----------
+    works
+        Each called when its turn comes.
+    most
+        At the same time.
+
+    Raises
+    ------
+    Exception
+        Of the first that failed, when those under way have ended.
+    """
+    free = asyncio.Semaphore(most)
+    failed: list[Exception] = []
+
+    async def do(work: Callable[[], Awaitable[None]]) -> None:
+        async with free:
+            if failed:
+                return
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001  # it is raised below
+                failed.append(error)
+
+    await asyncio.gather(*(do(each) for each in works))
+    if failed:
+        raise failed[0]
+
 
 log = logging.getLogger(__name__)
 

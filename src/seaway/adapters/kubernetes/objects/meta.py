@@ -7,7 +7,14 @@ Kubernetes API, v1.36: meta/v1.
 
 from __future__ import annotations
 
-from seaway.adapters.kubernetes.objects.part import Part
+import msgspec
+
+Quantity = str | int | float
+"""An amount as it stands in JSON; `quantities` reads it."""
+
+
+class Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """What all structs here are: frozen, spelt as in JSON, and passed over by the garbage collector (no cycles)."""
 
 
 class Owner(Part, frozen=True):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from seaway.adapters.kubernetes.templates.documents import MOST_BYTES
 from seaway.adapters.kubernetes.templates.registry import Template
-from seaway.adapters.kubernetes.templates.safety import Rules
+from seaway.adapters.kubernetes.templates.safety import MOST_BYTES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.errors import RejectedError
 

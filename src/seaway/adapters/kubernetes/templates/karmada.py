@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.context import Context, Options
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import LONGEST, digest
-from seaway.adapters.kubernetes.templates.options import Options
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 

@@ -6,21 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from seaway.adapters.kubernetes.templates import (
-    deployment,
-    job,
-    kueue,
-    pytorchjob,
-    raycluster,
-    rayjob,
-    torchrun,
-    volcanojob,
-)
-from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates import plain, pytorch, ray, volcano
+from seaway.adapters.kubernetes.templates.context import Context, Options
 from seaway.adapters.kubernetes.templates.environment import misused
-from seaway.adapters.kubernetes.templates.labels import require_free
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.names import require_free
 from seaway.adapters.kubernetes.templates.pods import tolerations
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
@@ -87,19 +77,19 @@ _JOB = (KindName("batch/v1", "Job"),)
 BUILT_IN: Templates = {
     each.name: each
     for each in (
-        Template("job", "work that ends by itself", job.render, writes=_JOB),
+        Template("job", "work that ends by itself", plain.render_job, writes=_JOB),
         Template(
             "deployment",
             "a service that runs until it is stopped",
-            deployment.render,
+            plain.render_deployment,
             comes_back=True,
             writes=(KindName("apps/v1", "Deployment"),),
         ),
-        Template("torchrun", "distributed PyTorch, without an operator", torchrun.render, _FULL, writes=_JOB),
+        Template("torchrun", "distributed PyTorch, without an operator", pytorch.render_torchrun, _FULL, writes=_JOB),
         Template(
             "pytorchjob",
             "distributed PyTorch by Kubeflow's training operator",
-            pytorchjob.render,
+            pytorch.render_pytorchjob,
             needs=("PyTorchJob.kubeflow.org",),
             together=True,
             writes=(KindName("kubeflow.org/v1", "PyTorchJob"),),
@@ -107,7 +97,7 @@ BUILT_IN: Templates = {
         Template(
             "raycluster",
             "a Ray cluster that stays",
-            raycluster.render,
+            ray.render_raycluster,
             needs=("RayCluster.ray.io",),
             together=True,
             comes_back=True,
@@ -116,7 +106,7 @@ BUILT_IN: Templates = {
         Template(
             "rayjob",
             "a Ray cluster for one job",
-            rayjob.render,
+            ray.render_rayjob,
             _FULL,
             needs=("RayJob.ray.io",),
             together=True,
@@ -125,14 +115,14 @@ BUILT_IN: Templates = {
         Template(
             "volcanojob",
             "work whose replicas Volcano starts together",
-            volcanojob.render,
+            volcano.render,
             needs=("Job.batch.volcano.sh",),
             writes=(KindName("batch.volcano.sh/v1alpha1", "Job"),),
         ),
         Template(
             "kueue",
             "work that Kueue lets in when its quota has room",
-            kueue.render,
+            plain.render_kueue,
             needs=("Workload.kueue.x-k8s.io",),
             straight=True,
             writes=_JOB,

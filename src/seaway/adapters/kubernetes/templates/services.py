@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context
-from seaway.adapters.kubernetes.templates.labels import selector
 from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.names import selector
 
 PEERS = "peers"
 

@@ -14,15 +14,22 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from seaway.adapters.kubernetes.templates.context import Context
-from seaway.adapters.kubernetes.templates.documents import read_manifests
-from seaway.adapters.kubernetes.templates.graft import graft
-from seaway.adapters.kubernetes.templates.labels import REPLICAS
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import LONGEST
+from seaway.adapters.kubernetes.templates.names import LONGEST, REPLICAS
 from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
+from seaway.adapters.kubernetes.templates.pods import graft
 from seaway.adapters.kubernetes.templates.registry import KindName, Template
-from seaway.adapters.kubernetes.templates.safety import COMES_BACK, POINTER, SAYS, TOGETHER, Rules, dangers, kind_of
+from seaway.adapters.kubernetes.templates.safety import (
+    COMES_BACK,
+    POINTER,
+    SAYS,
+    TOGETHER,
+    Rules,
+    dangers,
+    kind_of,
+    read_manifests,
+)
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import require_name
 

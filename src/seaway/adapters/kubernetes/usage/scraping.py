@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from random import Random
 
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.reflect import Source, reflect
+from seaway.adapters.kubernetes.collect.reflector import Source, reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.usage.exporters import Exporter, Exporters, exporter_of, page_of
-from seaway.adapters.kubernetes.usage.measured import Measured, Outcome
-from seaway.adapters.kubernetes.usage.reading import read_page
+from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken
+from seaway.adapters.kubernetes.usage.measured import Exporter, Exporters, Measured, Outcome, exporter_of, page_of
+from seaway.adapters.kubernetes.usage.parse import read_page
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)

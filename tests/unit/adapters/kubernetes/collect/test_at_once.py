@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.kubernetes.collect import at_once
-from seaway.adapters.kubernetes.collect.at_once import read_at_once
+from seaway.adapters.kubernetes.collect import reflector as at_once
+from seaway.adapters.kubernetes.collect.reflector import read_at_once
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.objects.decode import Page
 from seaway.adapters.kubernetes.objects.meta import Item
-from seaway.adapters.kubernetes.objects.page import Page
 from seaway.domain.errors import UnavailableError
 
 CALL_S = 0.2

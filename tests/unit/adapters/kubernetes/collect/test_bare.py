@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.attempts import Attempts
-from seaway.adapters.kubernetes.collect.bare import NO_POD, NO_POD_YET
-from seaway.adapters.kubernetes.collect.denials import Denial
-from seaway.adapters.kubernetes.collect.feedback import Verdict
+from seaway.adapters.kubernetes.collect.attempts import NO_POD, NO_POD_YET, Attempts
 from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.pod_status import Verdict
 from seaway.adapters.kubernetes.collect.pods import Seen
+from seaway.adapters.kubernetes.collect.rejections import Denial
 from seaway.adapters.kubernetes.collect.workloads import Workload
 from seaway.domain.deployment import Cause, CopyPhase
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.adapters.kubernetes.collect.claims import Claims
-from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.collect.device_shares import Claims
+from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim
 from tests.unit.adapters.kubernetes.dialects.samples import decoded
 
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.copies import assemble
-from seaway.adapters.kubernetes.collect.feedback import Verdict, Wait
+from seaway.adapters.kubernetes.collect.pod_status import Verdict, Wait
 from seaway.adapters.kubernetes.collect.pods import Seen
-from seaway.adapters.kubernetes.collect.workloads import Workload
+from seaway.adapters.kubernetes.collect.workloads import Workload, assemble
 from seaway.domain.deployment import Cause, Copy, CopyPhase
 
 KEY = ("0123456789abc", 2)

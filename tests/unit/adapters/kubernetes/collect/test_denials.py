@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.denials import Denial, Denials, Pauses, attempt_named, is_decided, pods_denied
+from seaway.adapters.kubernetes.collect.rejections import (
+    Denial,
+    Denials,
+    Pauses,
+    attempt_named,
+    is_decided,
+    pods_denied,
+)
 from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
 
 KEY = ("01k9zj5q8e0ab", 3)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.collect.nodes import Nodes
-from seaway.adapters.kubernetes.collect.troubles import Troubles
+from seaway.adapters.kubernetes.collect.problems import Troubles
+from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.domain.cluster import Cluster
 from tests.conformance.test_kubernetes_backends import gpu_node
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.collect.bare import NO_POD_YET
+from seaway.adapters.kubernetes.collect.attempts import NO_POD_YET
 from seaway.adapters.kubernetes.collect.events import Denied, EventObject
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.domain.deployment import CopyPhase
-from seaway.testing.kubernetes import ApiServer
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.fakes.kubernetes import ApiServer
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, decoded, timers, view
 
 __all__ = ["timers", "view"]  # fixtures

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from seaway.adapters.kubernetes.collect.feedback import Wait, judge
-from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.collect.pod_status import Wait, judge
+from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.domain.deployment import Cause, CopyPhase
 
 

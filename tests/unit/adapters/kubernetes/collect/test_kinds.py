@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.kinds import ANY, PLAIN, kinds_of, left_by_others
+from seaway.adapters.kubernetes.collect.owned import ANY, PLAIN, kinds_of, left_by_others
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, KindName, render
 from seaway.adapters.kubernetes.templates.safety import KINDS, Rules
 from seaway.adapters.kubernetes.templates.user import read_template

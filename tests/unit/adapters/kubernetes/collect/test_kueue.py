@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from seaway.adapters.kubernetes.collect.holds import Hold
+from seaway.adapters.kubernetes.collect.gates import Hold
 from seaway.adapters.kubernetes.collect.kueue import GROUP, KueueWorkload, Queued, follow_kueue, read_hold
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.deployment import Cause, CopyPhase
 from tests.unit.adapters.kubernetes.collect.test_events import JOBS, NAME, said
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, decoded, timers, view

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seaway.adapters.kubernetes.collect.left import Left
 from seaway.adapters.kubernetes.collect.owned import Owned, OwnedSink
 from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.karmada import Left
 from seaway.domain.deployment import CopyPhase
 from tests.unit.adapters.kubernetes.collect.test_owned import JOBS, POLICIES, item
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, timers, view

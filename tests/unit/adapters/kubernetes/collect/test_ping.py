@@ -10,13 +10,12 @@ from time import monotonic
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
-from seaway.adapters.kubernetes.collect.reflect import reflect
+from seaway.adapters.kubernetes.collect.health import SOURCE, Health, ping
+from seaway.adapters.kubernetes.collect.reflector import reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
-from seaway.testing.kubernetes import ApiServer
+from tests.fakes.kubernetes import ApiServer
 from tests.unit.adapters.kubernetes.collect.test_reflect import THINGS, WAIT_S, Sink
 
 HOUR_S = 3600.0

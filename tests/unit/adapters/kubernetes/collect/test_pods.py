@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from seaway.adapters.kubernetes.collect.pods import Seen, see
-from seaway.adapters.kubernetes.dialects.views import Held, PodView
+from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
+from seaway.adapters.kubernetes.objects.core import Container, ContainerPort, PodObject, PodSpec
 from seaway.adapters.kubernetes.objects.meta import Meta
-from seaway.adapters.kubernetes.objects.pod import Container, ContainerPort, PodObject, PodSpec
-from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER
-from seaway.domain import ids
+from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, MANAGER
+from seaway.domain import job_spec as ids
 
 OURS = {MANAGED_BY: MANAGER, JOB: ids.encode(1), ATTEMPT: "1"}
 HELD = (Held(1, "GPU-1", 1024, 100), Held(2, "GPU-2", 1024, 100), Held(-1, "GPU-3", 1024, 100), Held(0, "", 0, 0))

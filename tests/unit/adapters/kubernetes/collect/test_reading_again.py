@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.collect import shares
+from seaway.adapters.kubernetes.collect import device_shares as shares
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.dialects.pods import read_pod
-from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.device_plugins.pods import read_pod
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Cluster
 from tests.unit.adapters.kubernetes.dialects.samples import A, B, decoded, listed

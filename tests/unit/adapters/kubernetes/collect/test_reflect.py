@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.collect import reflect as reflecting
+from seaway.adapters.kubernetes.collect import reflector as reflecting
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.reflect import Source, reflect
+from seaway.adapters.kubernetes.collect.reflector import Source, reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.meta import Item
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import CONFIG_MAPS, PODS
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import CONFIG_MAPS, PODS
 
 THINGS = Source("/api/v1/configmaps", Item, "kind=thing")
 QUEUES = Source("/apis/kueue.x-k8s.io/v1beta2/workloads", Item, optional=True)

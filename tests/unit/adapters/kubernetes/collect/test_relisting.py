@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.collect import news
+from seaway.adapters.kubernetes.collect import changes as news
 from seaway.adapters.kubernetes.collect import view as module
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.pods import Seen, see
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.dialects.views import PodView
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.device_plugins.views import PodView
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import UnavailableError
 from tests.unit.adapters.kubernetes.collect.test_view import decoded, node

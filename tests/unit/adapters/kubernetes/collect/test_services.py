@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.services import ServiceObject, address
-from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.collect.pods import ServiceObject, address
+from seaway.adapters.kubernetes.objects.decode import Broken, read_item
 
 
 @pytest.mark.parametrize(

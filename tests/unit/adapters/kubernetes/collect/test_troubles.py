@@ -10,7 +10,7 @@ import pytest
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
-from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.domain.cluster import Cluster
 from tests.unit.adapters.kubernetes.dialects.samples import decoded
 

@@ -17,17 +17,15 @@ from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
-from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken, read_item
+from seaway.adapters.kubernetes.objects.meta import Part
+from seaway.adapters.kubernetes.options import Wishes
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, CopyPhase
 from seaway.domain.errors import UnavailableError
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import NODES
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import NODES
 
 T = TypeVar("T", bound=Part)
 WAIT_S = 10.0

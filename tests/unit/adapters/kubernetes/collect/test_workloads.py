@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.pod_status import Verdict
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, read_workload
 from seaway.domain.cluster import Cluster

@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from seaway.adapters.kubernetes.connection import answers
 from seaway.adapters.kubernetes.connection import api as api_module
+from seaway.adapters.kubernetes.connection import responses as answers
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.connection.reactor import Reactor
-from seaway.adapters.kubernetes.connection.renewing import Renewing
+from seaway.adapters.kubernetes.connection.credentials import Credentials, Renewing
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import RejectedError, UnavailableError
 from tests.unit.adapters.kubernetes.connection.processes import runs
 

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.connection import credentials
-from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.minify import alone
-from seaway.adapters.kubernetes.connection.renewing import LEAST_S, Renewing
+from seaway.adapters.kubernetes.connection.contexts import alone
+from seaway.adapters.kubernetes.connection.credentials import LEAST_S, Credentials, Renewing
 from seaway.domain.errors import RejectedError, UnavailableError
 
 PROXY = "http://proxy.example:3128"

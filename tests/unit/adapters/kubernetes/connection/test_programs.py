@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.connection.programs import Given, Programs
+from seaway.adapters.kubernetes.connection.exec_plugins import Given, Programs
 from seaway.domain.errors import RejectedError
 from tests.unit.adapters.kubernetes.connection.processes import runs
 
@@ -181,7 +181,7 @@ def test_a_program_that_hangs_does_not_outlive_seaway(tmp_path: Path) -> None:
     code = f"""if True:
         import threading, time
         from pathlib import Path
-        from seaway.adapters.kubernetes.connection.programs import Programs
+        from seaway.adapters.kubernetes.connection.exec_plugins import Programs
         programs, folder = Programs(), Path({str(tmp_path)!r})
         threading.Thread(target=programs.run, args=({wanted!r}, {{}}, folder), daemon=True).start()
         while not (folder / "began").exists():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
 from seaway.domain.errors import UnavailableError
 
 WAIT_S = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seaway.adapters.kubernetes.connection.renewing import Renewing
+from seaway.adapters.kubernetes.connection.credentials import Renewing
 
 
 def test_the_first_is_at_once_and_more_come_after_pauses_that_double() -> None:

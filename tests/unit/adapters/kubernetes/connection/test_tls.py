@@ -13,10 +13,10 @@ import yaml
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
 from seaway.domain.errors import UnavailableError
-from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.certificates import Certificates
+from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.certificates import Certificates
 
 EXEC = "client.authentication.k8s.io/v1"
 

@@ -6,15 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.views import NodeView, TroubleKind
-from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.page import Broken
-from seaway.adapters.kubernetes.objects.part import Part, Quantity
-from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.views import NodeView, TroubleKind
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken, read_item
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.objects.meta import Part, Quantity
 
 A = "GPU-00000000-aaaa-4000-8000-000000000001"
 B = "GPU-00000000-bbbb-4000-8000-000000000002"

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.findings import unhealthy
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.views import Dialect, Options, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.findings import unhealthy
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.views import Dialect, Options, TroubleKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from tests.unit.adapters.kubernetes.dialects.samples import CARDS, REGISTER, A, B, kinds, node
 

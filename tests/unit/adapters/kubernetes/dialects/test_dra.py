@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seaway.adapters.kubernetes.dialects.claims import read_claim
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.pods import read_pod
-from seaway.adapters.kubernetes.dialects.views import Dialect, Held, NodeView, TroubleKind
-from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.device_plugins.dra import read_claim
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.pods import read_pod
+from seaway.adapters.kubernetes.device_plugins.views import Dialect, Held, NodeView, TroubleKind
+from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.placement import DeviceSlice
 from tests.unit.adapters.kubernetes.dialects.samples import A100, A, B, claim, kinds, listed, node, pod, resource_slice

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.pods import read_pod
-from seaway.adapters.kubernetes.dialects.settle import settle
-from seaway.adapters.kubernetes.dialects.views import NodeView
+from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.pods import read_pod
+from seaway.adapters.kubernetes.device_plugins.views import NodeView
 from seaway.domain.device import DeviceMode
 from seaway.domain.placement import DeviceSlice
-from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, job
 from tests.unit.adapters.kubernetes.dialects.samples import A100, A, claim, listed, node, pod, resource_slice
 from tests.unit.scheduling.asking import refusals, slices

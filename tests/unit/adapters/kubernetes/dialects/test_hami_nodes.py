@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.findings import unhealthy
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.views import Dialect, NodeView, Options, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.findings import unhealthy
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.views import Dialect, NodeView, Options, TroubleKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from tests.unit.adapters.kubernetes.dialects.samples import A100, CARDS, MIG_CARD, REGISTER, A, B, C, hami, kinds, node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.models import nvidia_label_model, nvidia_model, profile_slices
+from seaway.adapters.kubernetes.device_plugins.vendors import nvidia_label_model, nvidia_model, profile_slices
 
 
 @pytest.mark.parametrize(

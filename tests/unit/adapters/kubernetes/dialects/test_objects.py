@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.services import ServiceObject
-from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_event, read_item, read_page
+from seaway.adapters.kubernetes.collect.pods import ServiceObject
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import (
+    Broken,
+    Failure,
+    UndecodableError,
+    read_event,
+    read_item,
+    read_page,
+)
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim
 from seaway.adapters.kubernetes.objects.meta import Item
-from seaway.adapters.kubernetes.objects.node import NodeObject
-from seaway.adapters.kubernetes.objects.page import Broken, Failure
-from seaway.adapters.kubernetes.objects.pod import PodObject
 
 
 def page(*items: Any) -> bytes:  # noqa: ANN401

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.pods import MOST_COUNTED, node_of, read_pod
-from seaway.adapters.kubernetes.dialects.settle import settle
-from seaway.adapters.kubernetes.dialects.views import Held, Options, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.pods import MOST_COUNTED, node_of, read_pod
+from seaway.adapters.kubernetes.device_plugins.views import Held, Options, TroubleKind
 from seaway.domain.placement import DeviceSlice
 from tests.unit.adapters.kubernetes.dialects.samples import CARDS, MIG_CARD, RECORD, A, B, C, hami, node, pod, recorded
 

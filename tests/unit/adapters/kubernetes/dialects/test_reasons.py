@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.views import NodeView
-from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.views import NodeView
+from seaway.adapters.kubernetes.objects.core import NodeObject
 from tests.unit.adapters.kubernetes.dialects.samples import (
     CARDS,
     MIG_CARD,

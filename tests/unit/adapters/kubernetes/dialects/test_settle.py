@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.settle import settle
-from seaway.adapters.kubernetes.dialects.views import Held, NodeView
+from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.nodes import read_node
+from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView
 from tests.unit.adapters.kubernetes.dialects.samples import node
 
 GPU = "nvidia.com/gpu"

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from seaway.adapters.kubernetes.dialects import dra, hami_status, vendors, volcano
-from seaway.adapters.kubernetes.dialects.views import Access, Dialect, Part, Terms
-from seaway.adapters.kubernetes.dialects.views import Options as Names
+from seaway.adapters.kubernetes.device_plugins import dra, hami_status, vendors, volcano
+from seaway.adapters.kubernetes.device_plugins.views import Access, Dialect, Part, Terms
+from seaway.adapters.kubernetes.device_plugins.views import Options as Names
+from seaway.adapters.kubernetes.templates.context import Options
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.options import Options
 from seaway.domain.deployment import Deployment
 from seaway.domain.job import Demand, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run

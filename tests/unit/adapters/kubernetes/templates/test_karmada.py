@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects.views import Terms
+from seaway.adapters.kubernetes.device_plugins.views import Terms
 from seaway.adapters.kubernetes.templates import karmada
 from seaway.adapters.kubernetes.templates.karmada import binding, for_karmada
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.dialects import vendors
-from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Terms
-from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.device_plugins import vendors
+from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, Terms
+from seaway.adapters.kubernetes.templates.context import Options
 from seaway.adapters.kubernetes.templates.registry import render
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest

@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.dialects.views import Terms
-from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT
-from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.names import numbers_of
+from seaway.adapters.kubernetes.device_plugins.views import Terms
+from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
+from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT, numbers_of
+from seaway.adapters.kubernetes.templates.pytorch import CHOOSE_RANK
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
-from seaway.adapters.kubernetes.templates.text import as_yaml
-from seaway.adapters.kubernetes.templates.torchrun import CHOOSE_RANK
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.templates.folder import read_folder
-from seaway.adapters.kubernetes.templates.labels import JOB, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.names import JOB, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, render
 from seaway.adapters.kubernetes.templates.safety import POWERS, Rules

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.adapters.kubernetes.objects.core import PodObject, PodSpec, PodStatus
 from seaway.adapters.kubernetes.objects.meta import Meta
-from seaway.adapters.kubernetes.objects.pod import PodObject, PodSpec, PodStatus
-from seaway.adapters.kubernetes.usage.exporters import Exporters, exporter_of, read_exporters
+from seaway.adapters.kubernetes.usage.measured import Exporters, exporter_of, read_exporters
 from seaway.bootstrap.settings import UsageSettings
 from seaway.domain.errors import RejectedError
 

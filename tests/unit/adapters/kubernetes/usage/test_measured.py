@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from seaway.adapters.kubernetes.usage.exporters import Exporter
-from seaway.adapters.kubernetes.usage.measured import Measured, Outcome
-from seaway.adapters.kubernetes.usage.reading import Reading
+from seaway.adapters.kubernetes.usage.measured import Exporter, Measured, Outcome
+from seaway.adapters.kubernetes.usage.parse import Reading
 from seaway.application.ports.usage import NodeUsage, Used, add_up
 
 HAMI = Exporter("hami", "monitor", 9394, "host1", 0)

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.kubernetes.usage.figures import FIGURES
-from seaway.adapters.kubernetes.usage.reading import LONGEST_LINE, MOST_ESCAPES, MOST_LINES, MOST_SERIES, read_page
+from seaway.adapters.kubernetes.usage.parse import (
+    FIGURES,
+    LONGEST_LINE,
+    MOST_ESCAPES,
+    MOST_LINES,
+    MOST_SERIES,
+    read_page,
+)
 from seaway.application.ports.usage import Used
 
 PAGES = Path(__file__).parent / "pages"

@@ -1,0 +1,67 @@
+"""`script/dashboards`: write the dashboards as files that Grafana reads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dashboards.language import Language
+from seaway.cli.main import run
+from seaway.cli.output import console
+from seaway.domain.errors import RejectedError
+
+
+def write(
+    out: Annotated[Path, typer.Option("--out", help="The folder to write into; it is made.", show_default=False)],
+    language: Annotated[
+        list[Language] | None,
+        typer.Option("--language", "-l", help="In which language; may be repeated. Both without it."),
+    ] = None,
+    config_maps: Annotated[
+        bool,
+        typer.Option("--config-maps", help="As ConfigMaps for the sidecar of kube-prometheus-stack, and no folders."),
+    ] = False,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of the ConfigMaps.")] = "monitoring",
+) -> None:
+    """Write dashboards for Grafana: the fleet, devices, vGPUs, the network, the scheduler, jobs.
+
+    Each language has a folder of its own. deploy/grafana has what lets a Grafana read them, step by step.
+
+      [cyan]script/dashboards --out dashboards[/cyan]
+      [cyan]script/dashboards --out dashboards --language zh[/cyan]
+      [cyan]script/dashboards --out dashboards --config-maps -n monitoring[/cyan]
+    """
+    if find_spec("grafana_foundation_sdk") is None:
+        raise RejectedError("dashboards need the package grafana-foundation-sdk: script/bootstrap --with grafana")
+    from dashboards.files import write_config_maps, write_folders
+
+    languages = list(dict.fromkeys(language or Language))
+    try:
+        written = write_config_maps(out, languages, namespace) if config_maps else write_folders(out, languages)
+    except OSError as error:
+        raise RejectedError(f"cannot be written: {error.strerror}", where=str(error.filename or out)) from None
+    out_loud = console()
+    for path in written:
+        out_loud.print(str(path), style="dim", highlight=False, soft_wrap=True)
+    out_loud.print(f"{len(written)} files; deploy/grafana/README.md says what to do with them", highlight=False)
+
+
+def make_app() -> typer.Typer:
+    """Return the command line of `script/dashboards`."""
+    app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app.command()(write)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `script/dashboards`; without arguments, with those of the process."""
+    run(make_app(), sys.argv[1:] if arguments is None else arguments, "script/dashboards")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""All dashboards there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.device import device_board
+from dashboards.fleet import fleet
+from dashboards.frame import Frame, build
+from dashboards.jobs import jobs
+from dashboards.language import Language
+from dashboards.network import network
+from dashboards.scheduler import scheduler
+from dashboards.vgpu import vgpu
+
+DASHBOARDS: Mapping[str, Callable[[Language], Frame]] = {
+    "fleet": fleet,
+    "device": device_board,
+    "vgpu": vgpu,
+    "network": network,
+    "scheduler": scheduler,
+    "jobs": jobs,
+}
+"""By name, in the order in which people look at them."""
+
+
+def dashboards(language: Language) -> dict[str, Dashboard]:
+    """Build all of them, by name."""
+    return {name: build(frame(language), language) for name, frame in DASHBOARDS.items()}

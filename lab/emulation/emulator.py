@@ -1,0 +1,134 @@
+"""The emulator: takes packets from the kernel, loses some, holds the others, and says what it did."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from lab.conditions import Conditions
+from lab.emulation.control import Answer, Asker, listen
+from lab.emulation.queue_socket import PacketQueue
+from lab.holding import Holding
+from seaway.domain.network import Ends
+
+KERNELS_QUEUES = Path("/proc/thread-self/net/netfilter/nfnetlink_queue")
+EARLY_NS = 120_000
+"""So long before a packet goes on the emulator wakes up: kernels wake sleepers late by about as much."""
+
+SPARSE_NS = 500_000
+"""But only for a packet so far from the one before: who looks at the clock takes a processor from all others."""
+
+STAMP_AGE_NS = 1_000_000_000
+"""A packet that came longer ago, as the kernel has it, did not: the clock was set."""
+
+
+class Emulator:
+    """Holds packets of a lab's core.
+
+    Parameters
+    ----------
+    queue
+        Where packets come from.
+    holding
+        Decides what becomes of them.
+    control
+        Path of the socket to ask it by.
+    """
+
+    def __init__(self, queue: PacketQueue, holding: Holding, control: Path) -> None:
+        self._queue = queue
+        self._holding = holding
+        self._listener = listen(control)
+        self._askers: list[Asker] = []
+        self._names: dict[int, str] = {}
+        self._released_ns = 0
+
+    def turn(self) -> None:
+        """Wait for something to do, and do it."""
+        waited: Sequence[PacketQueue | socket.socket | Asker] = [self._queue, self._listener, *self._askers]
+        ready, _, _ = select.select(waited, [], [], self._timeout_s())
+        if self._queue in ready:
+            self._take()
+        now_ns = time.monotonic_ns()
+        if released := list(self._holding.due(now_ns)):
+            self._queue.release(released)
+            self._released_ns = now_ns
+        if self._listener in ready:
+            with suppress(BlockingIOError):
+                self._askers.append(Asker(self._listener.accept()[0], self._answer))
+        self._serve(ready)
+
+    def _timeout_s(self) -> float | None:
+        if any(asker.waits for asker in self._askers):
+            return 0
+        next_ns = self._holding.next_ns()
+        if next_ns is None:
+            return None
+        early_ns = EARLY_NS if next_ns - self._released_ns > SPARSE_NS else 0
+        return max(next_ns - early_ns - time.monotonic_ns(), 0) / 1e9
+
+    def _take(self) -> None:
+        now_ns = time.monotonic_ns()
+        ahead_ns = time.time_ns() - now_ns
+        for packet in self._queue.read():
+            came_ns = packet.stamp_ns - ahead_ns
+            if not packet.stamp_ns or not now_ns - STAMP_AGE_NS < came_ns < now_ns:
+                came_ns = time.monotonic_ns()
+            ends = self._name(packet.came_in), self._name(packet.goes_out)
+            if not self._holding.take(packet.number, ends, came_ns, packet.octets):
+                self._queue.drop(packet.number)
+
+    def _serve(self, ready: Sequence[object]) -> None:
+        for asker in self._askers[:]:
+            there = asker.read() if asker in ready else True
+            if not (there and (not asker.waits or asker.write())):
+                self._askers.remove(asker)
+                asker.close()
+
+    def _name(self, device: int) -> str:
+        name = self._names.get(device)
+        if name is None:
+            try:
+                name = self._names[device] = socket.if_indextoname(device)
+            except OSError:  # gone in the meantime
+                return ""
+        return name
+
+    def _answer(self, question: dict[str, object]) -> Answer:
+        match question:
+            case {"change": list(links)}:
+                for each in links:
+                    ends = _ends(each.pop("ends"))
+                    self._holding.link(ends).change(Conditions(**each))
+            case {"holds": ends}:
+                yield {"holds": list(self._holding.link(_ends(ends)).holds)}
+            case {"read": True}:
+                for ends, link in list(self._holding.links.items()):
+                    yield {"ends": ends, **asdict(link.conditions), **asdict(link.counts)}
+                yield {"missed": missed(KERNELS_QUEUES.read_text())}
+            case _:
+                raise ValueError("ask it to change, to read, or for holds")
+
+    def close(self) -> None:
+        """Let go of everything; packets that are held are lost."""
+        for asker in self._askers:
+            asker.close()
+        self._listener.close()
+        self._queue.close()
+
+
+def missed(queues: str) -> int:
+    """Return how many packets the kernel dropped as nobody took them in time, of what it says of its queues."""
+    return sum(int(fields[5]) + int(fields[6]) for fields in map(str.split, queues.splitlines()))
+
+
+def _ends(value: object) -> Ends:
+    match value:
+        case [str(source), str(target)]:
+            return source, target
+    raise ValueError("a link has two ends")

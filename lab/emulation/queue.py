@@ -1,0 +1,85 @@
+"""Links emulated by a process of ours, which the kernel hands their packets to (NFQUEUE)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from lab.conditions import Conditions
+from lab.emulation.control import ask
+from lab.emulation.start import InCore, start
+from lab.holding import Counts, LinkReading, Readings
+from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Ends
+
+CONDITIONS = [field.name for field in fields(Conditions)]
+COUNTS = [field.name for field in fields(Counts)]
+SEED = 1
+"""Decides who is lost and the jitter: the same in every lab, though what meets it depends on the time packets take."""
+
+CHANGES_AT_ONCE = 100
+"""Links in one question, so that no packet waits long for it."""
+
+
+class QueueEmulation:
+    """An emulator, reached over its socket.
+
+    Parameters
+    ----------
+    in_core
+        Runs commands in the core's namespace.
+    folder
+        Where its socket and its log are.
+    """
+
+    def __init__(self, in_core: InCore, folder: Path) -> None:
+        self._in_core = in_core
+        self._control = folder / "emulator.sock"
+        self._log = folder / "emulator.log"
+
+    def start(self, links: Mapping[Ends, Conditions]) -> None:
+        """Start it; it ends with its namespace's processes.
+
+        Raises
+        ------
+        UnavailableError
+            When it does not start; says why.
+        """
+        start(self._in_core, self._control, self._log, SEED)
+        self.change(links)
+
+    def change(self, links: Mapping[Ends, Conditions]) -> None:
+        """Have other conditions from now on."""
+        changes = ({"ends": ends, **asdict(conditions)} for ends, conditions in links.items())
+        while some := list(islice(changes, CHANGES_AT_ONCE)):
+            self._ask({"change": some})
+
+    def read(self) -> Readings:
+        """Return conditions and counters of every link."""
+        *links, last = self._ask({"read": True})
+        return Readings(tuple(map(_reading, links)), last["missed"])
+
+    def holds(self, ends: Ends) -> list[tuple[int, int]]:
+        """Return the latest packets of a link that went on: when each came, and how long it was held.
+
+        Nanoseconds; when, on the clock of `time.monotonic_ns`.
+        """
+        return [(came, held) for came, held in self._ask({"holds": ends})[0]["holds"]]
+
+    def _ask(self, question: dict[str, object]) -> list[dict[str, Any]]:
+        try:
+            return ask(self._control, question)
+        except OSError as error:
+            raise UnavailableError(
+                f"the lab's emulator does not answer ({error.strerror or error}), so that its gateways do not reach "
+                f"each other: `script/lab up --replace` makes the lab anew; {self._log} may say what happened"
+            ) from None
+
+
+def _reading(told: dict[str, Any]) -> LinkReading:
+    conditions = Conditions(**{name: told[name] for name in CONDITIONS})
+    counts = Counts(**{name: told[name] for name in COUNTS})
+    return LinkReading((told["ends"][0], told["ends"][1]), conditions, counts)

@@ -1,0 +1,129 @@
+"""Reads pages over HTTP: bounded in time and size, and never sent elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seaway.application.ports.traffic import NoPage, Page
+from seaway.domain.errors import RejectedError
+
+MOST_BYTES = 4 << 20
+"""The longest page: node-exporter's on a node of a thousand interfaces has less than half."""
+
+if TYPE_CHECKING:
+    import aiohttp
+
+TOGETHER = 64
+"""Pages that are read at once."""
+
+MOST_HEADER = 16_384
+"""The longest token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Who servers may be, and who Seaway is to them.
+
+    Attributes
+    ----------
+    ca
+        Path of the certificates, PEM, one of which has to vouch for a server; empty for those of this machine.
+    token_file
+        Path of a bearer token, read anew every time; empty for none.
+    """
+
+    ca: str = ""
+    token_file: str = ""
+
+
+class HttpPages:
+    """Reads pages; for one thread.
+
+    Parameters
+    ----------
+    timeout_s
+        How long a page may take.
+
+    Raises
+    ------
+    RejectedError
+        When the certificates cannot be read.
+    """
+
+    def __init__(self, trust: Trust, timeout_s: float) -> None:
+        self._trust = trust
+        self._timeout_s = timeout_s
+        try:
+            self._tls = ssl.create_default_context(cafile=trust.ca or None)
+        except OSError as error:  # what ssl raises is one too
+            raise RejectedError(f"cannot read the certificates in {trust.ca}: {error.strerror}") from error
+
+    def read(self, addresses: Sequence[str]) -> Sequence[Page | NoPage]:
+        """See `Pages`."""
+        try:
+            headers = self._headers()
+        except OSError as error:
+            why = f"cannot read the token in {self._trust.token_file}: {error.strerror}"
+            return [NoPage(why)] * len(addresses)
+        return asyncio.run(self._read_all(addresses, headers))
+
+    def _headers(self) -> dict[str, str]:
+        """Return what is sent along: besides who Seaway is, what `expfmt` and JSON interfaces answer with text to."""
+        headers = {"Accept": "text/plain;version=0.0.4, application/json;q=0.9", "Accept-Encoding": "identity"}
+        if self._trust.token_file:
+            with Path(self._trust.token_file).open("rb") as file:
+                token = file.read(MOST_HEADER)
+            headers["Authorization"] = "Bearer " + " ".join(token.decode("ascii", "replace").split())
+        return headers
+
+    async def _read_all(self, addresses: Sequence[str], headers: dict[str, str]) -> list[Page | NoPage]:
+        together = asyncio.Semaphore(TOGETHER)
+        import aiohttp  # not before there is a page to read: it takes a tenth of a start
+
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
+        async with aiohttp.ClientSession(
+            connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
+        ) as http:
+
+            async def one(address: str) -> Page | NoPage:
+                async with together:
+                    return await self._read_one(http, address)
+
+            return list(await asyncio.gather(*map(one, addresses)))
+
+    async def _read_one(self, http: aiohttp.ClientSession, address: str) -> Page | NoPage:
+        import aiohttp
+
+        try:
+            async with asyncio.timeout(self._timeout_s), http.get(address, allow_redirects=False) as answer:
+                at_ns = time.monotonic_ns()
+                return await _page(answer, at_ns)
+        except TimeoutError:
+            return NoPage(f"no answer within {self._timeout_s:g} s")
+        except aiohttp.InvalidURL:
+            return NoPage("that is no address of a page")
+        except aiohttp.ClientSSLError as error:
+            return NoPage(str(error), answered=True)
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # and what a host name may not be
+            return NoPage(str(error) or type(error).__name__)
+
+
+async def _page(answer: aiohttp.ClientResponse, at_ns: int) -> Page | NoPage:
+    """Read an answer to its end, unless it is too long."""
+    if HTTPStatus(300) <= answer.status < HTTPStatus(400):
+        return NoPage("it wants to send Seaway elsewhere, which Seaway does not follow", answered=True)
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        return NoPage("it answers compressed, although it was asked not to", answered=True)
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > MOST_BYTES:
+            return NoPage(f"it answers more than {MOST_BYTES} bytes", answered=True)
+    return Page(answer.status, bytes(body), at_ns)

@@ -1,0 +1,103 @@
+"""What Seaway calls the clusters that contexts lead to, and who each of these clusters is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Set
+from random import Random
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.contexts import Context, cluster_name
+from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_body
+from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.application.clusters import ClusterNames
+from seaway.domain.errors import UnavailableError
+
+WHO = "/api/v1/namespaces/kube-system"
+"""The object whose uid tells a cluster from all others: it is there from a cluster's first moment to its last.
+
+References
+----------
+Kubernetes KEP-2149, ClusterId for ClusterSet identification: the uid of kube-system as a cluster's id.
+"""
+
+UNTOLD = frozenset({"Forbidden", "NotFound"})
+"""Reasons of an API server for not saying who its cluster is."""
+
+MOST_S = 1.0
+"""Pause between two questions at the most: nothing that a cluster says counts before it said who it is."""
+
+
+async def who(api: Api, health: Health, random: Random) -> str:
+    """Ask a cluster who it is until it answers; return its uid, empty where Seaway may not read it."""
+    backoff = Backoff(random, most_s=MOST_S)
+    while True:
+        try:
+            return read_body(await api.get(WHO), Item).metadata.uid
+        except ApiError as error:
+            if error.reason in UNTOLD:
+                return ""
+            health.failed(WHO, str(error))
+        except UnavailableError as error:
+            health.failed(WHO, str(error))
+        except UndecodableError as error:
+            health.failed(WHO, f"{api.name} answers what is no Kubernetes: {error}")
+        await asyncio.sleep(backoff.failed())
+
+
+def name_all(
+    uids: Mapping[Context, str | None], before: Mapping[Context, str], names: ClusterNames
+) -> dict[Context, str]:
+    """Give every context the name of its cluster; one that leads where another does already gets none.
+
+    A cluster that was known before keeps its name. One that is new is called like its context; equal names get the
+    file's name as a suffix. One that has not answered yet is called as before, until it turns out to be another.
+
+    Parameters
+    ----------
+    uids
+        Who the clusters say they are; empty for one that may not be asked, None for one that has not answered yet.
+    before
+        What the clusters were called to which the contexts led until now.
+    """
+    given: dict[Context, str] = {}
+    taken: set[str] = set()
+    fresh: dict[Context | str, Context] = {}
+    for context in sorted(uids, key=lambda each: (uids[each] is None, each not in before, each)):
+        uid = uids[context]
+        name = names.of(uid, context.server)
+        if name and name not in taken:
+            given[context] = name
+            taken.add(name)
+        elif uid is None:
+            fresh[context] = context
+        elif not name:
+            fresh.setdefault(uid or context.server or context, context)
+    blocked = taken | names.taken()
+    often = Counter([*blocked, *(cluster_name(context.context) for context in fresh.values())])
+    for context in fresh.values():
+        name = before.get(context, "")
+        if not name or name in (taken if uids[context] is None else blocked):
+            plain = cluster_name(context.context)
+            name = _unused(suffixed(context) if often[plain] > 1 else plain, blocked)
+        given[context] = name
+        taken.add(name)
+        blocked.add(name)
+    return given
+
+
+def _unused(name: str, blocked: Set[str]) -> str:
+    """Return a name, with a number behind it where that is taken."""
+    unique, number = name, 2
+    while unique in blocked:
+        unique, number = f"{name}-{number}", number + 1
+    return unique
+
+
+def suffixed(context: Context) -> str:
+    """Return a context's name with its file's behind it."""
+    return f"{cluster_name(context.context)}-{cluster_name(context.file.stem)}"

@@ -1,0 +1,189 @@
+"""Which shares of devices pods hold, also where only their number is known, or claims say it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from seaway.adapters.kubernetes.collect.held_pods import Kept
+from seaway.adapters.kubernetes.collect.owned import booked_for
+from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.pods import read_pod
+from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView, PodView
+from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim
+
+
+class Claims:
+    """Keeps claims and their users, both by ``namespace/name``, whichever of them is heard of first."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, ResourceClaim] = {}
+        self._users: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._used: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def names(self) -> set[str]:
+        """All claims."""
+        return set(self._claims)
+
+    def put(self, claim: ResourceClaim) -> list[str]:
+        """Take a claim as it is now; return the pods that it says something new of."""
+        name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        before = self._claims.get(name)
+        self._claims[name] = claim
+        return [] if before is not None and before.status == claim.status else self._users_of(name)
+
+    def drop(self, name: str) -> list[str]:
+        """Note that a claim is gone; return the pods that used it."""
+        return [] if self._claims.pop(name, None) is None else self._users_of(name)
+
+    def used_by(self, name: str, pod: PodObject) -> list[ResourceClaim]:
+        """Note which claims a pod uses; return those of them that are known."""
+        used = tuple(dict.fromkeys(_named(pod))) if pod.spec.resource_claims else ()
+        if used != self._used.get(name, ()):
+            self.forget(name)
+            if used:
+                self._used[name] = used
+            for each in used:
+                self._users[each][name] = None
+        return [claim for each in used if (claim := self._claims.get(each))]
+
+    def forget(self, name: str) -> None:
+        """Note that a pod is gone."""
+        for each in self._used.pop(name, ()):
+            del self._users[each][name]
+            if not self._users[each]:
+                del self._users[each]
+
+    def _users_of(self, claim: str) -> list[str]:
+        return list(self._users.get(claim, ()))
+
+
+def _named(pod: PodObject) -> Iterator[str]:
+    """Yield the full names of the claims that a pod uses: by its spec, or made from a template."""
+    named = [each.resource_claim_name for each in pod.spec.resource_claims]
+    made = [each.resource_claim_name for each in pod.status.resource_claim_statuses]
+    for name in filter(None, named + made):
+        yield f"{pod.metadata.namespace}/{name}"
+
+
+class Counted:
+    """Keeps what such pods hold on each node, and names devices for it."""
+
+    def __init__(self) -> None:
+        self._held: defaultdict[str, dict[str, tuple[Held, ...]]] = defaultdict(dict)
+        self._nodes: dict[str, str] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
+        self._booked: dict[str, tuple[str, ...]] = {}
+
+    def put(
+        self, name: str, held: tuple[Held, ...], view: NodeView, booked: Sequence[str]
+    ) -> tuple[tuple[Held, ...], list[str]]:
+        """Take what a pod holds now.
+
+        Parameters
+        ----------
+        name
+            The pod, ``namespace/name``.
+        view
+            Its node.
+        booked
+            The devices that Seaway booked for it, where that is known.
+
+        Returns
+        -------
+        held, others
+            What it holds, each share with a device as far as there are any; and the pods of its node that are taken
+            to have other devices than before.
+        """
+        node = view.node.name
+        others = self.drop(name) if self._nodes.get(name, node) != node else []
+        there = self._held[node]
+        self._nodes[name], there[name], self._booked[name] = node, held, tuple(booked)
+        found = settle(view, there, self._named, self._booked)
+        for pod, shares in found.items():
+            named = _name_counted(shares)
+            if named != self._named.get(pod, ()):
+                self._named[pod] = named
+                if pod != name:
+                    others.append(pod)
+        return found[name], others
+
+    def drop(self, name: str) -> list[str]:
+        """Note that a pod holds nothing by number; return those that have no device yet and may get one of its."""
+        if (node := self._nodes.pop(name, None)) is None:
+            return []
+        there = self._held[node]
+        del there[name], self._booked[name]
+        self._named.pop(name, None)
+        if not there:
+            del self._held[node]
+        return [pod for pod, held in there.items() if len(self._named.get(pod, ())) < len(held)]
+
+
+def _name_counted(held: Sequence[Held]) -> tuple[str, ...]:
+    return tuple(each.uuid for each in held if each.uuid)
+
+
+class Shares:
+    """Reads what pods hold, and remembers what it takes to go on doing so: pods are named ``namespace/name``.
+
+    Parameters
+    ----------
+    namespace
+        Where Seaway's own pods are.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._claims = Claims()
+        self._counted = Counted()
+        self._kept = Kept()
+
+    def read(self, pod: PodObject, view: NodeView | None) -> tuple[PodView, list[str]]:
+        """Read a pod; shares known by number alone get devices, and keep them while they are held.
+
+        Returns
+        -------
+        view, again
+            What it takes of its node, and the pods that have to be read again for that.
+        """
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        found = read_pod(pod, view, self._claims.used_by(name, pod))
+        if found.final:
+            self._kept.drop(name)
+        else:
+            self._kept.keep(name, pod)
+        if view is None or not found.alive or all(each.uuid for each in found.held):
+            return found, self._counted.drop(name)
+        held, again = self._counted.put(name, found.held, view, booked_for(pod.metadata, self._namespace))
+        return replace(found, held=held), again
+
+    def forget(self, name: str) -> list[str]:
+        """Forget a pod that is gone; return those that have to be read again for that."""
+        self._claims.forget(name)
+        self._kept.drop(name)
+        return self._counted.drop(name)
+
+    def put_claim(self, claim: ResourceClaim) -> list[str]:
+        """Take a claim as it is now; return the pods that have to be read again."""
+        return self._claims.put(claim)
+
+    def drop_claim(self, name: str) -> list[str]:
+        """Note that a claim, ``namespace/name``, is gone; return the pods that have to be read again."""
+        return self._claims.drop(name)
+
+    @property
+    def claims(self) -> set[str]:
+        """Names of all claims."""
+        return self._claims.names
+
+    def on(self, node: str) -> list[str]:
+        """Return the pods that have to be read again when the devices of a node change."""
+        return self._kept.on(node)
+
+    def pods(self, names: Iterable[str]) -> Iterator[PodObject]:
+        """Yield pods that have to be read again, as they were last heard."""
+        return self._kept.read(names)

@@ -1,0 +1,314 @@
+"""Follows everything in one cluster that Seaway looks at, and keeps its view told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from typing import Any, Generic, TypeVar
+
+from seaway.adapters.kubernetes.collect.events import EVENTS, Denied
+from seaway.adapters.kubernetes.collect.health import SOURCE, Aside, Health, ping
+from seaway.adapters.kubernetes.collect.health import SOURCE as ANSWERS
+from seaway.adapters.kubernetes.collect.kueue import follow_kueue
+from seaway.adapters.kubernetes.collect.owned import (
+    CORE,
+    PLAIN,
+    SELECTOR,
+    SERVICE,
+    attempt_of,
+    is_made_by_another,
+    left_by_others,
+    source_of,
+)
+from seaway.adapters.kubernetes.collect.pods import ServiceObject, address
+from seaway.adapters.kubernetes.collect.reflector import ABSENT_S, Sink, Source, read_all, reflect
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
+from seaway.adapters.kubernetes.connection.discovery import Discovery
+from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.objects.meta import Item, Part
+from seaway.adapters.kubernetes.templates.registry import KindName
+from seaway.domain.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+_Followed = tuple[Source[Any], Sink[Any]]
+
+LEFT = "left by templates"
+"""What a cluster's health calls what templates left that are not there any more."""
+
+MOST_TRIES = 5
+
+
+def kind_sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
+    """Return what has to be heard before it is known what there is of kinds."""
+    return (*map(source_of, kinds), LEFT)
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told of the objects of a kind.
+
+    Attributes
+    ----------
+    kind
+        What they are decoded as.
+    """
+
+    kind: type[Any]
+    sink: Sink[Any]
+
+
+@dataclass(frozen=True)
+class KindsFollower:
+    """Follows kinds in one namespace of an API server.
+
+    Attributes
+    ----------
+    tried
+        Makes what says how long to wait before something is tried again.
+    listener
+        Says who is told of a kind, by the kind and the path of its objects.
+    """
+
+    api: Api
+    namespace: str
+    health: Health
+    tried: Callable[[], Backoff]
+    listener: Callable[[KindName, str], Listener]
+
+    async def run(self, kinds: tuple[KindName, ...]) -> None:
+        """Follow these, and what is left of others, until cancelled."""
+        discovery = Discovery(self.api)
+        async with asyncio.TaskGroup() as tasks:
+            for kind in kinds:
+                tasks.create_task(self._follow(kind, discovery))
+            left = await asyncio.gather(*(self._left(each, discovery) for each in left_by_others(kinds)))
+            for source, sink in chain.from_iterable(left):
+                tasks.create_task(reflect(self.api, source, sink, self.health, self.tried()))
+            self.health.heard(LEFT)
+
+    async def _follow(self, kind: KindName, discovery: Discovery) -> None:
+        path = CORE.get(kind) or await self._path(kind, discovery)
+        source, sink = self._of(kind, path)
+        await reflect(self.api, source, sink, self.health, self.tried())
+
+    def _of(self, kind: KindName, path: str) -> _Followed:
+        told, essential = self.listener(kind, path), kind in CORE
+        label = source_of(kind)
+        source = Source(path, told.kind, SELECTOR, not essential, self.namespace, label=label, spared=not essential)
+        return source, told.sink
+
+    async def _path(self, kind: KindName, discovery: Discovery) -> str:
+        """Wait until the server has a kind; return where its objects are."""
+        backoff = self.tried()
+        while True:
+            try:
+                found = await discovery.kind(*kind)
+            except (ApiError, UnavailableError, UndecodableError) as error:
+                self.health.failed(source_of(kind), _named(self.api, error), spared=True)
+                await backoff.pause()
+                continue
+            if found and found.namespaced:
+                return found.path
+            self.health.heard(source_of(kind))
+            await asyncio.sleep(ABSENT_S)
+
+    async def _left(self, qualified: str, discovery: Discovery) -> list[_Followed]:
+        """Tell of what there is of a kind that no template writes, if anything; once is enough.
+
+        Whoever removed a template may have taken its rights away, too: what may not be seen is passed over. So is what
+        fails again and again at a server that answers: nobody may have a use for that kind.
+        """
+        backoff, tries = self.tried(), 0
+        while tries < MOST_TRIES:
+            try:
+                return await self._left_of(qualified, discovery)
+            except ApiError:
+                break
+            except (UnavailableError, UndecodableError) as error:
+                tries += self.health.has(ANSWERS)
+                if tries == MOST_TRIES:
+                    log.warning("%s: what templates left of %s is not looked for: %s", self.api.name, qualified, error)
+                else:
+                    self.health.failed(LEFT, str(error))
+                    await backoff.pause()
+        return []
+
+    async def _left_of(self, qualified: str, discovery: Discovery) -> list[_Followed]:
+        name, _, group = qualified.partition(".")
+        kind = KindName(await discovery.version(group), name)
+        known = await discovery.kind(*kind) if kind.version else None
+        if known is None or not known.namespaced:
+            return []
+        source, sink = self._of(kind, known.path)
+        items, _, _ = await read_all(self.api, source)
+        if all(is_made_by_another(each.metadata) for each in items):
+            return []
+        await sink.replace(items)
+        return [(source, sink)]
+
+
+def _named(api: Api, error: Exception) -> str:
+    """Say what went wrong, and where."""
+    return str(error) if isinstance(error, UnavailableError) else f"{api.name}: {error}"
+
+
+NODES = Source("/api/v1/nodes", NodeObject)
+PODS = Source("/api/v1/pods", PodObject)
+SLICES = Source("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice, optional=True)
+CLAIMS = Source("/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim, optional=True)
+
+PINGS = 4
+"""How often a cluster is asked whether it is there before its silence counts."""
+
+T = TypeVar("T", bound=Part)
+
+
+def sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
+    """Return what has to be heard before a cluster's view can be relied on; `kinds` are those that templates write."""
+    return (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, *kind_sources(kinds))
+
+
+@dataclass(frozen=True)
+class _Sink(Generic[T]):
+    """Hands objects on to functions."""
+
+    what: str
+    replace: Callable[[Sequence[T]], Coroutine[Any, Any, None]]
+    put: Callable[[T], None]
+    drop: Callable[[T], None]
+    said: Callable[[str, Broken], None]
+
+    def broken(self, what: Broken) -> None:
+        """Tell of an object that cannot be read."""
+        self.said(self.what, what)
+
+
+async def follow(api: Api, view: ClusterView, health: Health, random: Random, kinds: tuple[KindName, ...]) -> None:
+    """Keep a cluster's view told, until cancelled; pods after nodes, which say what pods' annotations mean.
+
+    Pods are followed everywhere, for those of others hold devices too; what templates write in Seaway's namespace.
+    """
+    nodes = _Sink[NodeObject](
+        "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
+    )
+    pods = _Sink[PodObject](
+        "pod", view.replace_pods, view.put_pod, lambda each: view.drop_pod(each.metadata.full_name), view.broken
+    )
+
+    slices = _Sink[ResourceSlice](
+        "resource slice",
+        view.replace_slices,
+        lambda each: view.put_slices((each,)),
+        lambda each: view.put_slices((), (each.metadata.name,)),
+        view.broken,
+    )
+    claims = _Sink[ResourceClaim](
+        "resource claim",
+        view.replace_claims,
+        view.put_claim,
+        lambda each: view.drop_claim(each.metadata.full_name),
+        view.broken,
+    )
+
+    bell = Bell()
+
+    def tried() -> Backoff:
+        return Backoff(random, bell=bell)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ping(api, health, random, view.patience_s / PINGS, bell))
+        tasks.create_task(_stir(view))
+        tasks.create_task(reflect(api, NODES, nodes, health, tried()))
+        tasks.create_task(reflect(api, SLICES, slices, health, tried()))
+        tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
+        aside = Aside(f"{view.name}: events of workloads")
+        tasks.create_task(reflect(api, EVENTS.within(view.namespace), Denied(view), aside, tried()))
+        tasks.create_task(follow_kueue(api, view, tried))
+        own = KindsFollower(api, view.namespace, health, tried, lambda kind, path: _listener(view, kind, path))
+        tasks.create_task(own.run(kinds))
+        while not health.has(NODES.path):
+            await asyncio.sleep(0.01)
+        tasks.create_task(reflect(api, PODS, pods, health, tried()))
+
+
+def _listener(view: ClusterView, kind: KindName, path: str) -> Listener:
+    """Say who is told of a kind."""
+    if kind == SERVICE:
+        return Listener(ServiceObject, _services(view, path))
+    if kind.qualified in PLAIN:
+        return Listener(Item, _plain(view, path))
+    return Listener(WorkloadObject, _workloads(view, path))
+
+
+def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
+    def put(workload: WorkloadObject) -> None:
+        if not is_made_by_another(workload.metadata):
+            view.put_workload(path, workload)
+
+    return _Sink[WorkloadObject](
+        path,
+        lambda items: view.replace_workloads(path, [each for each in items if not is_made_by_another(each.metadata)]),
+        put,
+        lambda each: view.drop_workload(path, each.metadata.full_name),
+        view.broken,
+    )
+
+
+def _plain(view: ClusterView, path: str) -> _Sink[Item]:
+    """Tell of objects that run nothing, and only have to be removed."""
+
+    def put(item: Item) -> None:
+        if not is_made_by_another(item.metadata):
+            view.put_object(path, item.metadata)
+
+    return _Sink[Item](
+        path,
+        lambda items: view.replace_objects(
+            path, [each.metadata for each in items if not is_made_by_another(each.metadata)]
+        ),
+        put,
+        lambda each: view.drop_workload(path, each.metadata.full_name),
+        view.broken,
+    )
+
+
+def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
+    def put(service: ServiceObject) -> None:
+        view.put_object(path, service.metadata)
+        lead(service)
+
+    def lead(service: ServiceObject) -> None:
+        if (key := attempt_of(service.metadata, view.namespace)) and (where := address(service)):
+            view.put_address(key, where)
+
+    def drop(service: ServiceObject) -> None:
+        view.drop_workload(path, service.metadata.full_name)
+        if (key := attempt_of(service.metadata, view.namespace)) and address(service):
+            view.put_address(key, "")
+
+    async def replace(items: Sequence[ServiceObject]) -> None:
+        await view.replace_objects(path, [each.metadata for each in items])
+        for key in view.addressed() - {attempt_of(each.metadata, view.namespace) for each in items}:
+            view.put_address(key, "")
+        for each in items:
+            lead(each)
+
+    return _Sink[ServiceObject](path, replace, put, drop, view.broken)
+
+
+async def _stir(view: ClusterView) -> None:
+    """Have who waits for changes look every so often whether the cluster is still heard."""
+    while True:
+        await asyncio.sleep(view.patience_s / PINGS)
+        view.stir()

@@ -1,0 +1,1 @@
+"""Decoders of what device plugins write on nodes and pods: HAMi, NVIDIA, Volcano and Dynamic Resource Allocation."""

@@ -1,0 +1,106 @@
+"""Reading a node: which dialects it speaks, and what each says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from sys import intern
+
+from seaway.adapters.kubernetes.device_plugins import dra, hami, hami_status, volcano
+from seaway.adapters.kubernetes.device_plugins import nvidia as nvidia_plugin
+from seaway.adapters.kubernetes.device_plugins.findings import MOST_SAID, Findings
+from seaway.adapters.kubernetes.device_plugins.resources import Amounts
+from seaway.adapters.kubernetes.device_plugins.vendors import NVIDIA_KEY
+from seaway.adapters.kubernetes.device_plugins.views import Dialect, NodeView, Options
+from seaway.adapters.kubernetes.objects.core import NodeObject, TaintMark
+from seaway.adapters.kubernetes.objects.dra import ResourceSlice
+from seaway.domain.node import Node, Taint, TaintEffect
+
+_EFFECTS = {effect.value: effect for effect in TaintEffect}
+DEFAULTS = Options()
+
+CORDONED = "cordoned in its cluster"
+
+
+def read_node(
+    cluster: str, node: NodeObject, slices: Iterable[ResourceSlice] = (), options: Options = DEFAULTS
+) -> NodeView:
+    """Read a node with its devices.
+
+    A card that is known by its id comes first: HAMi's register, Volcano's, resource slices. Cards that NVIDIA's
+    plugin counts are read where none of these has NVIDIA's.
+
+    Parameters
+    ----------
+    cluster
+        Its name; part of the ids of devices that have none of their own.
+    slices
+        Resource slices; those of other nodes are passed over, and pools have to be complete among them.
+    options
+        What the cluster has named otherwise.
+
+    Returns
+    -------
+    NodeView
+        What could be read; what could not be, or may be otherwise, is among its troubles.
+    """
+    findings = Findings(cluster, node.metadata.name, options)
+    _cards(node, tuple(slices), findings)
+    hami_status.read(node, findings)
+    amounts, silence = Amounts(node, findings), _silence(node)
+    return findings.close(
+        Node(
+            node.metadata.name,
+            amounts.cpu_milli(),
+            amounts.memory_mib(),
+            labels=node.metadata.labels,
+            taints=tuple(taint for mark in node.spec.taints if (taint := _taint(mark, findings))),
+            ready=not silence and not node.spec.unschedulable,
+            pods=amounts.pods(),
+            reason="; ".join([silence, CORDONED]).removeprefix("; ") if node.spec.unschedulable else silence,
+        ),
+        answers=not silence,
+    )
+
+
+def _cards(node: NodeObject, slices: tuple[ResourceSlice, ...], findings: Findings) -> None:
+    by_volcano = volcano.speaks(node) and not (hami.has_nvidia(node) and not _moved_to_volcano(node, findings))
+    hami.read(node, findings, nvidia=not by_volcano)
+    if by_volcano:
+        volcano.read(node, findings)
+    dra.read(node, slices, findings)
+    if by_volcano or hami.has_nvidia(node):
+        return
+    if any(access.terms.dialect is Dialect.DRA for access in findings.accesses):
+        if Amounts(node, findings).allocatable(nvidia_plugin.WHOLE[0]):
+            text = "cards are counted that resource slices list, too; the slices are believed"
+            findings.uncertain(nvidia_plugin.WHOLE[0], text)
+        return
+    nvidia_plugin.read(node, findings)
+
+
+def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
+    """Tell whether, of the two registers that a node has, HAMi's is the one that was left behind."""
+    amounts = Amounts(node, findings)
+    moved = not amounts.allocatable(findings.options.nvidia_count) and amounts.allocatable(volcano.COUNT) > 0
+    stale = NVIDIA_KEY if moved else volcano.REGISTER_KEY
+    findings.uncertain(stale, "HAMi's and Volcano's registers are both there; this one is taken for left behind")
+    return moved
+
+
+def _silence(node: NodeObject) -> str:
+    """Say why a node's kubelet does not answer; empty when it does."""
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            if condition.status == "True":
+                return ""
+            why = " ".join((condition.message or condition.reason or condition.status).split())
+            return intern(f"not ready: {why[:MOST_SAID]}")
+    return "not ready: its kubelet has not said so yet"
+
+
+def _taint(mark: TaintMark, findings: Findings) -> Taint | None:
+    effect = _EFFECTS.get(mark.effect)
+    if effect is None or not mark.key:
+        findings.broken("spec.taints", f"the taint {mark.key[:60]!r} has the unknown effect {mark.effect[:60]!r}")
+        return None
+    return Taint(mark.key, mark.value, effect)

@@ -1,0 +1,293 @@
+"""Reading a pod: what it takes of its node, and whether it still does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from seaway.adapters.kubernetes.device_plugins import resources as requests
+from seaway.adapters.kubernetes.device_plugins.dra import read_claim
+from seaway.adapters.kubernetes.device_plugins.findings import LARGEST
+from seaway.adapters.kubernetes.device_plugins.records import (
+    HAMI_NODE,
+    MIG_RECORD,
+    NVIDIA_RECORD,
+    VOLCANO_NODE,
+    VOLCANO_RECORD,
+    MigAllocation,
+    Record,
+    Taken,
+    mig_allocations,
+    records,
+)
+from seaway.adapters.kubernetes.device_plugins.views import Dialect, Held, NodeView, PodView, Trouble, TroubleKind
+from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.dra import ResourceClaim
+from seaway.domain.device import MILLI_PER_PERCENT_POINT, Device, MigProfile
+
+
+def held_by_records(
+    pod: PodObject, found: Sequence[Record], view: NodeView | None, troubles: list[Trouble]
+) -> list[Held]:
+    """Return the devices that a pod holds by its records.
+
+    Where the records tell containers apart, init containers and the others share: of each device the larger of the
+    largest init container and the sum of the others counts, and nothing of init containers that have all ended.
+    Otherwise, and of devices of which a version of HAMi gives out that does not let them share, all is added up.
+    """
+    held: list[Held] = []
+    instances, broken = mig_allocations(pod.metadata.annotations)
+    troubles += broken
+    for record in found:
+        troubles += record.troubles
+        first = _first_container(pod, record)
+        shares = [_held(taken, first, record, view) for taken in record.taken]
+        if record.key != VOLCANO_RECORD:
+            shares = _with_instances(record.taken, shares, instances)
+        held += shares if first is None else _collapsed(pod, shares, view)
+    held += _alone(instances, view, troubles)
+    return held
+
+
+def _first_container(pod: PodObject, record: Record) -> int | None:
+    """Return which container a record's first slot is, init containers first; None when the slots tell nothing.
+
+    HAMi v2.10.0 leaves slots without devices out, so that a record of another length than the pod's says only which
+    devices the pod holds.
+    """
+    init, apps = len(pod.spec.init_containers), len(pod.spec.containers)
+    if record.slots == init + apps:
+        return 0
+    return init if record.key == VOLCANO_RECORD and record.slots == apps else None
+
+
+def _held(taken: Taken, first: int | None, record: Record, view: NodeView | None) -> Held:
+    container = -1 if first is None else first + taken.slot
+    access = view.by_native.get(taken.id) if view else None
+    if access is None:
+        return Held(container, taken.id, taken.memory, taken.cores * MILLI_PER_PERCENT_POINT)
+    unit = access.terms.record_unit_mib if record.key == VOLCANO_RECORD else 1
+    return Held(container, access.uuid, taken.memory * unit, access.core_milli(taken.cores))
+
+
+def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[MigAllocation]) -> list[Held]:
+    """Give shares their MIG instances, by place where that fits and else by card; what is used is taken out."""
+    if not instances:
+        return shares
+    places: defaultdict[int, int] = defaultdict(int)
+    open_shares: list[int] = []
+    found: dict[int, MigAllocation] = {}
+    for at, each in enumerate(taken):
+        exact = next(
+            (i for i in instances if (i.slot, i.place, i.uuid) == (each.slot, places[each.slot], each.id)), None
+        )
+        places[each.slot] += 1
+        if exact is None:
+            open_shares.append(at)
+        else:
+            found[at] = exact
+            instances.remove(exact)
+    for at in open_shares:
+        same_card = next((instance for instance in instances if instance.uuid == taken[at].id), None)
+        if same_card is not None:
+            found[at] = same_card
+            instances.remove(same_card)
+    return [
+        replace(share, mig_profile=found[at].profile, mig_start=found[at].start) if at in found else share
+        for at, share in enumerate(shares)
+    ]
+
+
+def _alone(instances: Sequence[MigAllocation], view: NodeView | None, troubles: list[Trouble]) -> list[Held]:
+    """Return MIG instances that no record goes with; they are there, so they are held."""
+    held = []
+    for instance in instances:
+        text = f"an instance of card {instance.uuid} is not among the allocated devices"
+        troubles.append(Trouble(TroubleKind.UNCERTAIN, MIG_RECORD, text))
+        profile = _profile(instance, view)
+        memory_mib, core_milli = (profile.memory_mib, profile.core_milli) if profile else (0, 0)
+        held.append(Held(-1, instance.uuid, memory_mib, core_milli, instance.profile, instance.start))
+    return held
+
+
+def _profile(instance: MigAllocation, view: NodeView | None) -> MigProfile | None:
+    device = view.devices.get(instance.uuid) if view else None
+    profiles = device.mig_profiles if device else ()
+    return next((profile for profile in profiles if profile.name == instance.profile), None)
+
+
+def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) -> list[Held]:
+    """Let init containers share with the others, but for MIG instances and devices of which all is added up."""
+    if not pod.spec.init_containers:
+        return list(shares)
+    passing = {at for at, container in enumerate(pod.spec.init_containers) if not container.sidecar}
+    adding = {access.uuid for access in view.accesses if access.init_adds} if view else frozenset()
+    staying = [each for each in shares if each.container not in passing or each.mig_profile or each.uuid in adding]
+    if _init_over(pod):
+        return staying
+    peaks: dict[str, Held] = {}
+    for share in shares:
+        if share.container in passing and not share.mig_profile and share.uuid not in adding:
+            peak = peaks.get(share.uuid, share)
+            peaks[share.uuid] = replace(
+                peak,
+                memory_mib=max(peak.memory_mib, share.memory_mib),
+                core_milli=max(peak.core_milli, share.core_milli),
+            )
+    for uuid, peak in peaks.items():
+        _raise_to(staying, uuid, peak)
+    return staying
+
+
+def _raise_to(staying: list[Held], uuid: str, peak: Held) -> None:
+    """Raise what is held of a device to what its init containers need, without another share."""
+    at = [i for i, share in enumerate(staying) if share.uuid == uuid and not share.mig_profile]
+    if not at:
+        staying.append(peak)
+        return
+    memory_mib = peak.memory_mib - sum(staying[i].memory_mib for i in at)
+    core_milli = peak.core_milli - sum(staying[i].core_milli for i in at)
+    first = staying[at[0]]
+    staying[at[0]] = replace(
+        first,
+        memory_mib=first.memory_mib + max(memory_mib, 0),
+        core_milli=first.core_milli + max(core_milli, 0),
+    )
+
+
+def _init_over(pod: PodObject) -> bool:
+    """Tell whether all init containers but sidecars have ended well."""
+    ended = {
+        status.name
+        for status in pod.status.init_container_statuses
+        if status.state.terminated is not None and status.state.terminated.exit_code == 0
+    }
+    return all(container.name in ended for container in pod.spec.init_containers if not container.sidecar)
+
+
+OVER = frozenset({"Succeeded", "Failed"})
+_COUNTED = frozenset({Dialect.NVIDIA_PLUGIN, Dialect.HAMI_STATUS})
+"""Dialects in which devices may be taken by number alone."""
+
+MOST_COUNTED = 1024
+"""More devices than that no pod gets; a larger number must not fill the memory."""
+
+
+def node_of(pod: PodObject) -> str:
+    """Return where a pod is, or will be as its vGPU layer decided; empty while nobody has."""
+    annotations = pod.metadata.annotations
+    return pod.spec.node_name or annotations.get(HAMI_NODE, "") or annotations.get(VOLCANO_NODE, "")
+
+
+def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceClaim] = ()) -> PodView:
+    """Read what a pod takes.
+
+    A pod holds its devices from the moment that the vGPU layer decided, before it is bound, until it has ended or is
+    gone; that it is being deleted changes nothing.
+
+    Parameters
+    ----------
+    view
+        Its node; None when that is not known, which leaves ids as they stand in the records.
+    claims
+        Its resource claims. One that several pods use is held by the first that it is reserved for.
+    """
+    troubles: list[Trouble] = []
+    found = records(pod.metadata.annotations)
+    held = held_by_records(pod, found, view, troubles)
+    if view is not None:
+        if pod.spec.node_name and not found:
+            held += _by_number(pod, view, troubles)
+        for claim in claims:
+            claimed = read_claim(claim, view)
+            troubles += claimed.troubles
+            if claimed.users[:1] == (pod.metadata.uid,):
+                container = _container_of(pod, claim)
+                held += [replace(each, container=container) for each in claimed.held]
+    held = _sizeable(held, troubles)
+    return PodView(
+        node_of(pod),
+        pod.status.phase not in OVER,
+        tuple(held),
+        requests.cpu_milli(pod.spec, troubles),
+        requests.memory_mib(pod.spec, troubles),
+        tuple(dict.fromkeys(troubles)),
+        _final(pod, found),
+    )
+
+
+def _sizeable(held: list[Held], troubles: list[Trouble]) -> list[Held]:
+    """Leave out what is more of a device than Seaway can count with."""
+    if all(each.memory_mib <= LARGEST and each.core_milli <= LARGEST for each in held):
+        return held
+    kept = []
+    for each in held:
+        if each.memory_mib <= LARGEST and each.core_milli <= LARGEST:
+            kept.append(each)
+        else:
+            text = f"{each.memory_mib} MiB and {each.core_milli} thousandths of it are more than there can be; left out"
+            troubles.append(Trouble(TroubleKind.BROKEN, each.uuid, text))
+    return kept
+
+
+def _final(pod: PodObject, found: Sequence[Record]) -> bool:
+    """Tell whether what was read stands whatever else is heard of the pod's node and claims.
+
+    So do records of NVIDIA's cards under HAMi, which have the same ids and units as their node's register, but for
+    MIG instances and init containers; and so does a pod that asks for nothing but what every node has.
+    """
+    if pod.spec.resource_claims or pod.metadata.annotations.get(MIG_RECORD):
+        return False
+    if found and pod.spec.init_containers:
+        return False
+    if found or not pod.spec.node_name:
+        return all(each.key == NVIDIA_RECORD for each in found)
+    return not any(
+        "/" in name
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for name in (*container.resources.limits, *container.resources.requests)
+    )
+
+
+def _container_of(pod: PodObject, claim: ResourceClaim) -> int:
+    """Return which container uses a claim, init containers first; -1 when none does, or several."""
+    called = [(each.name, each.resource_claim_name) for each in pod.spec.resource_claims]
+    called += [(each.name, each.resource_claim_name) for each in pod.status.resource_claim_statuses]
+    names = {name for name, claimed in called if claimed == claim.metadata.name}
+    users = [
+        at
+        for at, container in enumerate((*pod.spec.init_containers, *pod.spec.containers))
+        if any(each.name in names for each in container.resources.claims)
+    ]
+    return users[0] if len(users) == 1 else -1
+
+
+def _by_number(pod: PodObject, view: NodeView, troubles: list[Trouble]) -> list[Held]:
+    """Return what a pod takes of devices of which it is not said which one."""
+    samples: dict[str, Device] = {}
+    for access in view.accesses:
+        if access.terms.dialect in _COUNTED:
+            samples.setdefault(access.terms.count, view.devices[access.uuid])
+    numbers = {each: min(requests.devices(pod.spec, each, troubles), MOST_COUNTED) for each in samples}
+    return [
+        _share(device, resource, container)
+        for resource, device in samples.items()
+        for container in islice(requests.askers(pod.spec, resource), numbers[resource])
+    ]
+
+
+def _share(device: Device, resource: str, container: int) -> Held:
+    """Return a container's even share of a device like this one."""
+    profile = device.mig_profiles[0].name if device.mig_profiles else ""
+    shares = max(device.share_limit, 1)
+    return Held(
+        container,
+        "",
+        device.memory_mib // shares,
+        device.core_milli // shares,
+        profile,
+        0 if profile else -1,
+        resource,
+    )

@@ -1,0 +1,170 @@
+"""HAMi's registers: the text in which a device plugin lists the cards of its node.
+
+Since v2.8 NVIDIA's is a JSON list, before it was lines of 7 or 9 fields; other vendors have either. Fields of the
+JSON that are zero or false are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated
+
+import msgspec
+
+from seaway.adapters.kubernetes.device_plugins.findings import bounded, bounded_text, named
+from seaway.domain.errors import RejectedError
+
+HAMI_CORE = "hami-core"
+_LISTS = msgspec.json.Decoder(list[msgspec.Raw])
+_ANYTHING = msgspec.json.Decoder(object)
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+Figure = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+PlainId = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[!-~]+\Z")]
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A card as its register has it; memory in MiB, cores in the vendor's unit.
+
+    The names and bounds in its annotations are those of HAMi's JSON.
+
+    Attributes
+    ----------
+    mode
+        How it is shared out; empty where that is not said.
+    profiles
+        MIG profiles as they stand in the JSON.
+    pair_scores
+        How well pairs of cards are connected, which only v2.8 and v2.9 write here, and always: empty as a rule.
+    """
+
+    id: PlainId
+    index: Figure = 0
+    count: Figure = 0
+    memory: Figure = msgspec.field(default=0, name="devmem")
+    cores: Figure = msgspec.field(default=0, name="devcore")
+    type: str = ""
+    numa: Figure = 0
+    healthy: bool = msgspec.field(default=False, name="health")
+    mode: str = ""
+    profiles: tuple[object, ...] = msgspec.field(default=(), name="migProfiles")
+    pair_scores: object = msgspec.field(default=None, name="devicepairscore")
+
+
+_CARDS = msgspec.json.Decoder(tuple[Entry, ...])
+
+
+def read_register(text: str) -> Iterable[Entry | RejectedError]:
+    """Return each card of a register, or why it cannot be understood."""
+    text = text.strip()
+    if not text.startswith("["):
+        return _line_entries(text)
+    try:
+        return _CARDS.decode(text)
+    except (ValueError, RecursionError):  # one that is not as usual must not spoil the others
+        return json_cards(text, _json_entry)
+
+
+def json_list(text: str) -> list[object]:
+    """Decode a JSON list; what in it cannot be decoded by itself is None.
+
+    Raises
+    ------
+    RejectedError
+        When it is no list.
+    """
+    try:
+        return [_element(raw) for raw in _LISTS.decode(text)]
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(f"not a JSON list: {error}") from error
+
+
+def _element(raw: msgspec.Raw) -> object:
+    try:
+        return _ANYTHING.decode(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def truth(text: str, what: str) -> bool:
+    """Read a truth value as Go does.
+
+    Raises
+    ------
+    RejectedError
+        When it is none.
+    """
+    if text not in _TRUE | _FALSE:
+        raise RejectedError(f"{what} is {text[:60]!r}, but has to be true or false")
+    return text in _TRUE
+
+
+def json_cards(text: str, read: Callable[[int, object], Entry]) -> Iterator[Entry | RejectedError]:
+    """Yield each card of a register that is a JSON list, read by its place and its fields, or why it cannot be."""
+    try:
+        found = json_list(text)
+    except RejectedError as error:
+        yield error
+        return
+    for at, fields in enumerate(found):
+        try:
+            yield read(at, fields)
+        except RejectedError as error:
+            yield RejectedError(f"card {at}: {error}")
+
+
+def _json_entry(_: int, fields: object) -> Entry:
+    if not isinstance(fields, dict):
+        raise RejectedError("not a JSON object")
+    kind, mode, healthy, profiles = (
+        fields.get("type", ""),
+        fields.get("mode", ""),
+        fields.get("health", False),
+        fields.get("migProfiles") or [],
+    )
+    if not isinstance(kind, str) or not isinstance(mode, str) or not isinstance(healthy, bool):
+        raise RejectedError("type and mode have to be texts, and health true or false")
+    if not isinstance(profiles, list):
+        raise RejectedError("migProfiles has to be a list")
+    return Entry(
+        named(fields.get("id"), "id"),
+        bounded(fields.get("index", 0), "index"),
+        bounded(fields.get("count", 0), "count"),
+        bounded(fields.get("devmem", 0), "devmem"),
+        bounded(fields.get("devcore", 0), "devcore"),
+        kind,
+        max(bounded(fields.get("numa", 0), "numa", least=-1), 0),
+        healthy,
+        mode,
+        tuple(profiles),
+        fields.get("devicepairscore"),
+    )
+
+
+def _line_entries(text: str) -> Iterator[Entry | RejectedError]:
+    if text and ":" not in text:
+        yield RejectedError("neither a JSON list nor cards that end with a colon")
+        return
+    for at, line in enumerate(part for part in text.split(":") if part.strip()):
+        try:
+            yield _line_entry(at, line.strip().split(","))
+        except RejectedError as error:
+            yield RejectedError(f"card {at}: {error}")
+
+
+def _line_entry(at: int, fields: list[str]) -> Entry:
+    if len(fields) not in {7, 9}:
+        raise RejectedError(f"{len(fields)} fields, but there have to be 7 or 9")
+    return Entry(
+        named(fields[0], "uuid"),
+        bounded_text(fields[7], "index") if len(fields) == 9 else at,
+        bounded_text(fields[1], "count"),
+        bounded_text(fields[2], "devmem"),
+        bounded_text(fields[3], "devcore"),
+        fields[4],
+        max(bounded_text(fields[5], "numa", least=-1), 0),
+        truth(fields[6], "health"),
+        fields[8] if len(fields) == 9 else HAMI_CORE,
+    )

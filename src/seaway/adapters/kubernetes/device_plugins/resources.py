@@ -1,0 +1,163 @@
+"""What a pod asks for of a resource, all its containers together.
+
+Init containers run before the others and one after another, so the pod needs the larger of the two; sidecars start
+among the init containers and stay.
+
+References
+----------
+Kubernetes, "Sidecar Containers": resource sharing within containers; "Pod Overhead".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import repeat
+
+from seaway.adapters.kubernetes import quantities
+from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MOST_CPU_MILLI, Findings
+from seaway.adapters.kubernetes.device_plugins.views import Trouble, TroubleKind
+from seaway.adapters.kubernetes.objects.core import Container, NodeObject, PodSpec, Resources
+from seaway.adapters.kubernetes.objects.meta import Quantity
+from seaway.domain.errors import RejectedError
+
+Reader = Callable[[Quantity], int]
+
+
+def cpu_milli(spec: PodSpec, troubles: list[Trouble]) -> int:
+    """Return the CPU that a pod takes, thousandths of a core."""
+    return _counted("cpu", _effective(spec, "cpu", quantities.milli, troubles), MOST_CPU_MILLI, troubles)
+
+
+def memory_mib(spec: PodSpec, troubles: list[Trouble]) -> int:
+    """Return the memory that a pod takes, MiB."""
+    return _counted("memory", _effective(spec, "memory", quantities.mebibytes, troubles), LARGEST, troubles)
+
+
+def devices(spec: PodSpec, resource: str, troubles: list[Trouble]) -> int:
+    """Return how many devices a pod takes that only their number is known of."""
+    return _over_containers(spec, lambda resources: _asked(resources, resource, quantities.integer, troubles))
+
+
+def askers(spec: PodSpec, resource: str) -> Iterator[int]:
+    """Yield which container each device is for, init containers first in number.
+
+    Those that stay come before those that make room for them, so that as many as the pod takes are the first.
+    """
+    first = len(spec.init_containers)
+    numbered = [*enumerate(spec.containers, first), *enumerate(spec.init_containers)]
+    for at, container in sorted(numbered, key=lambda each: each[0] < first and not each[1].sidecar):
+        yield from repeat(at, _asked(container.resources, resource, quantities.integer, []))
+
+
+def _counted(resource: str, amount: int, most: int, troubles: list[Trouble]) -> int:
+    if amount > most:
+        troubles.append(
+            Trouble(TroubleKind.BROKEN, resource, "no node has as much as it asks for; it counts as nothing")
+        )
+        return 0
+    return amount
+
+
+def _effective(spec: PodSpec, resource: str, read: Reader, troubles: list[Trouble]) -> int:
+    overhead = _read(spec.overhead, resource, read, troubles)
+    if resource in spec.resources.requests or resource in spec.resources.limits:
+        return _asked(spec.resources, resource, read, troubles) + overhead
+    return _over_containers(spec, lambda resources: _asked(resources, resource, read, troubles)) + overhead
+
+
+def _over_containers(spec: PodSpec, asked: Callable[[Resources], int]) -> int:
+    sidecars, peak = 0, 0
+    for container in spec.init_containers:
+        amount = asked(container.resources)
+        if container.sidecar:
+            sidecars += amount
+        peak = max(peak, sidecars if container.sidecar else sidecars + amount)
+    return max(peak, sidecars + _sum(spec.containers, asked))
+
+
+def _sum(containers: Iterable[Container], asked: Callable[[Resources], int]) -> int:
+    return sum(asked(container.resources) for container in containers)
+
+
+def _asked(resources: Resources, resource: str, read: Reader, troubles: list[Trouble]) -> int:
+    """Return what one container asks for; without a request, its limit is one."""
+    amounts = resources.requests if resource in resources.requests else resources.limits
+    return _read(amounts, resource, read, troubles)
+
+
+def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, troubles: list[Trouble]) -> int:
+    if resource not in amounts:
+        return 0
+    try:
+        return read(amounts[resource])
+    except RejectedError as error:
+        troubles.append(Trouble(TroubleKind.BROKEN, resource, str(error)))
+        return 0
+
+
+MOST_CARDS = 1024
+"""More cards than that no node has; a larger number is an error, and must not fill the memory."""
+
+
+class Amounts:
+    """What a node has of each resource; what cannot be read is noted and counts as 0."""
+
+    def __init__(self, node: NodeObject, findings: Findings) -> None:
+        self._node = node
+        self._findings = findings
+
+    def mentions(self, resource: str) -> bool:
+        """Tell whether the status has a resource at all, be it 0."""
+        return resource in self._node.status.allocatable or resource in self._node.status.capacity
+
+    def allocatable(self, resource: str) -> int:
+        """Return what pods can get of a resource, a whole number from 0 to 2^31 - 1."""
+        return min(self._read("allocatable", self._node.status.allocatable.get(resource), resource, whole), LARGEST)
+
+    def capacity(self, resource: str) -> int:
+        """Return what the node has of a resource, a whole number from 0 to 2^31 - 1."""
+        return min(self._read("capacity", self._node.status.capacity.get(resource), resource, whole), LARGEST)
+
+    def cpu_milli(self) -> int:
+        """Return the CPU that pods can get, thousandths."""
+        return self._counted("cpu", milli, MOST_CPU_MILLI)
+
+    def memory_mib(self) -> int:
+        """Return the memory that pods can get, MiB."""
+        return self._counted("memory", mebibytes, LARGEST)
+
+    def pods(self) -> int | None:
+        """Return how many pods the node takes; None where it does not say."""
+        return self.allocatable("pods") if "pods" in self._node.status.allocatable else None
+
+    def _counted(self, resource: str, read: Callable[[Quantity], int], most: int) -> int:
+        found = self._read("allocatable", self._node.status.allocatable.get(resource), resource, read)
+        if found > most:
+            self._findings.broken(f"status.allocatable: {resource}", "no node has so much; it counts as nothing")
+            return 0
+        return found
+
+    def _read(self, part: str, amount: Quantity | None, resource: str, read: Callable[[Quantity], int]) -> int:
+        if amount is None:
+            return 0
+        try:
+            found = read(amount)
+        except RejectedError as error:
+            self._findings.broken(f"status.{part}: {resource}", str(error))
+            return 0
+        return found
+
+
+def whole(amount: Quantity) -> int:
+    """Read a number of things."""
+    return quantities.integer(amount, down=True)
+
+
+def milli(amount: Quantity) -> int:
+    """Read thousandths that are there."""
+    return quantities.milli(amount, down=True)
+
+
+def mebibytes(amount: Quantity) -> int:
+    """Read memory that is there."""
+    return quantities.mebibytes(amount, down=True)

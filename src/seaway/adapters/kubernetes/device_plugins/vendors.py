@@ -1,0 +1,174 @@
+"""The vendors that HAMi knows: where each registers its cards, and how these are asked for.
+
+The names of resources are those of HAMi's chart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from seaway.adapters.kubernetes.device_plugins.views import CoreUnit, Dialect, Options, Terms
+
+NVIDIA_KEY = "hami.io/node-nvidia-register"
+METAX_KEY = "metax-tech.com/node-gpu-devices"
+ENFLAME_KEY = "enflame.com/gcu-drs-capacity"
+CORDON_KEY = "hami.io/device-cordon"
+
+_BY_CHIP = re.compile(r"hami\.io/node-register-(.+)")
+_BY_NAME = re.compile(r"hami\.io/node-(.+)-register")
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """Whose cards a register lists.
+
+    Attributes
+    ----------
+    key
+        The annotation.
+    handshake
+        The annotation of the handshake; empty when there is none.
+    core_unit
+        What the figures for cores mean.
+    whole_cores
+        Cores of a card when the register's figure means nothing; 0 when it does.
+    """
+
+    key: str
+    handshake: str
+    terms: Terms
+    core_unit: CoreUnit = CoreUnit.SHARE
+    whole_cores: int = 0
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether the cards are NVIDIA's."""
+        return self.key == NVIDIA_KEY
+
+
+_HAMI = Dialect.HAMI
+DCU = Terms(_HAMI, "DCU", "hygon.com/dcunum", "hygon.com/dcumem", "hygon.com/dcucores", pin="hygon.com/use-gpuuuid")
+AMD = Terms(_HAMI, "AMD", "amd.com/gpu", "amd.com/gpumem", "amd.com/gpucores", pin="amd.com/use-gpu-uuid")
+BIREN = Terms(_HAMI, "Biren", "birentech.com/gpu", pin="birentech.com/use-gpuuuid")
+VASTAI = Terms(_HAMI, "Vastai", "vastaitech.com/va", pin="vastaitech.com/use-gpuuuid")
+XPU = Terms(_HAMI, "XPU", "kunlunxin.com/vxpu", "kunlunxin.com/vxpu-memory", pin="baidu.com/use-gpuuuid")
+METAX_SLICES = Terms(
+    _HAMI,
+    "Metax-SGPU",
+    "metax-tech.com/sgpu",
+    "metax-tech.com/vmemory",
+    "metax-tech.com/vcore",
+    memory_unit_mib=1024,
+    pin="metax-tech.com/use-gpuuuid",
+)
+ENFLAME_SLICES = Terms(
+    _HAMI,
+    "Enflame",
+    "enflame.com/drs-gcu",
+    "enflame.com/gcu-memory",
+    "enflame.com/gcu-core",
+    memory_unit_mib=1024,
+    pin="enflame.com/use-gpuuuid",
+)
+
+
+def nvidia(options: Options) -> Terms:
+    """Return how NVIDIA's cards are asked for under HAMi."""
+    return Terms(
+        _HAMI,
+        "NVIDIA",
+        options.nvidia_count,
+        options.nvidia_memory,
+        options.nvidia_cores,
+        pin="nvidia.com/use-gpuuuid",
+        memory_percent=options.nvidia_memory_percent,
+    )
+
+
+def ascend(chip: str) -> Terms:
+    """Return how Huawei's cards of one chip are asked for."""
+    name = f"huawei.com/{chip}"
+    return Terms(_HAMI, chip, name, f"{name}-memory", f"{name}-core", pin=f"hami.io/use-{chip}-uuid")
+
+
+def iluvatar(chip: str) -> Terms:
+    """Return how Iluvatar's cards of one chip are asked for."""
+    name = f"iluvatar.ai/{chip}"
+    pin = f"hami.io/use-{chip}-uuid"
+    return Terms(_HAMI, chip, f"{name}-vgpu", f"{name}.vMem", f"{name}.vCore", memory_unit_mib=256, pin=pin)
+
+
+def registered(keys: Iterable[str], options: Options) -> list[Vendor]:
+    """Return the vendors whose registers are among a node's annotations, NVIDIA first, else by name."""
+    found = [vendor for key in sorted(keys) if (vendor := _vendor(key, options)) is not None]
+    return sorted(found, key=lambda vendor: not vendor.nvidia)
+
+
+@lru_cache(4096)  # the annotations of a cluster's nodes have the same few names
+def _vendor(key: str, options: Options) -> Vendor | None:
+    if by_chip := _BY_CHIP.fullmatch(key):
+        return _chip_first(key, by_chip[1])
+    if by_name := _BY_NAME.fullmatch(key):
+        return _chip_last(key, by_name[1], options)
+    return None
+
+
+def _chip_first(key: str, chip: str) -> Vendor:
+    handshake = f"hami.io/node-handshake-{chip}"
+    return Vendor(key, handshake, XPU if chip == "xpu" else ascend(chip))
+
+
+def _chip_last(key: str, name: str, options: Options) -> Vendor:
+    handshake = f"hami.io/node-handshake-{name}"
+    if name == "nvidia":
+        return Vendor(key, "hami.io/node-handshake", nvidia(options), CoreUnit.PERCENT)
+    if name == "amd":
+        return Vendor(key, "", AMD)
+    if name in {"biren", "va"}:  # what they register as cores is not read by HAMi
+        return Vendor(key, handshake, BIREN if name == "biren" else VASTAI, whole_cores=100)
+    return Vendor(key, handshake, DCU if name == "dcu" else iluvatar(name))
+
+
+NVIDIA = "NVIDIA"
+UNKNOWN_NVIDIA = "NVIDIA GPU"
+"""A card of which nobody says what it is."""
+
+_OWN_DASHES = re.compile(r"[A-Z0-9]+-(?:SXM[0-9]?|PCIE)(?:-[0-9]+GB)?(?:-LS)?\b|Max-Q")
+"""Parts of product names that have dashes of their own, like ``A100-SXM4-80GB``."""
+
+_FOUR_SLICES = ("A30", "RTX PRO 6000")
+
+
+@lru_cache(1024)  # a fleet has cards of a few models
+def nvidia_model(name: str) -> str:
+    """Return a product name as NVIDIA's library has it, with the maker in front once.
+
+    HAMi up to v2.7 and Volcano put ``NVIDIA-`` before names that begin with it already.
+    """
+    words = " ".join(name.split())
+    while words.startswith((f"{NVIDIA}-", f"{NVIDIA} ")):
+        words = words[len(NVIDIA) + 1 :].lstrip("- ")
+    return f"{NVIDIA} {words}" if words and words != NVIDIA else UNKNOWN_NVIDIA
+
+
+def nvidia_label_model(label: str) -> str:
+    """Return the product name that a label stands for; labels have dashes for blanks."""
+    words, at = "", 0
+    for kept in _OWN_DASHES.finditer(label):
+        words += label[at : kept.start()].replace("-", " ") + kept.group()
+        at = kept.end()
+    return nvidia_model(words + label[at:].replace("-", " "))
+
+
+def compute_slices(model: str) -> int:
+    """Return how many compute slices MIG cuts a card of this model into."""
+    return 4 if any(name in model for name in _FOUR_SLICES) else 7
+
+
+def profile_slices(profile: str) -> int:
+    """Return the compute slices of a MIG profile like ``3g.20gb``; 0 when its name does not say."""
+    found = re.match(r"([1-7])g(?:[.0-9]|$)", profile)
+    return int(found[1]) if found else 0

@@ -1,0 +1,164 @@
+"""Pods.
+
+References
+----------
+Kubernetes API, v1.36: core/v1.
+"""
+
+from __future__ import annotations
+
+from seaway.adapters.kubernetes.objects.meta import Condition, Meta, Part, Quantity
+
+
+class ContainerClaim(Part, frozen=True):
+    """A container's use of one of its pod's resource claims; `request` is empty for all of the claim."""
+
+    name: str = ""
+    request: str = ""
+
+
+class Resources(Part, frozen=True):
+    """What a container, or a pod, asks for."""
+
+    limits: dict[str, Quantity] = {}
+    requests: dict[str, Quantity] = {}
+    claims: tuple[ContainerClaim, ...] = ()
+
+
+class ContainerPort(Part, frozen=True):
+    """A port that a container names."""
+
+    container_port: int = 0
+
+
+class Container(Part, frozen=True):
+    """A container of a pod; an init container with the restart policy ``Always`` is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: Resources = Resources()
+    restart_policy: str = ""
+
+    @property
+    def sidecar(self) -> bool:
+        """Whether, as an init container, it goes on running beside the others."""
+        return self.restart_policy == "Always"
+
+
+class PodClaim(Part, frozen=True):
+    """A resource claim that a pod names; one that it has made from a template has its name in its status."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
+class PodSpec(Part, frozen=True):
+    """What is wanted of a pod."""
+
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    scheduler_name: str = ""
+    restart_policy: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    resources: Resources = Resources()
+    """Of the pod as a whole (Kubernetes 1.34 and later); wins over those of its containers."""
+    overhead: dict[str, Quantity] = {}
+    resource_claims: tuple[PodClaim, ...] = ()
+
+
+class Waiting(Part, frozen=True):
+    """Why a container does not run yet, or again."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Part, frozen=True):
+    """A container runs."""
+
+
+class Terminated(Part, frozen=True):
+    """How a container ended."""
+
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+    signal: int = 0
+
+
+class ContainerState(Part, frozen=True):
+    """At most one of the three is set."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Part, frozen=True):
+    """What is seen of a container."""
+
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodClaimStatus(Part, frozen=True):
+    """Which resource claim a pod's claim became; empty when none was needed."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
+class PodStatus(Part, frozen=True):
+    """What is seen of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    nominated_node_name: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
+
+
+class PodObject(Part, frozen=True):
+    """A pod."""
+
+    metadata: Meta = Meta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class TaintMark(Part, frozen=True):
+    """A taint, of a node or of a device in a resource slice."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Part, frozen=True):
+    """What is wanted of a node."""
+
+    unschedulable: bool = False
+    taints: tuple[TaintMark, ...] = ()
+
+
+class NodeStatus(Part, frozen=True):
+    """What a node says of itself."""
+
+    allocatable: dict[str, Quantity] = {}
+    capacity: dict[str, Quantity] = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodeObject(Part, frozen=True):
+    """A node."""
+
+    metadata: Meta = Meta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

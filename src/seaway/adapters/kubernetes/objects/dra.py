@@ -1,0 +1,126 @@
+"""Resource slices: the devices that a driver of dynamic resource allocation offers.
+
+References
+----------
+Kubernetes API, v1.36: resource.k8s.io/v1.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from seaway.adapters.kubernetes.objects.core import TaintMark
+from seaway.adapters.kubernetes.objects.meta import Meta, Part, Quantity
+
+
+class Attribute(Part, frozen=True):
+    """A property of a device; at most one of the four is set."""
+
+    text: str | None = msgspec.field(default=None, name="string")
+    whole: int | None = msgspec.field(default=None, name="int")
+    flag: bool | None = msgspec.field(default=None, name="bool")
+    version: str | None = None
+
+
+class Amount(Part, frozen=True):
+    """A capacity of a device, or a counter."""
+
+    value: Quantity = "0"
+
+
+class CounterSet(Part, frozen=True):
+    """Counters that the devices of a pool share, under one name."""
+
+    name: str = ""
+    counters: dict[str, Amount] = {}
+
+
+class CounterUse(Part, frozen=True):
+    """What a device takes of a counter set while it is allocated."""
+
+    counter_set: str = ""
+    counters: dict[str, Amount] = {}
+
+
+class SliceDevice(Part, frozen=True):
+    """A device in a resource slice."""
+
+    name: str = ""
+    attributes: dict[str, Attribute] = {}
+    capacity: dict[str, Amount] = {}
+    consumes_counters: tuple[CounterUse, ...] = ()
+    taints: tuple[TaintMark, ...] = ()
+    allow_multiple_allocations: bool = False
+    node_name: str = ""
+
+
+class ResourcePool(Part, frozen=True):
+    """Which pool a slice belongs to, in which generation, and how many slices make that generation complete."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class SliceSpec(Part, frozen=True):
+    """What a driver offers in one slice."""
+
+    driver: str = ""
+    node_name: str = ""
+    pool: ResourcePool = ResourcePool()
+    devices: tuple[SliceDevice, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(Part, frozen=True):
+    """Devices that a driver offers."""
+
+    metadata: Meta = Meta()
+    spec: SliceSpec = SliceSpec()
+
+
+class ClaimResult(Part, frozen=True):
+    """A device given to a claim; `consumed_capacity` only of devices that several claims may share."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool = False
+    share_id: str = msgspec.field(default="", name="shareID")
+    consumed_capacity: dict[str, Quantity] = {}
+
+
+class ClaimDevices(Part, frozen=True):
+    """The devices of an allocation."""
+
+    results: tuple[ClaimResult, ...] = ()
+
+
+class Allocation(Part, frozen=True):
+    """What was given to a claim."""
+
+    devices: ClaimDevices = ClaimDevices()
+    allocation_timestamp: str = ""
+
+
+class ClaimUser(Part, frozen=True):
+    """Who may use a claim's devices; `resource` is ``pods``."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ClaimStatus(Part, frozen=True):
+    """How far a claim is; without an allocation it holds nothing."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[ClaimUser, ...] = ()
+
+
+class ResourceClaim(Part, frozen=True):
+    """A pod's claim to devices."""
+
+    metadata: Meta = Meta()
+    status: ClaimStatus = ClaimStatus()

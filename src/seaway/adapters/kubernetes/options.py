@@ -1,0 +1,83 @@
+"""How real clusters are to be used, whichever way they are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.connection.api import CALL_S
+from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.device_plugins.views import Access
+from seaway.adapters.kubernetes.device_plugins.views import Options as Named
+from seaway.adapters.kubernetes.templates.context import Options
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
+from seaway.adapters.kubernetes.usage.scraping import Scraping
+from seaway.domain.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How clusters are to be used.
+
+    Attributes
+    ----------
+    namespace
+        Where Seaway's objects go.
+    call_s
+        How long a call to an API server may take.
+    known
+        What is known of clusters that they do not say themselves, by name: gateway, region, price.
+    templates
+        What jobs can become.
+    default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue
+        What objects have, as in `Options`.
+    named
+        What vGPU layers name otherwise than usual.
+    limits
+        How views deal with what takes long.
+    scraping
+        Whether and where it is read what is really used.
+    """
+
+    namespace: str = "seaway"
+    call_s: float = CALL_S
+    known: Mapping[str, Cluster] = field(default_factory=dict)
+    templates: Templates = field(default_factory=lambda: BUILT_IN)
+    default_image: str = ""
+    pull_secrets: tuple[str, ...] = ()
+    hami_scheduler: str = ""
+    local_queue: str = ""
+    volcano_queue: str = ""
+    named: Named = field(default_factory=Named)
+    limits: Limits = field(default_factory=Limits)
+    scraping: Scraping = field(default_factory=Scraping)
+
+    def described(self, name: str, region: str = "") -> Cluster:
+        """Return a cluster without its nodes; `region` is what it says of itself."""
+        known = self.known.get(name, Cluster(name))
+        return replace(known, name=name, region=known.region or region, nodes=())
+
+    def view(self, described: Cluster, health: Health, reactor: Reactor) -> ClusterView:
+        """Return an empty view of a cluster."""
+        return ClusterView(described, health, reactor.later, self.limits, self.namespace, self.named)
+
+    def options(self, view: ClusterView) -> Options:
+        """Return how the objects of a cluster are written."""
+
+        def access(node: str, uuid: str) -> Access | None:
+            known = view.node(node)
+            return known.by_uuid.get(uuid) if known else None
+
+        return Options(
+            access,
+            namespace=self.namespace,
+            hostname=view.hostname,
+            pull_secrets=self.pull_secrets,
+            default_image=self.default_image,
+            hami_scheduler=self.hami_scheduler,
+            local_queue=self.local_queue,
+            volcano_queue=self.volcano_queue,
+        )

@@ -1,0 +1,99 @@
+"""``raycluster``: a Ray cluster that stays, by KubeRay.
+
+References
+----------
+ray.io/v1 RayCluster (KubeRay 1.x).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
+from seaway.adapters.kubernetes.templates.manifest import Manifest, Path
+from seaway.adapters.kubernetes.templates.names import ROLE
+from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
+from seaway.adapters.kubernetes.templates.services import port_service
+
+HEAD, WORKER = "head", "worker"
+
+
+def render_raycluster(context: Context) -> list[Manifest]:
+    """Write down one RayCluster. What the job says to run is run in each pod before Ray starts."""
+    spec, templates = cluster_spec(context, ("spec",), Pod())
+    return assemble(context, "RayCluster", spec, templates)
+
+
+def cluster_spec(context: Context, at: Path, pod: Pod) -> tuple[dict[str, Any], list[PodTemplate]]:
+    """Write down a cluster: replica 0 is its head, and each part a group of workers.
+
+    Parameters
+    ----------
+    at
+        Where in its workload it will be.
+    pod
+        What pods run.
+    """
+    head = Group(tuple(part.only(0) for part in context.parts if 0 in part.replicas), HEAD)
+    templates = [_template(context, head, pod, (*at, "headGroupSpec", "template"))]
+    params = _params(context)
+    spec: dict[str, Any] = {
+        "headGroupSpec": {"rayStartParams": {"dashboard-host": "0.0.0.0", **params}, "template": templates[0].body}
+    }
+    groups: list[dict[str, Any]] = []
+    for part in (each.without(0) for each in context.parts if each.replicas != (0,)):
+        path = (*at, "workerGroupSpecs", len(groups), "template")
+        templates.append(_template(context, Group((part,), WORKER), pod, path))
+        count = len(part.replicas)
+        groups.append(
+            {
+                "groupName": f"part-{part.digest}",
+                "replicas": count,
+                "minReplicas": count,
+                "maxReplicas": count,
+                "rayStartParams": params,
+                "template": templates[-1].body,
+            }
+        )
+    if groups:
+        spec["workerGroupSpecs"] = groups
+    return spec, templates
+
+
+def assemble(context: Context, kind: str, spec: dict[str, Any], templates: list[PodTemplate]) -> list[Manifest]:
+    """Put the workload together with what goes before it."""
+    claims = [claim for template in templates for claim in template.claims]
+    pins = tuple(pin for template in templates for pin in template.pins)
+    body = context.workload("ray.io/v1", kind, spec)
+    return [*port_service(context, {ROLE: HEAD}), *claims, Manifest(body, pins, context.replicas)]
+
+
+def _params(context: Context) -> dict[str, str]:
+    """Say how many devices Ray has in a pod: KubeRay guesses by names of resources, and not of all vendors."""
+    gpus = context.spec.demand.request.gpus
+    return {"num-gpus": str(gpus)} if gpus else {}
+
+
+def _template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
+    own = Pod(f"ray-{group.role}", role=group.role, command=pod.command, args=pod.args, ports=group.role == HEAD)
+    return pod_template(context, group, own, at)
+
+
+def render_rayjob(context: Context) -> list[Manifest]:
+    """Write down one RayJob, whose entry point is what the job says to run.
+
+    KubeRay hands it in over HTTP, so there is no pod that Seaway did not place. How the job ended the RayJob's
+    status says, for Ray's pods do not end: KubeRay removes them, so that their devices are free then.
+    """
+    run = context.spec.run
+    cluster, templates = cluster_spec(context, ("spec", "rayClusterSpec"), Pod(command=(), args=()))
+    spec = {
+        "entrypoint": shlex.join((*run.command, *run.args)),
+        "submissionMode": "HTTPMode",
+        "backoffLimit": 0,
+        "shutdownAfterJobFinishes": True,
+        "rayClusterSpec": cluster,
+    }
+    return assemble(context, "RayJob", spec, templates)

@@ -1,0 +1,58 @@
+"""``volcanojob``: a batch job by Volcano, which starts a gang together.
+
+References
+----------
+batch.volcano.sh/v1alpha1 Job.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.adapters.kubernetes.device_plugins.views import Dialect
+from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
+from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.pinning import devices_of
+from seaway.adapters.kubernetes.templates.pods import VOLCANO_SCHEDULER, Pod, pod_template
+from seaway.adapters.kubernetes.templates.services import port_service
+
+HAMI_SCHEDULER = "hami-scheduler"
+"""How HAMi's chart names its scheduler."""
+
+
+def render(context: Context) -> list[Manifest]:
+    """Write down one Job with a task for each part.
+
+    A replica that failed or was evicted ends the whole: Volcano would make another, where Seaway has to decide anew.
+    Pods with devices of HAMi go to HAMi's scheduler, as Volcano's knows nothing of those; then Volcano waits with
+    a gang's pods until the cluster has room, but does not start them at one moment.
+    """
+    tasks: list[dict[str, Any]] = []
+    pins: list[Pin] = []
+    claims: list[Manifest] = []
+    for place, group in enumerate(context.groups):
+        pod = Pod(scheduler=_scheduler(context, group))
+        template = pod_template(context, group, pod, ("spec", "tasks", place, "template"))
+        tasks.append({"name": f"p{group.digest}", "replicas": len(group.replicas), "template": template.body})
+        pins += template.pins
+        claims += template.claims
+    spec: dict[str, Any] = {
+        "schedulerName": VOLCANO_SCHEDULER,
+        "minAvailable": len(context.replicas) if context.spec.gang else 1,
+        "maxRetry": 0,
+        "policies": [{"events": ["PodFailed", "PodEvicted"], "action": "TerminateJob"}],
+        "plugins": {"env": [], "svc": []},
+        "tasks": tasks,
+    }
+    if context.options.volcano_queue:
+        spec["queue"] = context.options.volcano_queue
+    body = context.workload("batch.volcano.sh/v1alpha1", "Job", spec)
+    return [*port_service(context), *claims, Manifest(body, tuple(pins), context.replicas)]
+
+
+def _scheduler(context: Context, group: Group) -> str:
+    devices = devices_of(group, context.options.accesses)
+    if devices and devices.terms.dialect in (Dialect.HAMI, Dialect.HAMI_STATUS):
+        return context.options.hami_scheduler or HAMI_SCHEDULER
+    return ""

@@ -1,1 +1,0 @@
-"""What node-exporters on gateways tell of their interfaces."""

@@ -1,0 +1,262 @@
+"""Checks a provider's tokens.
+
+References
+----------
+OpenID Connect Core 1.0, section 3.1.3.7; RFC 7519, JSON Web Token; RFC 8725, best current practices for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+import orjson
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from seaway.application.access import RANKS, RESERVED, Who, is_loopback
+from seaway.application.ports.clock import Clock
+from seaway.application.records import Role
+from seaway.domain.errors import RejectedError, UnauthenticatedError
+from seaway.domain.tenancy import require_name
+
+ALGORITHMS = ("RS256", "ES256")
+"""Signatures that are taken; nothing with a shared secret, and nothing unsigned."""
+
+LEAST_RSA_BITS = 2048
+BETWEEN_READS_S = 60
+TIMEOUT_S = 5.0
+LARGEST_BYTES = 2**18
+
+log = logging.getLogger(__name__)
+
+
+class Keys:
+    """Finds a key by its id.
+
+    Parameters
+    ----------
+    where
+        Address or path; see `seaway.adapters.oidc.OidcSettings.jwks`.
+    clock
+        For the time between reads.
+    """
+
+    def __init__(self, where: str, clock: Clock) -> None:
+        self._where = where
+        self._clock = clock
+        self._keys: dict[str, PyJWK] = {}
+        self._read_ns: int | None = None
+        self._lock = Lock()
+        self._address = where if "://" in where else None
+        if self._address is not None:
+            _require_safe(self._address)
+
+    def find(self, key_id: str) -> PyJWK | None:
+        """Return a key; None when the provider has none of that id."""
+        key = self._keys.get(key_id)
+        if key is not None:
+            return key
+        with self._lock:
+            if key_id not in self._keys and self._may_read():
+                self._read()
+            return self._keys.get(key_id)
+
+    def _may_read(self) -> bool:
+        now_ns = self._clock.monotonic_ns()
+        if self._read_ns is not None and now_ns - self._read_ns < BETWEEN_READS_S * 10**9:
+            return False
+        self._read_ns = now_ns
+        return True
+
+    def _read(self) -> None:
+        try:
+            body = Path(self._where).read_bytes() if self._address is None else _fetched(self._address)
+            self._keys = _usable(orjson.loads(body)["keys"])
+        except (OSError, httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            log.warning("the keys at %s cannot be read: %s", self._where, error)
+
+
+def _require_safe(address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        raise RejectedError("has to begin with https://, or name a file", where="oidc.jwks")
+
+
+def _fetched(address: str) -> bytes:
+    """Read an answer of bounded size, without being sent elsewhere."""
+    with httpx.stream("GET", address, timeout=TIMEOUT_S, follow_redirects=False) as answer:
+        answer.raise_for_status()
+        body = b""
+        for part in answer.iter_bytes():
+            body += part
+            if len(body) > LARGEST_BYTES:
+                raise ValueError("more than keys can be")
+    return body
+
+
+def _usable(keys: list[dict[str, Any]]) -> dict[str, PyJWK]:
+    """Keep the keys that can check a signature of the kinds that are taken."""
+    found = {}
+    for each in keys:
+        if each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
+            continue
+        try:
+            key = PyJWK(each)
+        except (PyJWTError, ValueError) as error:
+            log.warning("a key of the provider is left out: %s", error)
+            continue
+        long_enough = each["kty"] != "RSA" or key.key.key_size >= LEAST_RSA_BITS
+        if key.algorithm_name in ALGORITHMS and long_enough:
+            found[each.get("kid", "")] = key
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """Whose tokens are taken, and what is read from them.
+
+    Attributes
+    ----------
+    issuer, audience
+        What has to stand in a token's ``iss`` and ``aud``.
+    jwks
+        Where the provider's keys are: an address that begins with ``https://`` (``http://`` on this machine
+        only), or the path of a file.
+    name_claim, role_claim, tenant_claim
+        Where a token says who its bearer is, what he may do, and whose jobs he sees. A role may be a list;
+        the most powerful counts.
+    roles
+        Role by the word that the provider has for it; empty takes Seaway's own words.
+    leeway_s
+        By how much clocks may differ.
+    """
+
+    issuer: str
+    audience: str
+    jwks: str
+    name_claim: str = "sub"
+    role_claim: str = "seaway_role"
+    tenant_claim: str = "seaway_tenant"
+    roles: Mapping[str, str] = field(default_factory=dict)
+    leeway_s: int = 30
+
+    def __post_init__(self) -> None:
+        """Check that nothing needed is missing."""
+        for name in ("issuer", "audience", "jwks", "name_claim", "role_claim", "tenant_claim"):
+            if not getattr(self, name):
+                raise RejectedError("is needed to take tokens of a provider", where=f"oidc.{name}")
+        if not 0 <= self.leeway_s <= 300:
+            raise RejectedError("has to be between 0 and 300", where="oidc.leeway_s")
+
+
+MOST_REMEMBERED = 10_000
+LONGEST_NAME = 63
+CHECKS = {
+    "require": ["exp", "iss", "aud"],
+    "verify_exp": False,  # these three by Seaway's own clock
+    "verify_nbf": False,
+    "verify_iat": False,
+}
+
+
+class OidcBearer:
+    """Fills `seaway.application.access.Bearer`.
+
+    Parameters
+    ----------
+    settings
+        Whose tokens are taken.
+    clock
+        For when they end.
+    """
+
+    def __init__(self, settings: OidcSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._keys = Keys(settings.jwks, clock)
+        self._known: OrderedDict[bytes, Who] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, credential: str) -> Who | None:
+        """Return whose a token is that was verified before and still holds."""
+        who = self._known.get(_digest(credential))
+        holds = who is not None and who.expires_ns is not None and who.expires_ns > self._clock.now_ns()
+        return who if holds else None
+
+    def verify(self, credential: str) -> Who:
+        """Return whose a token is."""
+        try:
+            who = self._who(self._claims(credential))
+        except (PyJWTError, ValueError, TypeError, OverflowError) as error:
+            raise UnauthenticatedError(f"this token does not hold: {error}") from None
+        except RejectedError as error:
+            raise UnauthenticatedError(f"this token does not say what it has to: {error.message}") from None
+        with self._lock:
+            self._known[_digest(credential)] = who
+            while len(self._known) > MOST_REMEMBERED:
+                self._known.popitem(last=False)
+        return who
+
+    def _claims(self, credential: str) -> dict[str, Any]:
+        header = jwt.get_unverified_header(credential)
+        algorithm = header.get("alg")
+        if algorithm not in ALGORITHMS:
+            raise UnauthenticatedError(f"tokens have to be signed with {' or '.join(ALGORITHMS)}")
+        key = self._keys.find(str(header.get("kid", "")))
+        if key is None or key.algorithm_name != algorithm:
+            raise UnauthenticatedError("this token is signed with a key that the provider does not have")
+        return dict(
+            jwt.decode(
+                credential,
+                key.key,
+                algorithms=[algorithm],
+                audience=self._settings.audience,
+                issuer=self._settings.issuer,
+                options=CHECKS,  # type: ignore[arg-type]
+            )
+        )
+
+    def _who(self, claims: dict[str, Any]) -> Who:
+        settings, now_s = self._settings, self._clock.now_ns() / 10**9
+        ends_s = float(claims["exp"]) + settings.leeway_s
+        if ends_s <= now_s:
+            raise UnauthenticatedError("this token is expired")
+        if max(float(claims.get("nbf", 0)), float(claims.get("iat", 0))) - settings.leeway_s > now_s:
+            raise UnauthenticatedError("this token does not hold yet")
+        name = claims.get(settings.name_claim)
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+            raise RejectedError(f"{settings.name_claim} has to be a text of at most {LONGEST_NAME} letters")
+        if name in RESERVED:
+            raise RejectedError(f"{settings.name_claim} may not be {name!r}")
+        role = self._role(claims.get(settings.role_claim))
+        of_tenant = RANKS[role] < RANKS[Role.OPERATOR]
+        tenant = claims.get(settings.tenant_claim) if of_tenant else ""
+        if of_tenant:
+            if not isinstance(tenant, str):
+                raise RejectedError(f"{settings.tenant_claim} has to name a tenant")
+            require_name("tenant", tenant)
+        return Who(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
+
+    def _role(self, claim: object) -> Role:
+        """Take the most powerful role of those that are claimed; agents have Seaway's own tokens."""
+        claimed = [str(each) for each in claim] if isinstance(claim, list) else [str(claim)]
+        words = self._settings.roles or {role.value: role.value for role in Role}
+        roles = [Role(words[each]) for each in claimed if each in words]
+        roles = [role for role in roles if role is not Role.AGENT]
+        if not roles:
+            raise RejectedError(f"{self._settings.role_claim} names no role")
+        return max(roles, key=RANKS.__getitem__)
+
+
+def _digest(credential: str) -> bytes:
+    return hashlib.sha256(credential.encode("utf-8", "surrogateescape")).digest()

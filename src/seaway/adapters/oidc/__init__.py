@@ -1,1 +1,0 @@
-"""Bearer tokens of an OpenID Connect provider."""

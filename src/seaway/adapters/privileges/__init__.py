@@ -1,1 +1,0 @@
-"""Giving up what a process may do once it has opened what takes a privilege. Linux only."""

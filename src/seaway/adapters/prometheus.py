@@ -1,0 +1,175 @@
+"""Asks a Prometheus that scrapes the gateways' node-exporters."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Pages, Reading
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import GatewayConfig
+from seaway.probing.counters import BITS, PER_MBIT, Rates, speed_mbps
+
+FIGURE = "seaway_figure"
+"""The label that tells the four parts of an answer apart."""
+
+PLACES = ("exporter", "name", "address")
+"""What may stand in braces: host and port of a gateway's exporter, and what the gateway is called and where it is."""
+
+_IN_BRACES = re.compile(r"\{([a-z_]+)\}")
+
+RECEIVED, TRANSMITTED, SPEED, AGE = "received", "transmitted", "speed", "age"
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Data(msgspec.Struct):
+    result: list[_Series]
+
+
+class _Answer(msgspec.Struct):
+    data: _Data
+
+
+def require_known(labels: str) -> None:
+    """Look whether names in braces are all known.
+
+    Raises
+    ------
+    RejectedError
+        When one is not.
+    """
+    unknown = [name for name in _IN_BRACES.findall(labels) if name not in PLACES]
+    if unknown:
+        text = f"{unknown[0]!r} in braces is none of {', '.join(PLACES)}"
+        raise RejectedError(text, where="[network] prometheus.labels")
+
+
+def fill_in(labels: str, gateway: GatewayConfig) -> str | None:
+    """Return what selects a gateway's node-exporter in PromQL; None when the gateway lacks what it takes.
+
+    Parameters
+    ----------
+    labels
+        As ``instance="{exporter}"``, with any of `PLACES` in braces.
+    """
+    exporter = urlsplit(gateway.exporter).netloc
+    known = dict(zip(PLACES, (exporter, gateway.name, str(gateway.address)), strict=True))
+    if not all(known[name] for name in _IN_BRACES.findall(labels)):
+        return None
+    return _IN_BRACES.sub(lambda found: _escaped(known[found[1]]), labels)
+
+
+def query(labels: str, interface: str, window_s: int) -> str:
+    """Return the PromQL that asks for all that is wanted of an interface at once."""
+    where = f'{{{labels},device="{_escaped(interface)}"}}'
+    received, transmitted = f"node_network_receive_bytes_total{where}", f"node_network_transmit_bytes_total{where}"
+    parts = {
+        RECEIVED: f"rate({received}[{window_s}s])",
+        TRANSMITTED: f"rate({transmitted}[{window_s}s])",
+        SPEED: f"node_network_speed_bytes{where}",
+        AGE: f"time() - timestamp({received})",
+    }
+    return " or ".join(f'label_replace({text}, "{FIGURE}", "{part}", "", "")' for part, text in parts.items())
+
+
+def read_answer(body: bytes) -> dict[str, float]:
+    """Return what Prometheus answers, by figure.
+
+    Raises
+    ------
+    ValueError
+        When it is no answer, or has something twice.
+    """
+    try:
+        answer = msgspec.json.decode(body, type=_Answer)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"it answers something else than a query's result: {error}") from error
+    found: dict[str, float] = {}
+    for series in answer.data.result:
+        figure = series.metric.get(FIGURE, "")
+        if figure in found:
+            raise ValueError("several series are selected; [network] prometheus.labels has to select one exporter")
+        found[figure] = float(series.value[1])
+    return {figure: value for figure, value in found.items() if math.isfinite(value)}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class _Trouble(msgspec.Struct):
+    error: str = ""
+
+
+class PrometheusMeter:
+    """Looks at gateways' interfaces through Prometheus; for one thread.
+
+    Parameters
+    ----------
+    url
+        Of the server, with the prefix that it may have.
+    labels
+        What selects a gateway's exporter; see `seaway.adapters.prometheus.fill_in`.
+    window_s
+        Over how long rates are taken.
+
+    Raises
+    ------
+    RejectedError
+        When `labels` has something unknown in braces.
+    """
+
+    def __init__(self, pages: Pages, url: str, labels: str, window_s: int) -> None:
+        require_known(labels)
+        self._pages = pages
+        self._url = url.rstrip("/")
+        self._labels = labels
+        self._window_s = window_s
+
+    def covers(self, gateway: GatewayConfig) -> bool:
+        """See `TrafficMeter`: it takes the interface's name and what selects the exporter."""
+        return bool(gateway.interface and fill_in(self._labels, gateway))
+
+    def read(self, gateways: Sequence[GatewayConfig]) -> dict[str, Reading | Missed]:
+        """See `TrafficMeter`."""
+        pages = self._pages.read([self._address(each) for each in gateways])
+        return {each.name: self._seen(each, page) for each, page in zip(gateways, pages, strict=True)}
+
+    def _address(self, gateway: GatewayConfig) -> str:
+        labels = fill_in(self._labels, gateway) or ""
+        return f"{self._url}/api/v1/query?" + urlencode({"query": query(labels, gateway.interface, self._window_s)})
+
+    def _seen(self, gateway: GatewayConfig, page: Page | NoPage) -> Reading | Missed:
+        where = f"Prometheus at {self._url}"
+        if isinstance(page, NoPage):
+            return Missed(Outcome.UNREADABLE if page.answered else Outcome.SILENT, f"{where}: {page.why}")
+        if page.status != HTTPStatus.OK:
+            return Missed(Outcome.REFUSED, f"{where} answers {page.status}{_because(page.body)}")
+        try:
+            found = read_answer(page.body)
+        except ValueError as error:
+            return Missed(Outcome.UNREADABLE, f"{where}: {error}")
+        received, transmitted = found.get(RECEIVED), found.get(TRANSMITTED)
+        if received is None or transmitted is None or min(received, transmitted) < 0:
+            selected = f"{{{fill_in(self._labels, gateway)}}}"
+            return Missed(Outcome.MISSING, f"{where} knows no rate of that interface lately, of {selected}")
+        rates = Rates(received * BITS / PER_MBIT, transmitted * BITS / PER_MBIT)
+        return Reading(rates, speed_mbps(found.get(SPEED)), max(0.0, found.get(AGE, 0.0)))
+
+
+def _because(body: bytes) -> str:
+    """Return what Prometheus says is wrong, if it is Prometheus."""
+    try:
+        error = msgspec.json.decode(body, type=_Trouble).error
+    except msgspec.DecodeError:
+        return ""
+    return f": {error}" if error else ""

@@ -1,1 +1,0 @@
-"""What a Prometheus knows of gateways' interfaces."""

@@ -1,0 +1,202 @@
+"""One copy in a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from seaway.adapters.simulated.journal import Created, Ended
+from seaway.adapters.simulated.ledger import Key
+from seaway.application.ports.logs import NoContainerError
+from seaway.domain.deployment import Cause, Container, Copy, CopyPhase, Deployment, ReplicaStatus, deployment_name
+from seaway.domain.device import MILLI_PER_PERCENT_POINT
+from seaway.domain.placement import Placement
+
+NAMESPACE, CONTAINER = "default", "main"
+"""Where all pods are, and the only container of each."""
+
+LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A copy as its cluster keeps it.
+
+    Attributes
+    ----------
+    made
+        All that was settled when it was created.
+    culprits
+        Replicas that failed by themselves, and took the others with them; empty when all ended alike.
+    ended_ns
+        When it ended; None while it lives.
+    cause
+        What its failure comes from.
+    """
+
+    made: Created
+    phase: CopyPhase = CopyPhase.STARTING
+    reason: str = ""
+    culprits: tuple[int, ...] = ()
+    ended_ns: int | None = None
+    cause: Cause = Cause.WORKLOAD
+
+    @property
+    def key(self) -> Key:
+        """Its job and attempt."""
+        return self.made.job_id, self.made.attempt
+
+    @property
+    def due_ns(self) -> int | None:
+        """When it changes next by itself; None when it does not."""
+        made = self.made
+        if self.phase is CopyPhase.STARTING:
+            return made.starts_ns
+        if self.phase is CopyPhase.RUNNING:
+            if made.vanishes_ns is None or made.ends_ns is None:
+                return made.ends_ns if made.vanishes_ns is None else made.vanishes_ns
+            return min(made.ends_ns, made.vanishes_ns)
+        return None
+
+    def end(self, entry: Ended) -> None:
+        """Note how it ended."""
+        self.phase = CopyPhase.SUCCEEDED if entry.succeeded else CopyPhase.FAILED
+        self.reason, self.culprits, self.cause = entry.reason, entry.replicas, entry.cause
+        self.ended_ns = entry.at_ns
+
+    def seen(self, cluster: str) -> Copy:
+        """Return what is seen of it."""
+        made, name = self.made, deployment_name(*self.key)
+        containers = (Container(CONTAINER, made.ports),)
+        replicas = tuple(
+            ReplicaStatus(
+                each.replica,
+                self.phase,
+                each.node,
+                each.slices,
+                self._why(each.replica),
+                made.cpu_milli,
+                made.memory_mib,
+                f"{NAMESPACE}/{name}-{each.replica}",
+                (CONTAINER,) * len(each.slices),
+                containers,
+            )
+            for each in made.placements
+        )
+        serves = made.ports and self.phase is CopyPhase.RUNNING
+        address = f"{name}.{cluster}.simulated:{','.join(map(str, made.ports))}" if serves else ""
+        return Copy(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
+
+    def _why(self, replica: int) -> str:
+        if not self.culprits or replica in self.culprits:
+            return self.reason
+        return f"stopped, for replica {self.culprits[0]} failed"
+
+
+def gone(key: Key, cluster: str) -> Copy:
+    """Return what is said once of a copy that is removed."""
+    return Copy(*key, cluster, CopyPhase.GONE)
+
+
+NS_PER_S = 1_000_000_000
+MOST_STEPS = 20
+"""Lines of progress that a replica writes between its start and its end."""
+
+STEP_S = 30
+"""Seconds between two lines of a replica that has no end."""
+
+
+def require_container(name: str) -> None:
+    """Check that every replica has a container of a name; raises `NoContainerError`."""
+    if name not in {"", CONTAINER}:
+        raise NoContainerError(name, [CONTAINER])
+
+
+def manifests(deployment: Deployment) -> list[dict[str, Any]]:
+    """Return a Kubernetes Job for each replica, pinned to its node and devices."""
+    return [_job(deployment, placement) for placement in deployment.placements]
+
+
+def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
+    """Write what a replica would have written until now; the same whenever it is asked."""
+    made = record.made
+    yield _line(made.at_ns, f"replica {replica} of {made.name!r} taken over (simulated)")
+    if record.phase is CopyPhase.STARTING:
+        return
+    end_ns = now_ns if record.ended_ns is None else record.ended_ns
+    if end_ns > made.starts_ns or record.phase is not CopyPhase.FAILED:
+        yield _line(made.starts_ns, f"started{f' {made.image}' if made.image else ''}")
+        yield from _progress(record, end_ns)
+    if record.phase is CopyPhase.SUCCEEDED:
+        yield _line(end_ns, "finished")
+    elif record.phase is CopyPhase.FAILED:
+        yield _line(end_ns, f"failed: {record.reason}")
+
+
+def _progress(record: Record, end_ns: int) -> Iterator[str]:
+    starts_ns, ends_ns = record.made.starts_ns, record.made.ends_ns
+    if ends_ns is None:
+        for step in range(1, (end_ns - starts_ns) // (STEP_S * NS_PER_S) + 1):
+            yield _line(starts_ns + step * STEP_S * NS_PER_S, f"serving for {step * STEP_S} s")
+        return
+    for step in range(1, MOST_STEPS):
+        at_ns = starts_ns + (ends_ns - starts_ns) * step // MOST_STEPS
+        if at_ns >= end_ns:
+            return
+        yield _line(at_ns, f"progress {100 * step // MOST_STEPS} %")
+
+
+def _line(at_ns: int, text: str) -> str:
+    return f"{datetime.fromtimestamp(at_ns // NS_PER_S, UTC):%Y-%m-%dT%H:%M:%SZ} {text}"
+
+
+def _job(deployment: Deployment, placement: Placement) -> dict[str, Any]:
+    spec = deployment.spec
+    labels = {
+        **spec.labels,
+        "seaway.io/job": deployment.job_id,
+        "seaway.io/attempt": str(deployment.attempt),
+        "seaway.io/tenant": spec.tenant,
+    }
+    pod: dict[str, Any] = {"metadata": {"labels": labels}, "spec": _pod(deployment, placement)}
+    if placement.slices:
+        uuids = ",".join(taken.uuid for taken in placement.slices)
+        pod["metadata"]["annotations"] = {"nvidia.com/use-gpuuuid": uuids}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{deployment.name}-{placement.replica}", "labels": labels},
+        "spec": {"backoffLimit": 0, "template": pod},
+    }
+
+
+def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
+    run = deployment.spec.run
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": run.image,
+        "resources": {"limits": _limits(deployment, placement)},
+    }
+    if run.command:
+        container["command"] = list(run.command)
+    if run.args:
+        container["args"] = list(run.args)
+    if run.env:
+        container["env"] = [{"name": name, "value": value} for name, value in run.env]
+    if run.ports:
+        container["ports"] = [{"containerPort": port} for port in run.ports]
+    return {"restartPolicy": "Never", "nodeName": placement.node, "containers": [container]}
+
+
+def _limits(deployment: Deployment, placement: Placement) -> dict[str, str]:
+    """Return resources as the vGPU layer names them; memory in MiB and cores in percent points, of each device."""
+    request = deployment.spec.demand.request
+    limits = {"cpu": f"{request.cpu_milli}m", "memory": f"{request.memory_mib}Mi"}
+    if placement.slices:
+        limits["nvidia.com/gpu"] = str(len(placement.slices))
+        limits["nvidia.com/gpumem"] = str(max(taken.memory_mib for taken in placement.slices))
+        cores = max(taken.core_milli for taken in placement.slices)
+        limits["nvidia.com/gpucores"] = str(-(-cores // MILLI_PER_PERCENT_POINT))
+    return limits

@@ -1,0 +1,158 @@
+"""What the control loop and the database count, as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seaway.api.metric_families import counter_by, gauge_by, gauge_by_cluster, timed_by
+from seaway.application.audit import AuditLog
+from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
+from seaway.application.views import ClusterState
+from seaway.domain.job_state import JobState
+
+
+class LoopMetrics(Collector):
+    """What is said of clusters, for one answer, and to whom it may be told what all tenants make up together.
+
+    Parameters
+    ----------
+    waiting_rules
+        Jobs that wait, by what keeps them; None for who may not know of everybody's jobs.
+    """
+
+    def __init__(self, figures: Figures, audit: AuditLog, listeners: int, waiting_rules: dict[str, int] | None) -> None:
+        self._figures = figures
+        self._audit = audit
+        self._listeners = listeners
+        self._waiting_rules = waiting_rules
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        figures = self._figures
+        states = {state.value: figures.clusters.get(state.value, 0) for state in ClusterState}
+        yield gauge_by("seaway_clusters", "Clusters of the fleet, by state.", "state", states)
+        yield gauge_by(
+            "seaway_cluster_silent_seconds",
+            "How old what is known of a cluster is: seconds since it told something, or something there began to fail.",
+            "cluster",
+            figures.silent_s,
+        )
+        if self._waiting_rules is not None:
+            yield from _of_jobs(figures.jobs, self._waiting_rules)
+            yield from _of_decisions(figures)
+            yield from _of_clusters(figures)
+            yield from _of_the_store(figures.store)
+            yield CounterMetricFamily(
+                "seaway_audit_dropped", "Audit entries that found no room and were left out.", self._audit.dropped
+            )
+            yield GaugeMetricFamily("seaway_event_listeners", "Clients that follow events.", self._listeners)
+
+
+def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric]:
+    states = {state.value: jobs.states.get(state.value, 0) for state in JobState if not state.final}
+    yield gauge_by("seaway_jobs", "Jobs that are not over, by state.", "state", states)
+    yield gauge_by("seaway_jobs_waiting", "Jobs that wait for a place, by queue.", "queue", jobs.waiting)
+    yield gauge_by("seaway_jobs_refused", "Jobs that wait, by the rule that keeps most nodes.", "rule", waiting_rules)
+    yield gauge_by(
+        "seaway_queue_longest_wait_seconds",
+        "Seconds that the job has waited that has waited longest, since its submit or since it ran last.",
+        "queue",
+        jobs.longest_waits_s,
+    )
+    yield timed_by(
+        "seaway_queue_wait_seconds", "Seconds that jobs waited until a place for them was stored.", "queue", jobs.waits
+    )
+    reached = {(state,): count for state, count in jobs.reached.items()}
+    yield counter_by("seaway_jobs_reached", "How often jobs came into each state.", ["state"], reached)
+
+
+def _of_decisions(figures: Figures) -> Iterator[Metric]:
+    placed = {(policy,): count for policy, count in figures.placed.items()}
+    yield GaugeMetricFamily("seaway_ready", "1 while jobs can be placed, 0 while not.", int(figures.ready))
+    yield CounterMetricFamily("seaway_loop_failures", "Rounds of the control loop that failed.", figures.failures)
+    yield timed_by(
+        "seaway_stage_seconds",
+        "Seconds that jobs took for each stage between a submit and running.",
+        "stage",
+        figures.stages,
+    )
+    yield CounterMetricFamily("seaway_jobs_decided", "Tries to find a place for a job.", figures.decided)
+    yield counter_by(
+        "seaway_jobs_placed",
+        "Placements that were stored, by the policy that chose; a job that is placed again counts again.",
+        ["policy"],
+        placed,
+    )
+    yield CounterMetricFamily(
+        "seaway_conflicts", "Placements given back, as somebody changed the job meanwhile.", figures.conflicts
+    )
+    yield CounterMetricFamily(
+        "seaway_network_breaches", "Running jobs whose network broke a bound for too long.", figures.breaches
+    )
+    yield CounterMetricFamily(
+        "seaway_network_moves", "Running jobs moved elsewhere because their network broke a bound.", figures.moves
+    )
+
+
+def _of_clusters(figures: Figures) -> Iterator[Metric]:
+    outgoing, collecting = figures.outgoing.items(), figures.collecting.items()
+    deployed = {(cluster, what.value): count for (cluster, what), count in figures.deployed.items()}
+    yield counter_by(
+        "seaway_deployments",
+        "Deployments in clusters, by what became of them before their job ran.",
+        ["cluster", "outcome"],
+        deployed,
+    )
+    for name, says, values in (
+        (
+            "seaway_outgoing",
+            "Commands that a cluster has not confirmed yet.",
+            {name: each.count for name, each in outgoing},
+        ),
+        (
+            "seaway_outgoing_delayed",
+            "Commands that a cluster was told in vain, to be told again.",
+            {name: each.delayed for name, each in outgoing},
+        ),
+        (
+            "seaway_outgoing_oldest_seconds",
+            "Seconds that the oldest command has waited that a cluster has not confirmed.",
+            {name: each.oldest_s for name, each in outgoing},
+        ),
+    ):
+        yield gauge_by(name, says, "cluster", values)
+    yield gauge_by_cluster(
+        "seaway_collector_troubles",
+        "Things that a cluster says and that are broken or doubtful, by kind.",
+        "kind",
+        {name: each.troubles for name, each in collecting},
+    )
+    yield gauge_by_cluster(
+        "seaway_collector_failing_seconds",
+        "Seconds for which a kind of object in a cluster could not be listed or watched.",
+        "source",
+        {name: each.failing_s for name, each in collecting},
+    )
+    yield counter_by(
+        "seaway_usage_scrapes",
+        "How often exporters in clusters were asked for real use, by outcome.",
+        ["cluster", "outcome"],
+        {(name, outcome): count for name, each in collecting for outcome, count in each.scrapes.items()},
+    )
+
+
+def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
+    yield CounterMetricFamily("seaway_changes", "Changes stored in the database.", store.changes)
+    yield CounterMetricFamily(
+        "seaway_transactions", "Transactions of the database in which changes were stored.", store.transactions
+    )
+    yield timed_by(
+        "seaway_transaction_seconds", "Seconds that the database took for a transaction.", "", {"": store.took}
+    )
+    yield CounterMetricFamily(
+        "seaway_transaction_failures", "Transactions of the database that failed.", store.failures
+    )
+    yield GaugeMetricFamily("seaway_changes_waiting", "Changes that wait to be stored in the database.", store.waiting)

@@ -1,0 +1,1 @@
+"""HTTP plumbing that every resource of the API shares: routes, bodies, replies, errors, limits and metrics."""

@@ -1,0 +1,161 @@
+"""Bodies: JSON, and YAML where people write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+
+from seaway.api.http.errors import BadRequestError
+from seaway.api.http.pipeline import desk_of, header_of
+from seaway.api.http.replies import json_reply, tags_in
+from seaway.api.http.routes import IF_MATCH, Header
+from seaway.wire.reading import read_json, read_yaml_message
+
+Message = TypeVar("Message", bound=BaseModel)
+
+JSON = "application/json"
+YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+MERGE_PATCH = "application/merge-patch+json"
+
+
+async def read_at_most(request: Request, model: type[Message], limit: int) -> Message:
+    """Read a message in JSON that has no more than `limit` bytes; raises as `read`."""
+    require_kind(request, JSON)
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise BadRequestError(413, f"this body may have {limit} bytes at the most")
+    return read_json(model, body)
+
+
+async def read(request: Request, model: type[Message]) -> Message:
+    """Read a message in JSON.
+
+    Raises
+    ------
+    BadRequestError
+        When the body is of another kind.
+    RejectedError
+        When it is not what it should be.
+    """
+    require_kind(request, JSON)
+    return read_json(model, await request.body())
+
+
+async def read_either(request: Request, model: type[Message]) -> tuple[Message, bytes]:
+    """Read a message in JSON or YAML; return its bytes too. Raises as `read`."""
+    kind = require_kind(request, JSON, *YAML)
+    body = await request.body()
+    if kind == JSON:
+        return read_json(model, body), body
+    return await desk_of(request).threads.read(read_yaml_message, model, body), body
+
+
+async def read_large(request: Request, model: type[Message], values: int) -> Message:
+    """Read a message in JSON, or in YAML of at most so many values, where others need not wait; raises as `read`."""
+    kind = require_kind(request, JSON, *YAML)
+    body, threads = await request.body(), desk_of(request).threads
+    if kind == JSON:
+        return await threads.read(read_json, model, body)
+    return await threads.read(read_yaml_message, model, body, values)
+
+
+def require_kind(request: Request, *kinds: str) -> str:
+    """Return what kind of body a request has, one of `kinds`."""
+    header = header_of(request, b"content-type") or ""
+    encoding = header_of(request, b"content-encoding")
+    if header == JSON in kinds and encoding is None:
+        return JSON
+    kind, _, rest = header.partition(";")
+    kind = kind.strip().lower()
+    if kind not in kinds:
+        raise BadRequestError(415, f"send {' or '.join(kinds[:2])}, not {kind[:60] or 'something that has no type'!r}")
+    charset = rest.strip().lower()
+    if charset.startswith("charset=") and charset[8:].strip('"') not in ("utf-8", "utf8"):
+        raise BadRequestError(415, "send UTF-8")
+    if encoding is not None and encoding.lower() != "identity":
+        raise BadRequestError(415, "send the body as it is, not compressed")
+    return kind
+
+
+Fields = dict[str, Any]
+"""A queue, pool or tenant as it is shown, with its version; of the network, at least that."""
+
+IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if there is none of this name yet."))
+
+
+def tagged_reply(fields: Fields) -> Response:
+    """Show something with its tag."""
+    return json_reply(fields, headers={"etag": _tag(fields)})
+
+
+def read_reply(request: Request, fields: Any, version: int | str | None = None) -> Response:  # noqa: ANN401
+    """Show something with its tag, unless who asks has it already.
+
+    Parameters
+    ----------
+    version
+        What the tag says; None where it stands among the fields.
+    """
+    tag = _tag(fields) if version is None else f'"{version}"'
+    known = tags_in(request.headers.get("if-none-match", ""))
+    if "*" in known or tag in known:
+        return Response(status_code=304, headers={"etag": tag})
+    return json_reply(fields, headers={"etag": tag})
+
+
+def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Callable[[object], bool] | None:
+    """Return what tells whether a change is meant for what there is; None when the request says nothing of that.
+
+    Parameters
+    ----------
+    fields
+        Shows what there is.
+    """
+    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
+    if match is None and none_match is None:
+        return None
+
+    def meant(there: object) -> bool:
+        tags = set() if there is None else {"*", _tag(fields(there))}
+        wanted = match is None or not tags.isdisjoint(tags_in(match))
+        return wanted and (none_match is None or tags.isdisjoint(tags_in(none_match)))
+
+    return meant
+
+
+def _tag(fields: Fields) -> str:
+    return f'"{fields["version"]}"'
+
+
+def chosen(request: Request, *kinds: str) -> str:
+    """Return which of `kinds` is liked best; among equals the first.
+
+    Raises
+    ------
+    BadRequestError
+        When none will do.
+    """
+    header = request.headers.get("accept", "*/*")
+    likes = dict(_like(part) for part in header.split(",")[:32] if part.strip())
+    best = max(kinds, key=lambda kind: _liked(kind, likes))
+    if _liked(best, likes) <= 0:
+        raise BadRequestError(406, f"there is {' or '.join(kinds)}")
+    return best
+
+
+def _like(part: str) -> tuple[str, float]:
+    kind, *parameters = (each.strip().lower() for each in part.split(";"))
+    weight = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+    try:
+        return kind, float(weight)
+    except ValueError:
+        return kind, 0.0
+
+
+def _liked(kind: str, likes: dict[str, float]) -> float:
+    return next((likes[each] for each in (kind, f"{kind.partition('/')[0]}/*", "*/*") if each in likes), 0.0)

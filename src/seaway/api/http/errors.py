@@ -1,0 +1,124 @@
+"""Errors as answers: each kind of error has its status."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match
+
+from seaway.api.http.replies import problem
+from seaway.application.login_limit import TooManyFailuresError
+from seaway.application.network.reports import TooManyReportsError
+from seaway.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    RejectedError,
+    SeawayError,
+    StaleError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnknownError,
+)
+from seaway.wire.reading import message_of
+
+MOST_ERRORS = 50
+
+log = logging.getLogger(__name__)
+
+
+class BadRequestError(SeawayError):
+    """The request itself is broken.
+
+    Parameters
+    ----------
+    status
+        What to answer.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+STATUSES: tuple[tuple[type[SeawayError], int], ...] = (
+    (UnauthenticatedError, 401),
+    (ForbiddenError, 403),
+    (UnknownError, 404),
+    (RejectedError, 422),
+    (StaleError, 412),
+    (ConflictError, 409),
+    (TooManyFailuresError, 429),
+    (TooManyReportsError, 429),
+    (UnavailableError, 503),
+)
+"""The first that an error is an instance of gives its status; others are our own fault."""
+
+
+def status_of(error: Exception) -> int:
+    """Return the status that an error is answered with."""
+    if isinstance(error, BadRequestError):
+        return error.status
+    if isinstance(error, HTTPException):
+        return error.status_code
+    if isinstance(error, RequestValidationError):
+        return 422
+    if isinstance(error, ClientDisconnect):
+        return 408
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+
+
+def answer(error: Exception, path: str) -> Response:
+    """Answer with what went wrong; of our own faults nothing is told but that it was one."""
+    status = status_of(error)
+    headers: dict[str, str] = {}
+    if isinstance(error, RequestValidationError):
+        rejected = _rejected(error)
+        return problem(status, str(rejected), path, rejected)
+    if isinstance(error, HTTPException):
+        return problem(status, _plain(error), path, headers=dict(error.headers or {}))
+    if isinstance(error, RejectedError):
+        return problem(status, error.message if not error.where else str(error), path, error)
+    if isinstance(error, ClientDisconnect):  # gone, or too slow: only then does anybody read this
+        return problem(status, "the body did not come in time", path)
+    if status == 500:
+        log.error("a request to %s failed", path, exc_info=error)
+        return problem(status, "this is our fault, not yours; the log says more", path)
+    if status == 401:
+        headers["www-authenticate"] = 'Bearer realm="seaway"'
+    if isinstance(error, TooManyFailuresError | UnavailableError):
+        headers["retry-after"] = str(error.retry_after_s)
+    return problem(status, str(error), path, headers=headers)
+
+
+def answer_http(request: Request, error: Exception) -> Response:
+    """Answer what the framework found wrong, like an unknown path."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        error = HTTPException(405, headers={"allow": _allowed(request)})
+    return answer(error, request.url.path)
+
+
+def _allowed(request: Request) -> str:
+    """List the methods that a path takes; the framework knows those of its first route only."""
+    routes = (each for each in request.app.router.routes if each.matches(request.scope)[0] is not Match.NONE)
+    return ", ".join(sorted({method for each in routes for method in each.methods}))
+
+
+def _plain(error: HTTPException) -> str:
+    says = {404: "there is nothing here; /docs lists what there is", 405: "this cannot be done here"}
+    return says.get(error.status_code, str(error.detail))
+
+
+def _rejected(error: RequestValidationError) -> RejectedError:
+    """Make one error of what is wrong with a request's parameters."""
+    told = {
+        ".".join(str(step) for step in each["loc"][1:]): RejectedError(
+            message_of(each), where=".".join(str(step) for step in each["loc"][1:])[:100]
+        )
+        for each in error.errors()[:MOST_ERRORS]
+    }
+    first, *others = told.values()
+    return RejectedError(first.message, where=first.where, also=tuple(others))

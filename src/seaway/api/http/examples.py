@@ -1,0 +1,167 @@
+"""Examples of bodies and answers, by the name of the message; the description shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.api.http.example_answers import ANSWERS
+from seaway.api.http.example_network import NETWORK
+
+_JOB: dict[str, Any] = {
+    "id": "6gzx9takdjhgz",
+    "name": "train",
+    "tenant": "default",
+    "queue": "default",
+    "priority": 0,
+    "replicas": 1,
+    "state": "running",
+    "reason": "runs in berlin",
+    "version": 4,
+    "attempt": 1,
+    "failures": 0,
+    "clusters": ["berlin"],
+    "nodes": ["node-1"],
+    "submitted_at": "2026-11-21T10:00:00.000000Z",
+    "submitted_by": "ada",
+    "changed_at": "2026-11-21T10:00:02.000000Z",
+    "started_at": "2026-11-21T10:00:02.000000Z",
+    "ended_at": None,
+    "not_before": None,
+    "spec": {"name": "train", "tenant": "default", "resources": {"gpus": 1, "gpu_memory": "24GB"}},
+    "request": {
+        "cpu_milli": 0,
+        "memory_mib": 0,
+        "gpus": 1,
+        "gpu_memory_mib": 22888,
+        "gpu_memory_percent": 0,
+        "gpu_milli": 0,
+    },
+}
+_QUEUE = {
+    "tenant": "vision",
+    "pool": "default",
+    "policy": "bestfit",
+    "shadow": "",
+    "open": True,
+    "description": "At night",
+}
+_USE = {
+    "queue": "batch",
+    "tenant": "vision",
+    "waiting": 1,
+    "running": 12,
+    "longest_wait_s": 95,
+    "gpus": 12,
+    "gpu_milli": 12_000,
+    "gpu_memory_mib": 274_656,
+    "cpu_milli": 48_000,
+    "memory_mib": 98_304,
+}
+_POOL = {"clusters": ["berlin", "paris"], "description": "What is near"}
+_TENANT = {"description": "Those who look at pictures"}
+_CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
+
+_POLICY = {"name": "bestfit", "description": "where least is left", "queues": ["default"], "source": "seaway"}
+
+_POLICIES: dict[str, Any] = {
+    "PolicyList": {"policies": [_POLICY]},
+    "PolicyDetail": {
+        **_POLICY,
+        "name": "pilot-7",
+        "description": "scores nodes by attention over them",
+        "source": "trained",
+        "version": "5f2c6b0e1d3a4897",
+        "trained": {
+            "level": "node",
+            "algo": "pilot",
+            "clusters": None,
+            "network": True,
+            "features": 1,
+            "digest": "5f2c6b0e1d3a4897" * 4,
+            "model_sha256": "91bd0c4e7fa25836" * 4,
+            "size_bytes": 182_044,
+            "signed_by": "SHA256:lq8mJw0d3Xh1x1rWn2m3yQyTz6m1kV0r9r1l8y1a2bc",
+            "brought_by": "ada",
+            "at": "2026-11-21T10:00:00.000000Z",
+            "made_by": "seaway train --algo pilot --draw any --seed 7",
+            "created": "2026-11-21T10:00:00.000000Z",
+            "config": {"seed": 7},
+            "figures": {"placed_share": 0.98},
+            "curve": [{"episode": 200, "placed": 870, "refused": 4, "gpu_load_variance": 0.012, "reward": 164.5}],
+        },
+    },
+    "EvaluationIn": [
+        {"policy": "fgd", "level": "node", "instance": "seed0", "seed": 0, "jobs": 220, "placed": 204},
+        {"policy": "bestfit", "level": "node", "instance": "seed0", "seed": 0, "jobs": 220, "placed": 183},
+    ],
+    "EvaluationDetail": {
+        "name": "night",
+        "actor": "ada",
+        "at": "2026-11-21T10:00:00.000000Z",
+        "policies": ["fgd"],
+        "instances": 5,
+        "lines": [
+            {
+                "policy": "fgd",
+                "level": "node",
+                "instances": 5,
+                "runs": 5,
+                "without_figures": 0,
+                "trained_on_it": None,
+                "figures": {"placed": {"mean": 188.4, "ci95": 6.1, "samples": 5}},
+                "behind": None,
+            }
+        ],
+    },
+    "ActivateIn": {"queue": "batch", "shadow": True},
+    "ActivatedOut": {
+        "queue": {"name": "batch", **_QUEUE, "shadow": "pilot-7", "version": "7d20c1f6a95be384"},
+        "left": "policy pilot-7@91bd0c4e7fa2 may not decide for queue 'batch' yet: it decided 38 of 100 jobs in its "
+        "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and see how it does: seaway queues shadows "
+        "batch",
+    },
+}
+
+EXAMPLES: dict[str, Any] = {
+    "CordonIn": _CORDON,
+    "PoolIn": _POOL,
+    "QueueIn": _QUEUE,
+    "StepIn": {"reason": "not needed any more"},
+    "TenantIn": _TENANT,
+    "TokenIn": {"name": "ci", "role": "user", "tenant": "vision", "expires_in": "90d"},
+    "WhatIfIn": {"question": {"drain": ["berlin/node-1"], "jobs": [{"name": "train", "resources": {"gpus": 2}}]}},
+    "JobOut": _JOB,
+    "JobPage": {"jobs": [_JOB], "next": None},
+    "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
+    "QueueUseList": {"uses": [_USE]},
+    "WaitingPage": {
+        "jobs": [
+            {
+                **_JOB,
+                "state": "queued",
+                "reason": "no place is free for it now",
+                "attempt": 0,
+                "clusters": [],
+                "nodes": [],
+                "started_at": None,
+                "position": 1,
+                "sentence": "waits: 0 of 3 nodes fit: 3 not enough free GPU memory",
+            }
+        ],
+        "total": 1,
+        "next": None,
+    },
+    "PoolOut": {"name": "near", **_POOL, "version": "6e1b0b3c7f5d2a90"},
+    "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
+    "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
+    **ANSWERS,
+    **NETWORK,
+    **_POLICIES,
+    "WhoOut": {
+        "name": "ada",
+        "role": "user",
+        "tenant": "vision",
+        "largest_body": 1_048_576,
+        "largest_policy_file": 9_445_376,
+    },
+}

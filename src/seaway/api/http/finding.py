@@ -1,0 +1,119 @@
+"""Finding jobs by id or name, within what who asks may see, and pages of lists."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated
+
+import orjson
+from fastapi import Query, Request
+
+from seaway.api.http.pipeline import desk_of, who_of
+from seaway.application.access import Who
+from seaway.application.ports.store import JobFilter, Store
+from seaway.application.records import JobRecord
+from seaway.domain import job_spec as ids
+from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.job_state import JobState
+from seaway.domain.tenancy import NAME
+
+After = Annotated[str, Query(max_length=100, description="What `next` of the page before said.")]
+NOT_OURS = "is not what 'next' of the page before said"
+
+
+async def find(request: Request, job: str) -> JobRecord:
+    """Find a job by its id, or the latest by its name.
+
+    Raises
+    ------
+    UnknownError
+        When there is none, or not for who asks.
+    """
+    desk = desk_of(request)
+    return await desk.threads.read(_find, desk.plane.store, who_of(request), job)
+
+
+def tenant_asked(who: Who, tenant: str) -> str:
+    """Return whose jobs to show to somebody who asks for those of `tenant`; empty for all.
+
+    Raises
+    ------
+    UnknownError
+        When they are not his to see.
+    """
+    if not who.may_see(tenant):
+        raise UnknownError(f"there is no tenant {tenant[:63]!r}", where="tenant")
+    return who.tenant or tenant
+
+
+def page_token(last: str) -> str:
+    """Return what leads to the page after `last`."""
+    return base64.urlsafe_b64encode(f"1:{last}".encode()).decode().rstrip("=")
+
+
+def page_after(token: str) -> str:
+    """Return what the page that `token` leads to comes after.
+
+    Raises
+    ------
+    RejectedError
+        When it is none of ours.
+    """
+    if not token:
+        return ""
+    try:
+        read = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        read = ""
+    version, _, last = read.partition(":")
+    if version != "1" or not last:
+        raise RejectedError(NOT_OURS, where="after")
+    return last
+
+
+def number_after(token: str) -> int:
+    """Return the number that the page that `token` leads to comes after; 0 for the first page.
+
+    Raises
+    ------
+    RejectedError
+        When it is none of ours.
+    """
+    text = page_after(token) or "0"
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise RejectedError(NOT_OURS, where="after")
+    return int(text)
+
+
+def sample_token(at_ns: int, *names: str) -> str:
+    """Return what leads to the page after a sample of something that has names."""
+    return page_token(orjson.dumps([at_ns, *names]).decode())
+
+
+def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
+    """Return the moment of the sample that a page comes after, and its `names` names; None for the first page.
+
+    Raises
+    ------
+    RejectedError
+        When the token is none of ours.
+    """
+    if not token:
+        return None
+    try:
+        at_ns, *read = orjson.loads(page_after(token))
+    except (orjson.JSONDecodeError, TypeError, ValueError):
+        at_ns, read = -1, []
+    if type(at_ns) is not int or not 0 <= at_ns < 2**63 or [type(each) for each in read] != [str] * names:
+        raise RejectedError(NOT_OURS, where="after")
+    return at_ns, tuple(read)
+
+
+def _find(store: Store, who: Who, job: str) -> JobRecord:
+    found = store.job(job) if ids.decode(job) is not None else None
+    if found is None and NAME.fullmatch(job):
+        found = next(iter(store.jobs(JobFilter(tenant=who.tenant, named=job), 1)), None)
+    if found is None or found.state is JobState.DELETED or not who.may_see(found.spec.tenant):
+        raise UnknownError(f"there is no job {job[:63]!r}")
+    return found

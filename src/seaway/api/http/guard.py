@@ -1,0 +1,214 @@
+"""What every request passes first: is it whole, is it small enough, does it come from where it may."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import perf_counter
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seaway.api.http.errors import BadRequestError, answer
+from seaway.api.http.meter import Meter
+from seaway.api.http.pipeline import CHANGING, HEADERS, INSIDE, OPERATION, Call, Desk
+from seaway.application.access import is_loopback
+from seaway.application.records import Role
+from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.learning.policies.file import LARGEST_FILE
+
+SUBMIT = ("POST", "/api/v1/jobs")
+LARGER = {("PUT", "/api/v1/network"): 8 << 20, ("POST", "/api/v1/policies"): LARGEST_FILE}
+"""What bodies may have, bytes, that hold more than others: all gateways and the paths of every pair, or a policy."""
+
+UPLOADS = "/_nicegui/client/"
+"""What paths begin with on which a page is sent files: each may be a policy."""
+
+LONGEST_PATH = 8192
+LARGEST_HEADERS = 65_536
+MOST_HEADERS = 100
+
+WHOLE = "seaway.whole"
+"""Where in a request's scope stands whether all of its body was read."""
+
+BODY_S = 30.0
+"""How long a body may take to come, seconds."""
+
+ONCE = frozenset(
+    {
+        b"authorization",
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"if-match",
+        b"if-none-match",
+        b"last-event-id",
+    }
+)
+"""Headers that may stand there once: of two, it would not be clear which one is meant."""
+
+OTHER = "other"
+"""Counts what is no operation, and no page."""
+
+SECURITY = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+
+log = logging.getLogger(__name__)
+
+
+class Guard:
+    """Stands before the application.
+
+    Submits go straight to the desk from here: they are what there is most of, and need nothing of the framework.
+
+    Parameters
+    ----------
+    app
+        What comes behind.
+    desk
+        Receives requests.
+    meter
+        Counts them.
+    """
+
+    def __init__(self, app: ASGIApp, desk: Desk, meter: Meter, submit: Call) -> None:
+        self._app = app
+        self._desk = desk
+        self._meter = meter
+        self._submit = submit
+        self._limit = desk.plane.settings.body_limit_bytes
+        self._everybody = desk.plane.access.everybody
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer what is wrong with it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, api = perf_counter(), scope.get("app")
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *SECURITY, *_farewell(scope, status)]
+            await send(message)
+
+        try:
+            await self._pass(scope, self._limited(scope, receive), sending)
+        except Exception as error:  # whatever it was, who asked gets an answer
+            if status:
+                log.error("an answer to %s broke off", scope["path"], exc_info=error)
+                raise
+            await answer(error, scope["path"])(scope, receive, sending)
+        seconds = perf_counter() - began
+        if scope.get("app") is not api:  # another application answered, which is mounted here: that of pages
+            path = getattr(scope.get("route"), "path", OTHER)
+            self._meter.pages.count(OTHER if path.startswith("/_") else path, status, seconds)
+        else:
+            tally = self._meter.asks if scope.get(INSIDE) else self._meter.requests
+            tally.count(scope.get(OPERATION, OTHER), status, seconds)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._check(scope)
+        except SeawayError as error:
+            reply = answer(error, scope["path"])
+            reply.headers["connection"] = "close"
+            await reply(scope, receive, send)
+            return
+        if (scope["method"], scope["path"]) == SUBMIT and not scope["query_string"]:
+            request = Request(scope, receive)
+            reply = await self._desk.serve(request, "submit_job", Role.USER, self._submit)
+            await reply(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Check what can be seen from outside.
+
+        Raises
+        ------
+        BadRequestError
+            When the request is broken or too large.
+        UnknownError
+            When its path has a slash that is written as if it were none.
+        ForbiddenError
+            When it comes from a page of somebody else's.
+        """
+        if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
+            raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
+        if b"%2f" in scope.get("raw_path", b"").lower():  # it would be one part of another path here
+            raise UnknownError("there is nothing here; no name has a '/' in it")
+        headers: dict[bytes, bytes] = {}
+        size = 0
+        for name, value in scope["headers"]:
+            size += len(name) + len(value)
+            if name in headers and name in ONCE:
+                raise BadRequestError(400, f"the header {name.decode('latin-1')} stands there twice")
+            headers[name] = value
+        if size > LARGEST_HEADERS or len(scope["headers"]) > MOST_HEADERS:
+            raise BadRequestError(400, "there are too many headers")
+        scope[HEADERS] = headers
+        length, limit = headers.get(b"content-length"), self._limit_of(scope)
+        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
+            raise BadRequestError(413, f"the body may have {limit} bytes at the most")
+        if self._everybody:
+            _require_own(scope["method"], headers)
+
+    def _limit_of(self, scope: Scope) -> int:
+        """Return what a body may have, bytes."""
+        method, path = scope["method"], scope["path"]
+        own = LARGEST_FILE if method == "POST" and path.startswith(UPLOADS) else LARGER.get((method, path), 0)
+        return max(self._limit, own)
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """Receive no more than a body may have, however it is sent; who takes too long to send it counts as gone."""
+        until_s = asyncio.get_running_loop().time() + BODY_S
+        limit = self._limit_of(scope)
+        size, whole = 0, False
+
+        async def limited() -> Message:
+            nonlocal size, whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until_s):
+                    message = await receive()
+            except TimeoutError:
+                return {"type": "http.disconnect"}
+            if message["type"] == "http.request":
+                size += len(message.get("body", b""))
+                if size > limit:
+                    raise BadRequestError(413, f"the body may have {limit} bytes at the most")
+                whole = scope[WHOLE] = not message.get("more_body", False)
+            return message
+
+        return limited
+
+
+def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
+    """Say that the connection ends where a request is refused before its body was read: nobody waits for that."""
+    headers = scope.get(HEADERS, {})
+    announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+    return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
+
+
+def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
+    """Keep pages of others out where nobody is asked who he is: their scripts run on this machine too."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    if host and not is_loopback(_name(f"//{host}")):
+        raise ForbiddenError("without tokens, Seaway answers to localhost and 127.0.0.1 only")
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    foreign = bool(origin) and urlsplit(origin).netloc != host
+    if method in CHANGING and (foreign or headers.get(b"sec-fetch-site") == b"cross-site"):
+        raise ForbiddenError("this comes from a page that is not Seaway's")
+
+
+def _name(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,85 @@
+"""Whether it runs, and whether it can work."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.replies import json_reply, problem
+from seaway.api.http.routes import operation, router
+from seaway.application.monitoring.alerts import DATABASE, QUEUE_LONG
+from seaway.application.records import Role
+from seaway.domain.errors import UnavailableError
+from seaway.wire.alerts import AlertList, alert_fields
+from seaway.wire.message import Shown
+from seaway.wire.problem import MEDIA_TYPE as PROBLEM_TYPE
+
+open_routes = APIRouter(tags=["health"])
+
+
+class Health(Shown):
+    """It does."""
+
+    status: str
+
+
+ALIVE, READY_OR_WAITING = "/healthz", "/standbyz"
+NEVER_S = 60
+"""When to ask again a process that will not be ready any more: another one may listen there by then."""
+
+_UNREADY = {
+    "description": "It cannot work yet, or not any more.",
+    "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+
+
+@open_routes.get(ALIVE, operation_id="healthz", response_model=None, responses={200: {"model": Health}})
+async def healthz() -> Response:
+    """Say that the process runs."""
+    return json_reply({"status": "ok"})
+
+
+@open_routes.get(READY_OR_WAITING, include_in_schema=False)  # for who rolls processes out, not for clients
+@open_routes.get(
+    "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
+)
+async def readyz(request: Request) -> Response:
+    """Say whether jobs can be taken and placed.
+
+    They can when the database answers, no other process took it over, and it is known what is stored and which
+    clusters there are. Clusters that were known once and do not answer are no reason to be away.
+    """
+    desk = desk_of(request)
+    if desk.plane.writer.deposed:
+        return _unready(desk.plane.writer.deposed, NEVER_S)
+    try:
+        await desk.threads.read(desk.plane.store.ping)
+    except UnavailableError as error:
+        return _unready(str(error), error.retry_after_s)
+    if missing := desk.plane.controller.unready():
+        return _unready(missing, 1)
+    return json_reply({"status": "ok"})
+
+
+def _unready(why: str, retry_after_s: int) -> Response:
+    return problem(503, why, "/readyz", headers={"retry-after": str(retry_after_s)})
+
+
+routes = router("health")
+
+
+@operation(routes, "GET", "/alerts", Role.VIEWER, {200: AlertList})
+async def list_alerts(request: Request) -> Response:
+    """List what is wrong by the bounds that the rules for Prometheus have, looked at every 15 s since the start.
+
+    Tokens of a tenant are told of clusters, and of queues that they see.
+    """
+    desk, who = desk_of(request), who_of(request)
+    wrong = desk.plane.alerts.wrong()
+    if who.tenant:
+        queues = await desk.threads.read(desk.plane.store.queues) if wrong else []
+        seen = {queue.name for queue in queues if who.may_see(queue.tenant)}
+        wrong = [
+            each for each in wrong if each.rule not in DATABASE and (each.rule is not QUEUE_LONG or each.of in seen)
+        ]
+    return json_reply({"alerts": [alert_fields(each) for each in wrong]})

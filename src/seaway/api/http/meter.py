@@ -1,0 +1,128 @@
+"""Figures for monitoring, in Prometheus' text format. Labels are operations, states, clusters: all bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from platform import python_version
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seaway import __version__
+from seaway.api.control_metrics import LoopMetrics
+from seaway.api.metric_families import NetworkMetrics
+from seaway.application.audit import AuditLog
+from seaway.bootstrap.control_plane import Plane
+from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+STREAMS = frozenset({"follow_events", "follow_log"})
+"""Operations that last; how long says nothing."""
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began: doubles the page, told by none
+
+
+class Tally:
+    """Counts requests of one kind.
+
+    Parameters
+    ----------
+    name
+        Begins the names of its metrics.
+    what
+        What is counted, in words.
+    label
+        What requests are told apart by, beside their status.
+    registry
+        Where the metrics go.
+    """
+
+    def __init__(self, name: str, what: str, label: str, registry: CollectorRegistry) -> None:
+        labels = (label, "status")
+        self._requests = Counter(f"{name}s_total", f"{what}, by {label} and status.", labels, registry=registry)
+        self._seconds = Histogram(
+            f"{name}_seconds",
+            f"{what}: seconds until they were answered.",
+            (label,),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def count(self, of: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        pair = self._known.get((of, status))
+        if pair is None:
+            pair = self._requests.labels(of, str(status)), self._seconds.labels(of)
+            self._known[of, status] = pair
+        pair[0].inc()
+        if of not in STREAMS:
+            pair[1].observe(seconds)
+
+
+class Meter:
+    """Counts requests, and shows them with what the control loop counts, and what the process itself takes."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        build = Gauge("seaway_build_info", "1, with what runs.", ("version", "python"), registry=self._registry)
+        build.labels(__version__, python_version()).set(1)
+        self.requests = Tally("seaway_http_request", "Requests to the API", "operation", self._registry)
+        self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
+        self.asks = Tally("seaway_page_ask", "What pages asked the API", "operation", self._registry)
+
+    def text(self, plane: Plane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
+        """Write everything down.
+
+        Parameters
+        ----------
+        by_queue
+            Whether queues are named, and figures shown that everybody's jobs and requests make up; not to tenants.
+        """
+        registry, overview = CollectorRegistry(), plane.overview
+        rules = overview.waiting_rules() if by_queue else None
+        registry.register(LoopMetrics(overview.figures(), audit, listeners, rules))
+        registry.register(NetworkMetrics(overview, plane.network.agents))
+        if by_queue:
+            registry.register(_Trained(overview.policy_counts()))
+        return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
+
+
+class _Trained(Collector):
+    """How trained policies do, for one answer; nothing before one was asked."""
+
+    def __init__(self, counts: Mapping[str, PolicyCount]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        seconds = HistogramMetricFamily(
+            "seaway_policy_decision_seconds", "Seconds that trained policies took to decide.", labels=["policy"]
+        )
+        fallbacks = CounterMetricFamily(
+            "seaway_policy_fallbacks",
+            "Decisions that something else made in a trained policy's place.",
+            labels=["policy", "reason"],
+        )
+        for name, each in self._counts.items():
+            upto = list(accumulate(each.decided))
+            bounds = [*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf"]
+            seconds.add_metric([name], list(zip(bounds, upto, strict=True)), each.took_ns / 1e9)
+            for reason, count in each.fallbacks.items():
+                fallbacks.add_metric([name, reason.value], count)
+        if self._counts:
+            yield seconds
+            yield fallbacks

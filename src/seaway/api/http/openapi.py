@@ -1,0 +1,149 @@
+"""The description (OpenAPI), and a page that shows it without loading anything from anywhere."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from seaway.api.http.routes import MESSAGES, ROLE
+from seaway.wire.message import Incoming, Shown
+
+
+def explain_fields(schemas: dict[str, Any]) -> None:
+    """Add what messages say of their fields to the schemas that are made of them, by name, in place."""
+    for model in _models(Incoming, Shown):
+        fields = schemas.get(model.__name__, {}).get("properties", {})
+        for name, text in _texts(model).items():
+            if name in fields:
+                fields[name].setdefault("description", text)
+
+
+def _models(*bases: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Return all messages that are known."""
+    for base in bases:
+        yield base
+        yield from _models(*base.__subclasses__())
+
+
+@cache
+def _texts(model: type[BaseModel]) -> dict[str, str]:
+    """Return the text below each field of a message and of those that it is made from."""
+    texts: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        if issubclass(each, (Incoming, Shown)):
+            texts |= _written(each)
+    return texts
+
+
+@cache
+def _written(model: type[BaseModel]) -> dict[str, str]:
+    """Return the text below each field that a class has itself."""
+    body = _classes(inspect.getsourcefile(model) or "")[model.__qualname__].body
+    return {
+        field.target.id: inspect.cleandoc(below.value.value)
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
+
+
+@cache
+def _classes(file: str) -> dict[str, ast.ClassDef]:
+    """Read the classes of a file."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+
+
+TAGS = [
+    {"name": "jobs", "description": "Submit jobs, watch them, change them, and ask why."},
+    {"name": "events", "description": "Follow what happens."},
+    {"name": "fleet", "description": "Clusters, nodes, devices, slices and links."},
+    {"name": "network", "description": "The network between gateways: how it is meant to be, and who measures it."},
+    {"name": "cordons", "description": "Keep new work away."},
+    {"name": "queues", "description": "Where jobs wait, and by which policy they are placed."},
+    {"name": "pools", "description": "Parts of the fleet."},
+    {"name": "tenants", "description": "Whose jobs."},
+    {"name": "policies", "description": "How jobs are placed."},
+    {"name": "access", "description": "Tokens and the audit log."},
+    {"name": "health", "description": "Whether it works."},
+]
+
+SAYS = (
+    "Schedules GPU work across clusters, and the network between them. Send a token as "
+    "`Authorization: Bearer sw_…`. Every error is told as problem details (RFC 9457)."
+)
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Describe the interface; the same object every time."""
+    if app.openapi_schema:
+        return app.openapi_schema
+    described = get_openapi(title="Seaway", version=app.version, description=SAYS, routes=app.routes, tags=TAGS)
+    _, definitions = models_json_schema(
+        [(each, "validation") for each in sorted(MESSAGES, key=lambda each: each.__name__)],
+        ref_template="#/components/schemas/{model}",
+    )
+    components = described.setdefault("components", {})
+    components.setdefault("schemas", {}).update(definitions["$defs"])
+    explain_fields(components["schemas"])
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(unused, None)
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for operations in described["paths"].values():
+        for operation in operations.values():
+            operation["security"] = [{"token": []}] if ROLE in operation else []
+    app.openapi_schema = described
+    return described
+
+
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "code{font-family:ui-monospace,monospace}summary{cursor:pointer;padding:.3rem 0}h2{margin-top:2rem}"
+    "td,th{text-align:left;vertical-align:top;padding:.1rem 1rem .1rem 0}"
+)
+
+
+def page(described: dict[str, Any]) -> str:
+    """Show a description as a page."""
+    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>Seaway API</title><style>{STYLE}</style>"]
+    parts.append(f"<h1>Seaway API</h1><p>{escape(SAYS)}</p><p><a href=/openapi.json>openapi.json</a></p>")
+    for tag in described["tags"]:
+        parts.append(f"<h2>{escape(tag['name'])}</h2><p>{escape(tag['description'])}</p>")
+        for path, operations in described["paths"].items():
+            parts += [
+                _operation(method, path, operation)
+                for method, operation in operations.items()
+                if tag["name"] in operation.get("tags", ())
+            ]
+    return "".join(parts)
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+    rows = [
+        f"<tr><td><code>{escape(each['name'])}</code><td>{each['in']}<td>{escape(each.get('description', ''))}"
+        for each in operation.get("parameters", ())
+    ]
+    rows += [
+        f"<tr><td>{status}<td>answer<td>{escape(answer.get('description', ''))}"
+        for status, answer in operation.get("responses", {}).items()
+    ]
+    role = f" <small>{escape(operation[ROLE])}</small>" if ROLE in operation else ""
+    return (
+        f"<details><summary><code>{method.upper()} {escape(path)}</code> "
+        f"{escape(operation.get('summary', ''))}{role}</summary>"
+        f"<p>{escape(operation.get('description', ''))}</p><table>{''.join(rows)}</table></details>"
+    )

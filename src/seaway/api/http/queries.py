@@ -1,0 +1,128 @@
+"""Which jobs are asked for, in the parameters of a request."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from seaway.application.fleet.search import FleetFilter
+from seaway.application.ports.store import MOST_ROWS, JobFilter
+from seaway.domain.job_state import JobState
+from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN
+from seaway.wire.job_out import StateName
+from seaway.wire.times import at_ns
+
+MOST_DEFAULT = 25
+LONGEST_NS = 2**63 - 1
+
+
+def require_moment(text: str) -> str:
+    """Check a moment."""
+    try:
+        at = at_ns(text) if text else 0
+    except (ValueError, OverflowError):
+        at = -1
+    if not 0 <= at <= LONGEST_NS:
+        raise PydanticCustomError("moment", "has to be a moment with its zone, like 2026-11-21T10:00:00Z")
+    return text
+
+
+def require_shown(state: StateName) -> StateName:
+    """Check a state."""
+    if state == "deleted":
+        raise PydanticCustomError("deleted", "may not be 'deleted': deleted jobs are not shown any more")
+    return state
+
+
+Word = Annotated[str, Field(max_length=253, pattern=LINE_PATTERN)]
+Moment = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(require_moment)]
+
+
+class JobQuery(BaseModel):
+    """Which jobs are asked for; what is left out does not filter."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    tenant: Word = ""
+    """Whose; your own tenant's when left out, all for operators and admins."""
+    queue: Word = ""
+    state: Annotated[list[Annotated[StateName, AfterValidator(require_shown)]], Field(max_length=len(JobState))] = []
+    """States, any of which will do; give it several times for several."""
+    cluster: Word = ""
+    """Where the latest attempt went."""
+    name: Word = ""
+    """A part of the name."""
+    submitted_by: Word = ""
+    label: Annotated[str, Field(max_length=400, pattern=LABEL_PATTERN)] = ""
+    """A label's key and value, like `team=a`."""
+    submitted_from: Moment = ""
+    """The first moment, like 2026-11-21T10:00:00Z."""
+    submitted_until: Moment = ""
+    """The moment before which they were submitted."""
+    after: Annotated[str, Field(max_length=100)] = ""
+    """What `next` of the page before said."""
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = MOST_DEFAULT
+    """Jobs on a page."""
+
+    def filter(self, tenant: str, before: str) -> JobFilter:
+        """Return what to ask the store for."""
+        key, _, value = self.label.partition("=")
+        return JobFilter(
+            tenant=tenant,
+            queue=self.queue,
+            states=frozenset(map(JobState, self.state)),
+            cluster=self.cluster,
+            name=self.name,
+            submitted_by=self.submitted_by,
+            label=(key, value) if key else None,
+            submitted_from_ns=at_ns(self.submitted_from) if self.submitted_from else None,
+            submitted_until_ns=at_ns(self.submitted_until) if self.submitted_until else None,
+            before=before,
+        )
+
+
+MOST = 2**31 - 1
+LIMIT = 100
+
+
+class FleetQuery(BaseModel):
+    """Which nodes and devices are asked for; what is left out does not filter."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    cluster: Word = ""
+    """Only in this cluster."""
+    node: Word = ""
+    """Only on this node."""
+    name: Word = ""
+    """Only nodes with this in the name."""
+    device: Word = ""
+    """Only devices with this in the uuid; of nodes, those that have such a device, and likewise with what follows."""
+    model: Word = ""
+    """Only devices with this in the model, like `A100`."""
+    free_memory_mib: Annotated[int, Field(ge=0, le=MOST)] = 0
+    """Only devices with at least so much memory that nobody holds."""
+    free_core_milli: Annotated[int, Field(ge=0, le=MOST)] = 0
+    """Only devices with at least so many thousandths of cores that nobody holds."""
+    ready: bool | None = None
+    """Only nodes that take new work, or only those that do not; devices that are asked for have to take it, too."""
+    after: Annotated[str, Field(max_length=100)] = ""
+    """What `next` of the page before said."""
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = LIMIT
+    """Entries on a page."""
+
+    @property
+    def wanted(self) -> FleetFilter:
+        """What to look for."""
+        return FleetFilter(
+            self.cluster,
+            self.node,
+            self.name,
+            self.device,
+            self.model,
+            self.free_memory_mib,
+            self.free_core_milli,
+            self.ready,
+        )

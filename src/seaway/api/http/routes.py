@@ -1,0 +1,213 @@
+"""How an operation is declared: its role, its answers and its errors, all of which the description tells."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, get_origin
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from seaway.api.http.examples import EXAMPLES
+from seaway.api.http.pipeline import desk_of
+from seaway.application.records import Role
+from seaway.domain.errors import RejectedError
+from seaway.wire.problem import MEDIA_TYPE, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header that an operation reads by itself; it is described and not checked before."""
+
+    name: str
+    says: str
+    longest: int = 1000
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the description tells of it."""
+        schema = {"type": "string", "maxLength": self.longest}
+        return {"in": "header", "name": self.name, "required": False, "description": self.says, "schema": schema}
+
+
+IF_MATCH = Header("If-Match", "The version that you mean, as its ETag; `*` for any.")
+IF_NONE_MATCH = Header("If-None-Match", "The version that you have, as its ETag.")
+
+Handler = Callable[..., Awaitable[Response]]
+
+SAYS = {
+    304: "You have this version already.",
+    400: "The request itself is broken.",
+    401: "There is no token, or one that does not hold.",
+    403: "The token does not allow this.",
+    404: "There is no such thing, or not for you.",
+    406: "There is no answer of the kinds that you take.",
+    408: "The body did not come in time.",
+    409: "This does not go with how things are.",
+    412: "It is in another version by now.",
+    413: "The body is too large.",
+    415: "The body is of a kind that is not taken.",
+    422: "Something in the request is wrong; `errors` says what, field by field.",
+    428: "Say with If-Match which version you mean.",
+    429: "Too many tokens from your address did not hold, or a gateway reports or confirms too often.",
+    500: "Our own fault.",
+    503: "Something that Seaway depends on does not answer; `Retry-After` says when to try again.",
+}
+
+MESSAGES: set[type[BaseModel]] = {Problem}
+"""Messages that descriptions of operations name by themselves."""
+
+PREFIX = "/api/v1"
+"""Where operations are, but for those that other programs expect elsewhere."""
+
+ALWAYS = (400, 401, 403, 422, 429, 500, 503)
+WITH_BODY = (408, 413, 415)
+ROLE = "x-role"
+
+
+class Received(APIRoute):
+    """A route whose requests the desk receives, and that knows all its parameters."""
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        """Return what serves a request."""
+        call = super().get_route_handler()
+        operation = self.operation_id or self.name
+        role = Role((self.openapi_extra or {})[ROLE])
+        known: set[str] = set()
+        several: set[str] = set()
+        for each in self.dependant.query_params:
+            kind = each.field_info.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):  # it stands for its fields
+                known |= {field.alias or name for name, field in kind.model_fields.items()}
+                several |= {
+                    field.alias or name
+                    for name, field in kind.model_fields.items()
+                    if get_origin(field.annotation) is list
+                }
+            else:
+                known.add(each.alias)
+                several |= {each.alias} if get_origin(kind) is list else set()
+
+        async def strict(request: Request) -> Response:
+            if request.scope["query_string"] and (unknown := set(request.query_params) - known):
+                raise _unknown(sorted(unknown), sorted(known))
+            _require_once(request, several)
+            reply: Response = await call(request)
+            return reply
+
+        async def serve(request: Request) -> Response:
+            return await desk_of(request).serve(request, operation, role, strict)
+
+        return serve
+
+
+def _require_once(request: Request, several: Set[str]) -> None:
+    """Check that no parameter is given twice but those that may have several values: which was meant nobody knows."""
+    given = [name for name, _ in request.query_params.multi_items() if name not in several]
+    for name in dict.fromkeys(given):
+        if given.count(name) > 1:
+            raise RejectedError("it is given more than once", where=name)
+
+
+def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
+    there = f"there are: {', '.join(known)}" if known else "there are none here"
+    errors = [RejectedError(f"unknown parameter; {there}", where=name[:60]) for name in names[:20]]
+    return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
+
+
+def router(tag: str, prefix: str = PREFIX) -> APIRouter:
+    """Make a router of operations that the description puts together."""
+    return APIRouter(prefix=prefix, route_class=Received, tags=[tag])
+
+
+def operation(  # noqa: PLR0913  # what the description tells of an operation
+    routes: APIRouter,
+    method: str,
+    path: str,
+    role: Role,
+    answers: dict[int, Any],
+    *,
+    errors: Sequence[int] = (),
+    body: type[BaseModel] | None = None,
+    media: Sequence[str] = ("application/json",),
+    headers: Sequence[Header] = (),
+    body_needed: bool = True,
+) -> Callable[[Handler], Handler]:
+    """Declare an operation; its id is the handler's name, its text the handler's docstring.
+
+    Parameters
+    ----------
+    answers
+        By status: the message, a media type for text, or None for nothing.
+    errors
+        Statuses beside those that every operation may have.
+    body
+        The message that is read from the body.
+    media
+        Kinds of body that are taken.
+    headers
+        Headers that are read.
+    body_needed
+        Whether there has to be a body.
+    """
+
+    def declare(handler: Handler) -> Handler:
+        first = min(answers)
+        described: dict[str, Any] = {ROLE: role.value}
+        if headers:
+            described["parameters"] = [each.described for each in headers]
+        if body is not None:
+            MESSAGES.add(body)
+            schema = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}, **_example(body.__name__)}
+            content = dict.fromkeys(media, schema)
+            described["requestBody"] = {"required": body_needed, "content": content}
+        failing = {*ALWAYS, *errors, *(WITH_BODY if body is not None else ())}
+        routes.add_api_route(
+            path,
+            handler,
+            methods=[method],
+            operation_id=handler.__name__,
+            summary=_summary(handler),
+            description=_text(handler),
+            status_code=first,
+            response_model=None,
+            responses={
+                **{status: _answer(status, what) for status, what in answers.items()},
+                **{status: _error(status) for status in sorted(failing)},
+            },
+            openapi_extra=described,
+        )
+        return handler
+
+    return declare
+
+
+def _answer(status: int, what: Any) -> dict[str, Any]:  # noqa: ANN401
+    if what is None:
+        return {"description": SAYS.get(status, "Done.")}
+    if isinstance(what, str):
+        return {"description": "The text.", "content": {what: {"schema": {"type": "string"}}}}
+    if isinstance(what, dict):
+        return what
+    content = {"application/json": example} if (example := _example(what.__name__)) else {}
+    return {"description": (what.__doc__ or "").partition("\n")[0], "model": what, "content": content}
+
+
+def _example(name: str) -> dict[str, Any]:
+    return {"example": EXAMPLES[name]} if name in EXAMPLES else {}
+
+
+def _error(status: int) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+    return {"description": SAYS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+
+
+def _summary(handler: Handler) -> str:
+    return (handler.__doc__ or handler.__name__).strip().partition("\n")[0].rstrip(".")
+
+
+def _text(handler: Handler) -> str:
+    lines = [line.strip() for line in (handler.__doc__ or "").strip().splitlines()]
+    return "\n".join(lines)

@@ -1,0 +1,133 @@
+"""Families of metrics from plain figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import TypeVar
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seaway.application.fleet.overview import Overview
+from seaway.application.histogram import BOUNDS_S, Timed
+from seaway.application.network.agents import Agents, AgentView
+from seaway.application.network.bandwidth import Interface
+from seaway.application.network.views import LinkState
+
+Figures = Mapping[str, int] | Mapping[str, float]
+Labels = TypeVar("Labels", bound=tuple[str, ...])
+
+
+def gauge_by(name: str, says: str, label: str, figures: Figures) -> GaugeMetricFamily:
+    """Make gauges by one label."""
+    family = GaugeMetricFamily(name, says, labels=[label])
+    for value, figure in figures.items():
+        family.add_metric([value], figure)
+    return family
+
+
+def gauge_by_cluster(name: str, says: str, label: str, figures: Mapping[str, Figures]) -> GaugeMetricFamily:
+    """Make gauges by cluster and another label."""
+    family = GaugeMetricFamily(name, says, labels=["cluster", label])
+    for cluster, by_value in figures.items():
+        for value, figure in by_value.items():
+            family.add_metric([cluster, value], figure)
+    return family
+
+
+def counter_by(name: str, says: str, labels: Sequence[str], figures: Mapping[Labels, int]) -> CounterMetricFamily:
+    """Make counters by labels."""
+    family = CounterMetricFamily(name, says, labels=labels)
+    for values, count in figures.items():
+        family.add_metric(values, count)
+    return family
+
+
+def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> HistogramMetricFamily:
+    """Make histograms of seconds by one label; without one, under an empty name, when `label` is empty."""
+    family = HistogramMetricFamily(name, says, labels=[label] if label else [])
+    bounds = [*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf"]
+    for value, timed in figures.items():
+        buckets = list(zip(bounds, accumulate(timed.counts), strict=True))
+        family.add_metric([value] if label else [], buckets, timed.total_s)
+    return family
+
+
+class NetworkMetrics(Collector):
+    """For one answer; nothing without a network."""
+
+    def __init__(self, overview: Overview, agents: Agents) -> None:
+        self._silent_s = overview.silent_agents_s()
+        self._states = overview.link_states()
+        self._rounds = overview.probe_rounds()
+        self._agents = agents.views()
+        self._reads = overview.gateway_reads()
+        self._interfaces = overview.interfaces()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        states = {state.value: self._states.get(state.value, 0) for state in LinkState}
+        yield gauge_by("seaway_links", "Links, by how much what is known of them is worth.", "state", states)
+        yield gauge_by(
+            "seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
+        )
+        yield from _of_agents(self._agents, self._rounds)
+        reads = {(outcome,): count for outcome, count in self._reads.items()}
+        yield counter_by("seaway_gateway_reads", "How often gateways' interfaces were looked at.", ["outcome"], reads)
+        yield from _of_interfaces(self._interfaces)
+
+
+def _of_agents(agents: Sequence[AgentView], rounds: dict[tuple[str, str], int]) -> Iterator[Metric]:
+    """Return what agents reported; of what they count themselves, since they were heard first."""
+    reports = {(each.gateway, "refused"): each.refused for each in agents}
+    reports |= {(each.gateway, "taken"): each.known.reports for each in agents if each.known}
+    yield counter_by(
+        "seaway_agent_reports",
+        "Reports of agents of gateways, by whether they were taken.",
+        ["gateway", "outcome"],
+        reports,
+    )
+    yield counter_by("seaway_probe_rounds", "Rounds of probes, by how they ended.", ["gateway", "outcome"], rounds)
+    for name, says, counts in (
+        (
+            "seaway_probe_rounds_dropped",
+            "Rounds that were given up before they could be reported.",
+            {(each.gateway,): each.known.dropped for each in agents if each.known},
+        ),
+        (
+            "seaway_probe_answers_discarded",
+            "Answers with an impossible time, which were left out.",
+            {(each.gateway,): each.known.discarded for each in agents if each.known},
+        ),
+    ):
+        yield counter_by(name, says, ["gateway"], counts)
+
+
+def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
+    """Return what gateways' interfaces carry, and whether that is known."""
+    used = GaugeMetricFamily(
+        "seaway_gateway_used_mbps",
+        "What passes through a gateway's interface, Mbit/s.",
+        labels=["gateway", "direction"],
+    )
+    speeds: dict[str, float] = {}
+    ages_s: dict[str, float] = {}
+    for each in interfaces:
+        traffic = each.traffic
+        if traffic and traffic.speed_mbps is not None:
+            speeds[each.gateway] = traffic.speed_mbps
+        if traffic and traffic.age_s is not None:
+            ages_s[each.gateway] = traffic.age_s
+            used.add_metric([each.gateway, "in"], traffic.in_used_mbps)
+            used.add_metric([each.gateway, "out"], traffic.out_used_mbps)
+    yield used
+    yield gauge_by("seaway_gateway_speed_mbps", "What a gateway's interface can carry, Mbit/s.", "gateway", speeds)
+    yield gauge_by(
+        "seaway_gateway_traffic_age_seconds",
+        "Seconds since it was heard what a gateway's interface carries.",
+        "gateway",
+        ages_s,
+    )
+    unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
+    yield gauge_by("seaway_gateway_unread", "Whether a gateway's interface is looked at in vain.", "gateway", unread)

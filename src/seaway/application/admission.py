@@ -1,0 +1,302 @@
+"""The door: what is refused before it is stored, and why."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Set
+from dataclasses import replace
+from itertools import permutations
+
+from seaway.application.control.loop import Controller
+from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.job import NO_DATA, Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import NO_NEED, Gateway, Link
+from seaway.domain.node import Node
+from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, mended, nearest, sentence
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.policies.registry import make_profile
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.encode import NO_LIMIT_MBPS
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+
+def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
+    """Return for how many of a job's replicas there is room now; the snapshot is left as it is.
+
+    Of one that has to be in one cluster, for how many there is in any.
+    """
+    if job.together:
+        return most(snapshot, job, profile)
+    queue = JobQueue(snapshot, [replace(job, gang=False)])
+    plan = decide(snapshot, queue, profile)
+    placed = int(plan.placed.sum())
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    return placed
+
+
+def most(snapshot: Snapshot, job: Job, profile: Profile) -> int:
+    """Return with how many of its replicas a gang fits now; the snapshot is left as it is."""
+    sizes = range(1, job.replicas + 1)
+    return bisect_left(sizes, True, key=lambda count: not fits(snapshot, replace(job, replicas=count), profile))
+
+
+def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
+    """Say for how many of a job's replicas there is room, and with how many it would fit; empty if with all."""
+    if job.replicas == 1 or fits(snapshot, job, profile):
+        return ""
+    count = room(snapshot, job, profile)
+    where = "in one cluster" if job.together else "together"
+    said = f"{job.replicas:,} replicas are needed {where}, and there is room for {count:,} now"
+    if 0 < count < job.replicas and fits(snapshot, replace(job, replicas=count), profile):
+        said += f"; it would fit with {count:,} replicas"
+    return said
+
+
+def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
+    """Tell whether a whole job has room now; the snapshot is left as it is."""
+    plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+    fits = bool(plan.jobs_placed[0])
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    return fits
+
+
+PLAIN = PlainTemplates()
+
+REMEMBERED = 50_000
+"""Requests whose verdict is remembered; then all are forgotten."""
+
+MOST_TOLD = 20
+"""Unknown clusters that are told of one job."""
+
+
+class Door:
+    """Checks jobs against what there is: names, and whether the fleet could hold them if it were empty.
+
+    Parameters
+    ----------
+    controller
+        Knows the fleet, the tenants and the queues.
+    templates
+        What jobs can become.
+    """
+
+    def __init__(self, controller: Controller, templates: Templates = PLAIN) -> None:
+        self._controller = controller
+        self._templates = templates
+        self._lock = threading.Lock()
+        self._make = -1
+        self._empty: Snapshot | None = None
+        self._gateways: frozenset[str] = frozenset()
+        self._verdicts: dict[Hashable, str] = {}
+        self._first_fit = make_profile("greedy")
+
+    def admit(self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
+        """Let a job pass, or say everything that is wrong with it; may take long.
+
+        Parameters
+        ----------
+        seen_by
+            The tenant that who submits belongs to, and whose things alone are named; empty for all.
+        before
+            What a job asked for until now, where it changes: what was wrong already is left to it.
+
+        Raises
+        ------
+        RejectedError
+            When it names something that is not there, or no cluster could ever hold it. Says which
+            change of the request the fleet could hold.
+        UnavailableError
+            When it is not known yet which names there are.
+        """
+        self._require_started()
+        self._look()
+        problems = self._unknown_names(spec, seen_by)
+        if before is not None:
+            known = {(each.where, each.message) for each in self._unknown_names(before, seen_by)}
+            problems = [each for each in problems if (each.where, each.message) not in known]
+        if not problems and (before is None or _asks(spec) != _asks(before)):
+            problems = _rejected(self._never_fits(spec))
+        _require_none(problems)
+
+    def settled(self, spec: JobSpec) -> JobSpec:
+        """Return a job with what its template says of it, as it is to be taken in; ask `admit` about that."""
+        return self._templates.settled(spec)
+
+    def admits_at_once(self, spec: JobSpec, seen_by: str = "") -> bool:
+        """Let a job pass as `admit` does, where that needs no look at the fleet; False where `admit` has to be asked.
+
+        Raises as `admit`.
+        """
+        self._require_started()
+        if self._make != self._controller.live.fleet.make:
+            return False
+        verdict = None
+        problems = self._unknown_names(spec, seen_by)
+        if not problems:
+            verdict = "" if self._empty is None else self._verdicts.get(self._key(spec))
+            if verdict is None:
+                return False
+            problems = _rejected(verdict)
+        _require_none(problems)
+        return True
+
+    def _require_started(self) -> None:
+        if not self._controller.names.tenants:
+            raise UnavailableError("the control plane is starting", retry_after_s=1)
+
+    def _unknown_names(self, spec: JobSpec, seen_by: str) -> list[RejectedError]:
+        names = self._controller.names
+        problems = []
+        if spec.tenant not in names.tenants:
+            problems.append(_unknown("tenant", spec.tenant, [] if seen_by else list(names.tenants)))
+        queue = names.queues.get(spec.queue)
+        if queue is None or (seen_by and queue.tenant not in ("", seen_by)):
+            seen = [each.name for each in list(names.queues.values()) if not seen_by or each.tenant in ("", seen_by)]
+            problems.append(_unknown("queue", spec.queue, seen))
+        elif queue.tenant and queue.tenant != spec.tenant:
+            problems.append(RejectedError(f"queue {spec.queue!r} takes jobs of another tenant only", where="queue"))
+        elif lacking := names.lacking(spec.queue):
+            problems.append(RejectedError(lacking, where="queue"))
+        elif not queue.open:
+            problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
+        templates = self._templates.purposes()
+        if spec.template not in templates:
+            problems.append(_unknown("template", spec.template, templates))
+        problems += self._templates.problems(spec)
+        gateway = spec.demand.gateway
+        if gateway and self._empty is not None and gateway not in self._gateways:
+            problems.append(_unknown("gateway", gateway, self._gateways))
+        clusters = spec.demand.nodes.clusters
+        if clusters and self._empty is not None:
+            known = [each.name for each in self._empty.clusters]
+            problems += [
+                _unknown("cluster", name, known, where="placement.clusters")
+                for name in sorted(clusters.difference(known))[:MOST_TOLD]
+            ]
+        return problems
+
+    def _look(self) -> None:
+        """Take notice of a fleet that changed."""
+        fleet = self._controller.live.fleet
+        if self._make == fleet.make:
+            return
+        with self._lock, self._controller.lock:
+            if self._make == fleet.make:
+                return
+            told = fleet.fleet()
+            self._gateways = frozenset(gateway.name for gateway in told.gateways)
+            self._empty = Snapshot(_at_its_best(told, fleet.surveyed)) if told.clusters else None
+            self._verdicts.clear()
+            self._make = fleet.make
+
+    def _never_fits(self, spec: JobSpec) -> str:
+        """Say why no cluster could ever hold a job; empty when one could, or when none has answered yet."""
+        if self._empty is None:
+            return ""
+        key = self._key(spec)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            clusters = self._controller.names.clusters_of(spec.queue)
+            with self._lock:
+                verdict = self._judge(self._empty, spec, clusters)
+                if len(self._verdicts) >= REMEMBERED:
+                    self._verdicts.clear()
+                self._verdicts[key] = verdict
+        return verdict
+
+    def _key(self, spec: JobSpec) -> Hashable:
+        """Return all of a job that its verdict depends on."""
+        clusters = self._controller.names.clusters_of(spec.queue)
+        return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, clusters
+
+    def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
+        """Say why the empty fleet cannot hold a job whose pool has these clusters, and what it could hold."""
+        job = replace(spec.job("this job", clusters), data=NO_DATA)
+        plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
+        placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
+        empty.release(plan.lines, plan.slices, plan.rows_of(0))
+        if whole:
+            return ""
+        alone = replace(job, replicas=1, gang=False, together=False)
+        one = explain(empty, alone, self._first_fit)
+        if not one.fits:
+            said = f"no cluster could ever hold it: {sentence(one)}"
+            if one.remedies:
+                return said
+            if found := nearest(empty, alone, self._first_fit):
+                return f"{said}; {mended(found)}"
+            free = replace(alone, demand=spec.demand)
+            elsewhere = explain(empty, free, self._first_fit).candidates if clusters else ()
+            where = f"{elsewhere[0].cluster}/{elsewhere[0].node}" if elsewhere else ""
+            return f"{said}; it would fit in a queue of another pool ({where})" if where else said
+        if placed:
+            return f"{job.replicas} replicas are more than the empty fleet holds: {placed} like these fit"
+        return self._too_many_together(empty, job)
+
+    def _too_many_together(self, empty: Snapshot, job: Job) -> str:
+        """Say how many of a gang's replicas the empty fleet could hold, and whether it holds all without its bounds."""
+        where = "in one cluster" if job.together else "together"
+        said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
+        said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
+        if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
+            said += ", or without between_replicas"
+        return said
+
+
+def _asks(spec: JobSpec) -> Hashable:
+    """Return what a job asks of the fleet, by which queue."""
+    return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, spec.queue
+
+
+def _rejected(verdict: str) -> list[RejectedError]:
+    return [RejectedError(verdict, where="resources")] if verdict else []
+
+
+def _require_none(problems: list[RejectedError]) -> None:
+    if problems:
+        first = problems[0]
+        raise RejectedError(first.message, where=first.where, also=tuple(problems[1:]))
+
+
+def _at_its_best(fleet: Fleet, surveyed: Set[str]) -> Fleet:
+    """Return a fleet with every node, device and link in order: what is down today may be up tomorrow.
+
+    Between gateways that agents measure everything is possible but more than their interfaces carry.
+    """
+    gateways = tuple(
+        replace(each, used_in_mbps=0, used_out_mbps=0) if each.name in surveyed else each for each in fleet.gateways
+    )
+    measured = [each for each in gateways if each.name in surveyed]
+    links = [each for each in fleet.links if not {each.source, each.target} <= surveyed]
+    links += [_best_link(source, target) for source, target in permutations(measured, 2)]
+    return replace(
+        fleet, clusters=tuple(_best_cluster(each) for each in fleet.clusters), gateways=gateways, links=tuple(links)
+    )
+
+
+def _best_link(source: Gateway, target: Gateway) -> Link:
+    mbps = min(source.speed_mbps or NO_LIMIT_MBPS, target.speed_mbps or NO_LIMIT_MBPS)
+    return Link(source.name, target.name, 0, bandwidth_mbps=mbps)
+
+
+def _best_cluster(cluster: Cluster) -> Cluster:
+    return replace(cluster, nodes=tuple(_best_node(node) for node in cluster.nodes))
+
+
+def _best_node(node: Node) -> Node:
+    devices = tuple(
+        device if device.healthy and not device.cordoned else replace(device, healthy=True, cordoned=False, reason="")
+        for device in node.devices
+    )
+    return replace(node, ready=True, reason="", devices=devices)
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:
+    names = ", ".join(sorted(known))
+    hint = f"there are: {names}" if names else "there is none that you may see"
+    return RejectedError(f"unknown {kind} {name!r}; {hint}", where=where or kind)

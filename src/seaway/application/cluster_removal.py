@@ -1,0 +1,122 @@
+"""Forgetting a cluster: what is held where nobody will ever answer again is given up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.loop import Controller
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, Event, Outgoing, Verb
+from seaway.application.transitions import ELSEWHERE, ended, ending, moved, stepped
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
+from seaway.domain.job_state import AttemptState, JobState
+
+TRIES = 5
+"""How often it is looked again for what somebody changed in between."""
+
+
+class Forgetting:
+    """Gives up clusters that are not of the fleet any more.
+
+    Parameters
+    ----------
+    controller
+        Knows which clusters are.
+    """
+
+    def __init__(self, store: Store, writer: Writer, controller: Controller, clock: Clock) -> None:
+        self._store = store
+        self._writer = writer
+        self._controller = controller
+        self._clock = clock
+
+    def forget(self, cluster: str, actor: str) -> int:
+        """End what attempts have in a cluster, and tell it nothing any more; return of how many attempts.
+
+        Jobs that have something there go back to their queues. Its name is free for another. Should the cluster come
+        back, what is left there of these jobs is removed.
+
+        Raises
+        ------
+        UnknownError
+            When it is no cluster of which anything is known.
+        ConflictError
+            When it is of the fleet, or jobs are changed faster than they can be given up.
+        UnavailableError
+            When it is not known yet which clusters are of the fleet.
+        """
+        self._require_gone(cluster)
+        seen: set[tuple[str, int]] = set()
+        for _ in range(TRIES):
+            changes = self._changes(cluster, actor)
+            if not changes:
+                break
+            seen |= changes.keys()
+            outcomes = self._writer.commit(list(changes.values()))
+            if Outcome.CONFLICT not in outcomes:
+                break
+        else:
+            raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try once more")
+        names = [row for row in self._store.cluster_names() if row.name == cluster]
+        if not seen and not names:
+            raise UnknownError(f"there is no cluster {cluster[:253]!r}, and nothing is held in one of that name")
+        text = f"{cluster} is forgotten: what {len(seen)} attempts had there is given up"
+        event = Event(self._clock.now_ns(), "forgotten", text, actor)
+        self._writer.require(Change(insert=[event], delete=[*names]))
+        return len(seen)
+
+    def _require_gone(self, cluster: str) -> None:
+        with self._controller.lock:
+            fleet = self._controller.live.fleet
+            met, there = fleet.met, cluster in fleet.clusters
+        if not met:
+            raise UnavailableError("it is not known yet which clusters there are", retry_after_s=5)
+        if there:
+            raise ConflictError(f"cluster {cluster!r} is of the fleet; to empty it, drain it")
+
+    def _changes(self, cluster: str, actor: str) -> dict[tuple[str, int], Change]:
+        """Return what is to be stored for each attempt that has something in the cluster, or is told something."""
+        rows: defaultdict[tuple[str, int], list[Outgoing]] = defaultdict(list)
+        for row in self._store.outgoing():
+            rows[row.job_id, row.attempt].append(row)
+        changes: dict[tuple[str, int], Change] = {}
+        for attempt in self._store.held_attempts():
+            key = (attempt.job_id, attempt.number)
+            if cluster in attempt.clusters:
+                others = [row for row in rows[key] if row.cluster != cluster]
+                if change := self._given_up(attempt, cluster, others, actor):
+                    changes[key] = change
+        for key, of_attempt in rows.items():
+            left = [row for row in of_attempt if row.cluster == cluster]
+            if left and key not in changes:
+                changes[key] = Change(delete=list(left))
+        return changes
+
+    def _given_up(self, attempt: Attempt, cluster: str, others: list[Outgoing], actor: str) -> Change | None:
+        """Give up what an attempt has in one cluster; where it has something in others, they still remove it."""
+        now_ns = self._clock.now_ns()
+        if not attempt.state.live:
+            if others:
+                return None  # the row for this cluster goes, the last of the others ends the attempt
+            return ended(attempt, now_ns)
+        job = self._store.job(attempt.job_id)
+        reason = f"{cluster} is forgotten; {ELSEWHERE}"
+        change = Change()
+        if job is not None and job.attempt == attempt.number and job.state.placed:
+            change = stepped(moved(job, JobState.QUEUED, reason, now_ns), actor)
+        attempt = replace(attempt, reason=reason)
+        if set(attempt.clusters) == {cluster}:
+            change.add(ended(attempt, now_ns))
+            return change
+        change.add(ending(replace(attempt, state=AttemptState.ENDING), reason, now_ns))
+        change.put = [row for row in change.put if not (isinstance(row, Outgoing) and row.cluster == cluster)]
+        change.delete += [Outgoing(*_key(attempt), cluster, Verb.DELETE, now_ns)]
+        return change
+
+
+def _key(attempt: Attempt) -> tuple[str, int]:
+    return attempt.job_id, attempt.number

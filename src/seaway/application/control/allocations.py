@@ -1,0 +1,235 @@
+"""What is held where: every cluster that matters, who holds something there, and how much that is.
+
+Everything here is asked for under the controller's lock; what `own` returns is worked out when it is looked at, which
+may be after that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from seaway.application.control.attempt_totals import Held, held_by
+from seaway.application.control.device_claims import Doubles
+from seaway.application.control.fleet import LiveCluster
+from seaway.application.control.state import Live
+from seaway.application.records import Attempt
+from seaway.application.views import Amount, ClusterState
+from seaway.domain.cluster import totals_of
+from seaway.domain.deployment import OVER, Copy, Occupant, ReplicaStatus, deployment_name
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import AttemptState
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+
+
+def held_by_strays(live: LiveCluster) -> list[Attempt]:
+    """Return what strays hold in a cluster: for each replica an attempt without a policy, of a job without a tenant."""
+    there = lives(stray.copy for stray in live.strays.values())
+    return [_attempt(copy, replica) for copy in there for replica in copy.replicas]
+
+
+def lives(copies: Iterable[Copy]) -> Iterator[Copy]:
+    """Leave out what ended, and holds nothing any more."""
+    return (copy for copy in copies if copy.phase not in OVER)
+
+
+def _attempt(copy: Copy, replica: ReplicaStatus) -> Attempt:
+    demand = Demand(ResourceRequest(replica.cpu_milli, replica.memory_mib))
+    return Attempt(
+        job_id=copy.job_id,
+        number=copy.attempt,
+        state=AttemptState.RUNNING,
+        spec=JobSpec(copy.name, demand, tenant=""),
+        policy="",
+        placements=(Placement(copy.name, replica.replica, copy.cluster, replica.node, replica.slices),),
+        created_ns=0,
+        expires_ns=0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Nodes of another cluster that list devices which they do not have.
+
+    Attributes
+    ----------
+    cluster
+        Theirs.
+    homes
+        By such a node: the devices, and which node has each.
+    pods
+        What is on these nodes.
+    attempts
+        Who holds something in that cluster.
+    """
+
+    cluster: str
+    homes: Mapping[str, Mapping[str, str]]
+    pods: Sequence[Occupant]
+    attempts: Sequence[Attempt]
+
+    def guests(self) -> Iterator[Occupant]:
+        """Yield what is held of these devices there."""
+        for pod in sorted(self.pods, key=lambda pod: pod.node):
+            containers = pod.containers or ("",) * len(pod.slices)
+            for taken, container in zip(pod.slices, containers, strict=False):
+                if home := self.homes[pod.node].get(taken.uuid):
+                    yield Occupant(f"{pod.name} ({self.cluster})", home, (taken,), containers=(container,), pods=0)
+        for attempt in self.attempts:
+            copy = deployment_name(attempt.job_id, attempt.number)
+            for placement in attempt.placements:
+                if placement.cluster != self.cluster or placement.node not in self.homes:
+                    continue
+                replica = f"{copy}-{placement.replica} ({self.cluster})"
+                for taken in placement.slices:
+                    if home := self.homes[placement.node].get(taken.uuid):
+                        yield Occupant(replica, home, (taken,), pods=0)
+
+
+@dataclass(frozen=True)  # without slots, as what is worked out is kept
+class Own:
+    """What of a cluster is its own: a device that nodes of several clusters list is with one of them.
+
+    Attributes
+    ----------
+    told
+        Its nodes, with all that they list.
+    doubles
+        What of that several nodes list.
+    others
+        Nodes of other clusters that list its devices, too.
+    """
+
+    told: tuple[Node, ...]
+    doubles: Doubles
+    others: Sequence[_Lists] = ()
+
+    @property
+    def elsewhere(self) -> Set[str]:
+        """Devices that its nodes list, and nodes of other clusters have."""
+        return self.doubles.elsewhere
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Its nodes, with the devices that are theirs alone."""
+        if not (lacking := self.doubles.lacking):
+            return self.told
+        return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.told)
+
+    @cached_property
+    def guests(self) -> tuple[Occupant, ...]:
+        """What pods of other clusters hold of its devices, by their nodes that list them, too.
+
+        A share each, with the node that has the device, and under a name that says whence it is.
+        """
+        return tuple(guest for each in self.others for guest in each.guests())
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A cluster's amounts, and what of them is held.
+
+    Attributes
+    ----------
+    jobs
+        Jobs that hold something; strays are none.
+    """
+
+    nodes: int
+    gpus: int
+    cpu_milli: Amount
+    memory_mib: Amount
+    gpu_milli: Amount
+    gpu_memory_mib: Amount
+    jobs: int
+
+
+def away(live: Live) -> list[str]:
+    """Return the names of clusters that hold something and are not of the fleet, or not known yet to be."""
+    return sorted(name for name, held in live.by_cluster.items() if held and name not in live.fleet.clusters)
+
+
+def everyone(live: Live) -> list[LiveCluster]:
+    """Return every cluster, and after them those that are gone while something is held there."""
+    now_ns = live.clock.monotonic_ns()
+    state = ClusterState.GONE if live.fleet.met else ClusterState.STALE
+    gone = [LiveCluster(name, live.left_ns.get(name, now_ns), state=state) for name in away(live)]
+    return [*live.fleet.clusters.values(), *gone]
+
+
+def holders(live: Live, cluster: LiveCluster) -> list[Attempt]:
+    """Return who holds something in a cluster: attempts, and strays."""
+    return [*(live.attempts[key] for key in live.by_cluster[cluster.name]), *held_by_strays(cluster)]
+
+
+def own(live: Live, cluster: LiveCluster) -> Own:
+    """Return what of a cluster is its own."""
+    nodes = cluster.cluster.nodes if cluster.cluster else ()
+    doubles = live.fleet.doubles().get(cluster.name)
+    return Own(nodes, doubles, tuple(_others(live, doubles))) if doubles else Own(nodes, Doubles())
+
+
+def doubled(live: Live) -> dict[str, int]:
+    """Count the nodes of each cluster that list devices which other nodes have."""
+    return {name: len(each.lacking) for name, each in live.fleet.doubles().items() if each.lacking}
+
+
+def _others(live: Live, doubles: Doubles) -> Iterator[_Lists]:
+    """Yield, by cluster, the nodes of others that list devices which are not theirs, and what is there."""
+    homes: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
+    for (name, node), devices in doubles.listed.items():
+        homes[name][node] = devices
+    for name, nodes in sorted(homes.items()):
+        other = live.fleet.clusters[name]
+        yield _Lists(name, nodes, [pod for node in nodes for pod in other.occupied.on(node)], holders(live, other))
+
+
+def _without(node: Node, devices: Set[str]) -> Node:
+    return replace(node, devices=tuple(each for each in node.devices if each.uuid not in devices))
+
+
+def held(live: Live, cluster: LiveCluster, mine: Own) -> Held:
+    """Return what attempts and strays hold of what is a cluster's own."""
+    if mine.elsewhere:
+        return held_by(holders(live, cluster), cluster.name, mine.elsewhere)
+    holdings = live.holdings.get(cluster.name)
+    known = holdings.held() if holdings else Held()
+    strays = held_by(held_by_strays(cluster), cluster.name)
+    return Held(
+        known.cpu_milli + strays.cpu_milli,
+        known.memory_mib + strays.memory_mib,
+        known.gpu_milli + strays.gpu_milli,
+        known.gpu_memory_mib + strays.gpu_memory_mib,
+        known.jobs,
+    )
+
+
+def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
+    """Sum up what of a cluster is its own, and what others' pods hold of it besides attempts and strays.
+
+    Parameters
+    ----------
+    by_jobs
+        What these hold.
+    """
+    pods = list(cluster.occupied)
+    slices = [taken for each in pods for taken in each.slices if taken.uuid not in mine.elsewhere]
+    slices += [taken for each in mine.guests for taken in each.slices]
+    totals = cluster.cluster.totals if cluster.cluster and mine.nodes is mine.told else totals_of(mine.nodes)
+    cpu_milli = by_jobs.cpu_milli + sum(each.cpu_milli for each in pods)
+    memory_mib = by_jobs.memory_mib + sum(each.memory_mib for each in pods)
+    gpu_milli = by_jobs.gpu_milli + sum(taken.core_milli for taken in slices)
+    gpu_memory_mib = by_jobs.gpu_memory_mib + sum(taken.memory_mib for taken in slices)
+    return Sums(
+        nodes=totals.nodes,
+        gpus=totals.gpus,
+        cpu_milli=Amount(totals.cpu_milli, cpu_milli),
+        memory_mib=Amount(totals.memory_mib, memory_mib),
+        gpu_milli=Amount(totals.gpu_milli, gpu_milli),
+        gpu_memory_mib=Amount(totals.gpu_memory_mib, gpu_memory_mib),
+        jobs=by_jobs.jobs,
+    )

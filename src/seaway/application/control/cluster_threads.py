@@ -1,0 +1,293 @@
+"""Talking to clusters with threads: two for each, so that a slow one holds up none of the others."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from random import Random
+
+from seaway.application.control.command_queue import Outbox
+from seaway.application.control.reports import Answered, Heard, Report, Silent, in_vain, kept
+from seaway.application.ports.backend import Answer, Answers, Backend, Command
+from seaway.application.ports.clock import Clock
+from seaway.application.records import Outgoing
+from seaway.domain.errors import InvariantError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+WATCH_S = 5.0
+"""How long a cluster is asked to wait for a change, at most."""
+
+WATCHES = 3
+"""How often a cluster in which nothing happens is heard, at least, before it would be taken to be silent."""
+
+GATHER_S = 0.03
+"""Pause after each exchange, in which what comes next gathers."""
+
+MOST_UNREAD = 32
+"""Reports of one cluster that may wait to be collected, as while the database is away; it is listened to again then."""
+
+LEAST_PAUSE_S = 0.2
+MOST_PAUSE_S = 5.0
+
+
+class Threads:
+    """Carries commands to clusters and listens to them, each in threads of its own.
+
+    Parameters
+    ----------
+    clock
+        For delays.
+    random
+        Spreads tries, so that clusters that went silent together are not asked together.
+    stale_s
+        After how many seconds a cluster that was not heard is taken to be silent; clusters are asked to answer
+        well before that, even if nothing happens.
+    """
+
+    def __init__(self, clock: Clock, random: Random, stale_s: float = WATCH_S * WATCHES) -> None:
+        self._clock = clock
+        self._random = random
+        self._watch_s = min(WATCH_S, stale_s / WATCHES)
+        self._stopping = threading.Event()
+        self._using = threading.Lock()
+        self._lines: dict[str, _Line] = {}
+        self._reports: deque[Report] = deque()
+        self.on_report: Callable[[], None] = lambda: None
+
+    def use(self, backends: Sequence[Backend]) -> None:
+        """See `Dispatcher`."""
+        there = {backend.cluster: backend for backend in backends}
+        with self._using:
+            if self._stopping.is_set():
+                return
+            for name, line in list(self._lines.items()):
+                if there.get(name) != line.backend:
+                    self._lines.pop(name).stop()
+            for backend in backends:
+                if backend.cluster not in self._lines:
+                    line = _Line(backend, self._clock, self._random, self._report, self._watch_s)
+                    self._lines[backend.cluster] = line
+
+    def give(self, outgoing: Outgoing, command: Command) -> None:
+        """See `Dispatcher`."""
+        if outgoing.cluster in self._lines:
+            self._lines[outgoing.cluster].give(outgoing, command)
+
+    def drop(self, outgoing: Outgoing) -> None:
+        """See `Dispatcher`."""
+        if outgoing.cluster in self._lines:
+            self._lines[outgoing.cluster].drop(outgoing)
+
+    def forget(self) -> None:
+        """See `Dispatcher`."""
+        for line in self._lines.values():
+            line.forget()
+        self._reports.clear()
+        for line in self._lines.values():
+            line.was_read()
+
+    def collect(self) -> list[Report]:
+        """See `Dispatcher`."""
+        reports = []
+        while self._reports:
+            reports.append(self._reports.popleft())
+        for name in {each.cluster for each in reports if not isinstance(each, Answered)}:
+            if line := self._lines.get(name):
+                line.was_read()
+        return reports
+
+    def delays(self) -> dict[tuple[str, int, str], str]:
+        """See `Dispatcher`."""
+        return {key: reason for line in list(self._lines.values()) for key, (_, reason) in line.delays().items()}
+
+    def awaits(self, outgoing: Outgoing) -> bool:
+        """See `Dispatcher`."""
+        return outgoing.cluster in self._lines and self._lines[outgoing.cluster].awaits(outgoing)
+
+    def stop(self) -> None:
+        """End all threads; what was not told yet stays in the store.
+
+        Whoever waits for a cluster at this moment notices when it answers, and says nothing any more; nobody
+        waits for that.
+        """
+        with self._using:
+            self._stopping.set()
+            for line in self._lines.values():
+                line.stop()
+
+    def _report(self, reports: Sequence[Report]) -> None:
+        self._reports.extend(reports)
+        self.on_report()
+
+
+_Told = tuple[Outgoing, Command]
+
+
+class _Line:
+    """The line to one cluster: a thread that tells and a thread that listens."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        clock: Clock,
+        random: Random,
+        report: Callable[[Sequence[Report]], None],
+        watch_s: float,
+    ) -> None:
+        self.backend = backend
+        self._clock = clock
+        self._random = random
+        self._report = report
+        self._watch_s = watch_s
+        self._outbox = Outbox()
+        self._some = threading.Condition()
+        self._stopping = threading.Event()
+        self._cursor = ""
+        self._round = 0
+        self._unread = 0
+        self._read = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._tell, name=f"tell {backend.cluster}", daemon=True),
+            threading.Thread(target=self._listen, name=f"listen {backend.cluster}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def give(self, outgoing: Outgoing, command: Command) -> None:
+        with self._some:
+            self._outbox.give(outgoing, command)
+            self._some.notify()
+
+    def drop(self, outgoing: Outgoing) -> None:
+        with self._some:
+            self._outbox.drop(outgoing)
+
+    def forget(self) -> None:
+        """Drop what is to be told, and ask for everything anew."""
+        with self._some:
+            self._outbox = self._outbox.emptied()
+            self._cursor = ""
+            self._round += 1
+
+    def was_read(self) -> None:
+        """Go on listening: what was heard is collected, or forgotten."""
+        with self._some:
+            self._unread = 0
+            self._read.set()
+
+    def delays(self) -> dict[tuple[str, int, str], tuple[int, str]]:
+        with self._some:
+            return dict(self._outbox.tries)
+
+    def awaits(self, outgoing: Outgoing) -> bool:
+        with self._some:
+            return self._outbox.awaits(outgoing)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._read.set()
+        with self._some:
+            self._some.notify_all()
+
+    # Telling.
+
+    def _tell(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            outbox, due = self._await_due()
+            if not due or self._stopping.is_set():
+                continue
+            try:
+                answers = self.backend.send([command for _, command in due])
+                if len(answers) != len(due):
+                    raise InvariantError(f"{len(answers)} answers to {len(due)} commands")
+            except Exception as error:  # noqa: BLE001  # `in_vain` logs what is not expected
+                failures += 1
+                self._settle(outbox, due, [in_vain(error, self.backend.cluster)] * len(due))
+                self._stopping.wait(self._pause_s(failures))
+            else:
+                failures = 0
+                self._take_in(outbox, due, answers)
+                self._stopping.wait(GATHER_S)
+
+    def _await_due(self) -> tuple[Outbox, list[_Told]]:
+        """Wait until something is to be told, or may be; return it, and where it comes from."""
+        with self._some:
+            if self._stopping.is_set():
+                return self._outbox, []
+            due_ns = self._outbox.next_due_ns()
+            now_ns = self._clock.monotonic_ns()
+            if due_ns is None or due_ns > now_ns:
+                self._some.wait(None if due_ns is None else (due_ns - now_ns) / 1e9)
+            return self._outbox, self._outbox.take(self._clock.monotonic_ns())
+
+    def _take_in(self, outbox: Outbox, due: Sequence[_Told], answers: Answers) -> None:
+        """Settle what is answered, and the rest each when its answer comes."""
+        at_once = [(told, each) for told, each in zip(due, answers, strict=True) if isinstance(each, Answer)]
+        self._settle(outbox, [told for told, _ in at_once], [answer for _, answer in at_once])
+        for told, each in zip(due, answers, strict=True):
+            if isinstance(each, Future):
+                each.add_done_callback(partial(self._answered, outbox, told))
+
+    def _answered(self, outbox: Outbox, told: _Told, promised: Future[Answer]) -> None:
+        self._settle(outbox, [told], [kept(promised, self.backend.cluster)])
+
+    def _settle(self, outbox: Outbox, due: Sequence[_Told], answers: Sequence[Answer]) -> None:
+        with self._some:
+            news = outbox.settle(due, answers, self._clock.monotonic_ns())
+            self._some.notify()
+        if news:
+            self._say(news)
+
+    def _say(self, reports: Sequence[Report]) -> None:
+        if not self._stopping.is_set():
+            self._report(reports)
+
+    # Listening.
+
+    def _listen(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            if self._unread >= MOST_UNREAD:  # what changes while nobody reads is told together later
+                self._read.wait()
+                continue
+            asked_ns = self._clock.monotonic_ns()
+            with self._some:
+                cursor, this_round = self._cursor, self._round
+            try:
+                changes = self.backend.changes(cursor, self._watch_s)
+            except UnavailableError as error:
+                failures += 1
+                self._tell_of(Silent(self.backend.cluster, str(error)))
+                self._stopping.wait(self._pause_s(failures))
+                continue
+            except Exception:
+                failures += 1
+                log.exception("listening to %s failed", self.backend.cluster)
+                self._stopping.wait(self._pause_s(failures))
+                continue
+            failures = 0
+            with self._some:
+                if this_round != self._round:
+                    continue  # everything is to be told anew
+                self._cursor = changes.cursor
+            self._tell_of(Heard(self.backend.cluster, changes, asked_ns))
+            self._stopping.wait(GATHER_S)
+
+    def _tell_of(self, report: Report) -> None:
+        """Report something, and note that it is not read yet."""
+        with self._some:
+            self._unread += 1
+            if self._unread >= MOST_UNREAD:
+                self._read.clear()
+        self._say([report])
+
+    def _pause_s(self, failures: int) -> float:
+        """Return how long to wait after so many failures: doubling, and up to half less by chance."""
+        pause_s: float = min(LEAST_PAUSE_S * 2 ** min(failures - 1, 10), MOST_PAUSE_S)
+        return pause_s * self._random.uniform(0.5, 1)

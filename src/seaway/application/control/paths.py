@@ -1,0 +1,203 @@
+"""Steering: has traffic between gateways take the paths that jobs need, before jobs are placed by them."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Protocol
+
+from seaway.application.control.pending import Entry
+from seaway.application.control.state import Live
+from seaway.application.network.paths import Choice, Crossing, Wish, choose
+from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.job_state import JobState
+from seaway.domain.network import Ends, NetworkNeed
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+"""Pause between two looks at what jobs need."""
+
+MOST_LOOKED_AT = 2_000
+"""Jobs that wait and are looked through for those that need a path."""
+
+MOST_TRIED = 4
+"""Jobs that are tried in one look on whether another path would be of use to them."""
+
+MOST_WISHES = 50
+"""Jobs that wait and are heeded for one pair of gateways, the first in order."""
+
+
+class PathDesk(Protocol):
+    """Knows where traffic can be steered, and has it steered."""
+
+    def crossings(self) -> Sequence[Crossing]:
+        """Return the pairs of gateways whose traffic can be steered now."""
+
+    def choose(self, source: str, target: str, path: str, why: str) -> None:
+        """Have traffic take a path from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Which clusters stand behind which gateways, and who was tried and waits, in order."""
+
+    behind: defaultdict[str, set[str]]
+    tried: Sequence[Entry]
+
+
+class Steering:
+    """Chooses paths by what runs and by what waits.
+
+    A path that was chosen stays for `path_hold_s`, unless nothing answers along it any more. Of what waits only those
+    count that a copy of the fleet has room for once their bounds on the network are out of the way.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    policy
+        The policy of a queue, by the queue's name; None while it is being made ready.
+
+    Attributes
+    ----------
+    desk
+        Steers; None where nobody does.
+    """
+
+    def __init__(self, live: Live, policy: Callable[[str], Profile | None]) -> None:
+        self._live = live
+        self._policy = policy
+        self._looked_ns: int | None = None
+        self._chosen_ns: dict[Ends, int] = {}
+        self.desk: PathDesk | None = None
+
+    def due(self) -> bool:
+        """Tell whether it is time to look, and there is anything to steer."""
+        now_ns = self._live.clock.monotonic_ns()
+        if self.desk is None or (self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * 1e9):
+            return False
+        self._looked_ns = now_ns
+        return True
+
+    def crossings(self) -> Sequence[Crossing]:
+        """Return the pairs of gateways whose traffic can be steered now."""
+        return self.desk.crossings() if self.desk else ()
+
+    def steer(self, choices: Sequence[tuple[Crossing, Choice]]) -> None:
+        """Have traffic take the paths that were chosen; a pair that changed meanwhile is looked at again later."""
+        for crossing, choice in choices:
+            if self.desk:
+                try:
+                    self.desk.choose(crossing.source, crossing.target, choice.path, choice.why)
+                except (RejectedError, UnknownError) as error:
+                    log.info("traffic from %s to %s is not steered: %s", crossing.source, crossing.target, error)
+
+    def choices(self, crossings: Sequence[Crossing]) -> list[tuple[Crossing, Choice]]:
+        """Return which paths are to be taken instead of others; to be called under the loop's lock."""
+        if not crossings:
+            return []
+        free = [each for each in crossings if each.silent or not self._held(each)]
+        seen = self._look()
+        made = [(each, choice) for each in free if (choice := self._chosen(each, seen)).path != each.current]
+        for each, _ in made:
+            self._chosen_ns[each.source, each.target] = self._live.clock.monotonic_ns()
+        return made
+
+    def _look(self) -> _Seen:
+        """See which clusters stand behind which gateways, and who was tried and waits."""
+        fleet = self._live.fleet
+        behind: defaultdict[str, set[str]] = defaultdict(set)
+        for live in fleet.clusters.values():
+            if live.cluster:
+                behind[fleet.gateway_of(live.cluster)].add(live.name)
+        looked_at = islice(self._live.waiting.entries(), MOST_LOOKED_AT)
+        tried = [each for each in looked_at if _was_tried(each) and _bounded(each)]
+        return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
+
+    def _chosen(self, crossing: Crossing, seen: _Seen) -> Choice:
+        """Choose for a pair, passing over the first jobs for which a change would be in vain."""
+        here, there = seen.behind[crossing.source], seen.behind[crossing.target]
+        running = [*self._running(crossing.source, here, there)]
+        entries = _wishing(seen.tried, crossing.source, here, there)
+        for _ in range(MOST_TRIED):
+            wishes = [Wish(entry.record.id, need) for entry, need in entries]
+            choice = choose(crossing.paths, crossing.current, running, wishes)
+            decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
+            if decisive is None or self._would_fit(decisive[0], there):
+                return choice
+            entries.remove(decisive)
+        return choose(crossing.paths, crossing.current, running, ())
+
+    def _held(self, crossing: Crossing) -> bool:
+        chosen_ns = self._chosen_ns.get((crossing.source, crossing.target))
+        hold_ns = int(self._live.settings.path_hold_s * 1e9)
+        return chosen_ns is not None and self._live.clock.monotonic_ns() - chosen_ns < hold_ns
+
+    def _running(self, source: str, here: set[str], there: set[str]) -> Iterator[NetworkNeed]:
+        """Find what running jobs need of a pair, between users and clusters and between clusters."""
+        for cluster in there:
+            for key in self._live.by_cluster[cluster]:
+                attempt = self._live.attempts[key]
+                demand, between = attempt.spec.demand, attempt.spec.between_replicas
+                if demand.network.any and demand.gateway == source:
+                    yield demand.network
+                if between.any and not here.isdisjoint(attempt.clusters):
+                    yield between
+
+    def _would_fit(self, entry: Entry, there: set[str]) -> bool:
+        """Tell whether a job has a place in some clusters but for how good links are; a gang anywhere."""
+        policy = self._policy(entry.queue)
+        if policy is None:
+            return False
+        job, copy = entry.job, self._live.fleet.snapshot.copy()
+        nodes = job.demand.nodes
+        if not job.between_replicas.any:
+            nodes = replace(nodes, clusters=frozenset(there & nodes.clusters if nodes.clusters else there))
+        demand = replace(job.demand, network=_room_alone(job.demand.network), nodes=nodes)
+        job = replace(job, demand=demand, between_replicas=_room_alone(job.between_replicas))
+        try:
+            queue = JobQueue(copy, [job])
+        except RejectedError:  # its gateway left
+            return False
+        return bool(decide(copy, queue, policy, overdue={0}).jobs_placed[0])
+
+
+def _was_tried(entry: Entry) -> bool:
+    """Tell whether a job waits in vain: before, it may be served as things are."""
+    return entry.record.state is JobState.QUEUED
+
+
+def _bounded(entry: Entry) -> bool:
+    """Tell whether a job sets any bound on links."""
+    return entry.job.demand.network.any or entry.job.between_replicas.any
+
+
+def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str]) -> list[tuple[Entry, NetworkNeed]]:
+    """Find who of those who wait needs something of a pair, and what: the first in order."""
+    found = []
+    for entry in tried:
+        demand, between = entry.job.demand, entry.job.between_replicas
+        if demand.network.any and demand.gateway == source and _allowed(entry, there):
+            found.append((entry, demand.network))
+        elif between.any and _allowed(entry, there) and _allowed(entry, here):
+            found.append((entry, between))
+    return found[:MOST_WISHES]
+
+
+def _allowed(entry: Entry, clusters: set[str]) -> bool:
+    """Tell whether a job may go to one of some clusters."""
+    allowed = entry.job.demand.nodes.clusters
+    avoided = {cluster for cluster, node in entry.job.demand.nodes.avoid if not node}
+    return bool((clusters & allowed if allowed else clusters) - avoided)
+
+
+def _room_alone(need: NetworkNeed) -> NetworkNeed:
+    """Return what a need asks of bandwidth: the same along all paths."""
+    return NetworkNeed(min_bandwidth_mbps=need.min_bandwidth_mbps)

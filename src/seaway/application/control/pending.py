@@ -1,0 +1,330 @@
+"""Jobs that wait for a place, in the order in which they are to be tried.
+
+Within a tenant, priority goes first, then who came first; tenants take turns. Jobs that ask for the
+same for about as long are of one kind: when one of a kind does not fit, none of it does until the fleet changes.
+Kinds that do not fit lie aside, in the order in which they came to their turn, which is how they are tried again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import ClassVar
+from weakref import WeakValueDictionary
+
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.records import JobRecord
+from seaway.application.transitions import ELSEWHERE
+from seaway.domain.job import Job
+from seaway.domain.job_state import JobState
+from seaway.scheduling.infeasibility_cache import Asked, asked_of, rules_of
+
+Order = tuple[int, int, str]
+
+LOOKS = 8
+"""Jobs that are looked through for each that is wanted."""
+
+
+MOST_SKIPPED = 1024
+"""Kinds that are passed over untried before somebody else may look at the memory."""
+
+
+class Rules:
+    """What jobs ask for besides amounts: there is one for each, so that telling them apart is quick."""
+
+    __slots__ = ("__weakref__",)
+
+    _known: ClassVar[WeakValueDictionary[Hashable, Rules]] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, asked: Hashable) -> Rules:
+        """Return the rules of all jobs that ask for the same besides amounts."""
+        return cls._known.setdefault(asked, cls())
+
+
+class Kind:
+    """What jobs that fit in the same places ask for: there is one for each, so that telling them apart is quick.
+
+    Attributes
+    ----------
+    rules, asked
+        What each replica asks for, in two parts.
+    alone
+        Whether they are jobs of one replica: when one is refused, no node has room for it.
+    """
+
+    __slots__ = ("__weakref__", "alone", "asked", "rules")
+
+    _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
+
+    def __init__(self, job: Job) -> None:
+        self.rules: Rules = Rules.of(rules_of(job.demand))
+        self.asked: Asked = asked_of(job.demand)
+        self.alone: bool = job.replicas == 1
+
+    @classmethod
+    def of(cls, queue: str, length: int, job: Job) -> Kind:
+        """Return the kind of all jobs that ask for the same, in one queue and for about as long."""
+        key = (queue, length, job.demand, job.replicas, job.gang, job.together, job.between_replicas)
+        known = cls._known.get(key)
+        if known is None:
+            known = cls._known[key] = cls(job)
+        return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A job that waits.
+
+    Attributes
+    ----------
+    record
+        The job as it is stored.
+    job
+        What the scheduler sees.
+    kind
+        The same for jobs that fit in the same places.
+    """
+
+    record: JobRecord
+    job: Job
+    kind: Kind
+    order: Order
+
+    @property
+    def queue(self) -> str:
+        """Name of the queue it waits in."""
+        return self.record.spec.queue
+
+
+def entry(record: JobRecord, clusters: frozenset[str], refusals: Refusals = NEVER_REFUSED) -> Entry:
+    """Prepare a job to wait.
+
+    Parameters
+    ----------
+    clusters
+        Those of its queue's pool; empty for all.
+    refusals
+        Where it is kept from.
+    """
+    spec = record.spec
+    job = spec.job(record.id, clusters)
+    if refusals.devices or refusals.places:
+        job = replace(job, demand=refusals.kept(job.demand))
+    ends_s = spec.ends_within_s
+    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
+    return Entry(record, job, Kind.of(spec.queue, length, job), (-spec.priority, record.submitted_ns, record.id))
+
+
+Ranked = tuple[Order, int, Entry]
+"""A job behind its place in the order; the number in between tells two entries of one job apart."""
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """Jobs with the first on top. What left is dropped when it comes to the top, or when it is most of the line."""
+
+    heap: list[Ranked] = field(default_factory=list)
+    swept: int = 64
+
+    def push(self, ranked: Ranked, waits: Callable[[Entry], bool]) -> None:
+        """Let a job join."""
+        heappush(self.heap, ranked)
+        if len(self.heap) > 2 * self.swept:
+            self.heap = [each for each in self.heap if waits(each[2])]
+            heapify(self.heap)
+            self.swept = max(64, len(self.heap))
+
+    def first(self, waits: Callable[[Entry], bool]) -> Ranked | None:
+        """Return the first that still waits."""
+        while self.heap:
+            if waits(self.heap[0][2]):
+                return self.heap[0]
+            heappop(self.heap)
+        return None
+
+
+class Waiting:
+    """The jobs that wait."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._kinds: defaultdict[str, dict[Kind, _Line]] = defaultdict(dict)  # by tenant
+        self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
+        self._untried: defaultdict[str, list[Ranked]] = defaultdict(list)  # a heap of the first of each kind, by tenant
+        self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same of kinds that were refused
+        self._refused: set[Kind] = set()
+        self._fresh: OrderedDict[str, None] = OrderedDict()
+        self._last_tenant = ""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._entries
+
+    def get(self, job_id: str) -> Entry | None:
+        """Return a job that waits."""
+        return self._entries.get(job_id)
+
+    def entries(self) -> Iterable[Entry]:
+        """Return every job that waits, in no order."""
+        return self._entries.values()
+
+    def first(self, tenant: str, queue: str) -> Entry | None:
+        """Return the first job of a tenant in a queue."""
+        first = self._queues[tenant, queue].first(self._waits)
+        return first[2] if first else None
+
+    def fresh(self, most: int) -> list[Entry]:
+        """Return jobs that were tried, and are not stored as waiting for a place: up to `most`, each once."""
+        tried: list[Entry] = []
+        for _ in range(min(len(self._fresh), LOOKS * most)):
+            job_id, _ = self._fresh.popitem(last=False)
+            waits = self._entries.get(job_id)
+            if waits is None or not _is_fresh(waits.record):
+                continue
+            if waits.kind in self._refused:
+                tried.append(waits)
+            else:
+                self._fresh[job_id] = None
+            if len(tried) >= most:
+                break
+        return tried
+
+    # Coming and going.
+
+    def put(self, entry: Entry) -> None:
+        """Let a job wait, in place of an older record of it."""
+        self._entries[entry.record.id] = entry
+        if _is_fresh(entry.record):
+            self._fresh[entry.record.id] = None
+        self._count += 1
+        ranked, tenant = (entry.order, self._count, entry), entry.record.spec.tenant
+        self._queues[tenant, entry.queue].push(ranked, self._waits)
+        line = self._kinds[tenant].setdefault(entry.kind, _Line())
+        line.push(ranked, self._waits)
+        if line.heap[0] is not ranked:
+            return
+        if entry.kind in self._refused:
+            self._aside[tenant][entry.kind] = ranked
+        else:
+            heappush(self._untried[tenant], ranked)
+
+    def put_back(self, entries: Iterable[Entry]) -> None:
+        """Let jobs that were taken wait on."""
+        for each in entries:
+            self.put(each)
+
+    def remove(self, job_id: str) -> None:
+        """Let a job wait no longer; one that does not is passed over."""
+        self._entries.pop(job_id, None)
+
+    # Trying.
+
+    def try_all(self) -> None:
+        """Let every kind be tried again: the fleet changed."""
+        self._refused.clear()
+        for tenant in {*self._untried, *self._aside}:
+            aside = self._aside[tenant]
+            for kind in {each[2].kind for each in self._untried[tenant]}:
+                first = None if kind in aside else self._first(tenant, kind)
+                if first:
+                    aside[kind] = first
+            self._untried[tenant] = sorted(aside.values())  # nearly in order as it is, and in order it is a heap
+            aside.clear()
+
+    def refuse(self, kind: Kind) -> None:
+        """Note that jobs of a kind do not fit for now."""
+        self._refused.add(kind)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to try."""
+        return not any(self._next(tenant) for tenant in list(self._untried))
+
+    def take(
+        self, most: int, alike: Callable[[Entry], Hashable], hopeless: Callable[[Entry], bool] = lambda _: False
+    ) -> list[Entry]:
+        """Take the next jobs to try, up to `most`, as long as `alike` says the same of them.
+
+        They wait no longer, until they are put back. Kinds of which `hopeless` knows that they do not fit are
+        refused on the way; after many of them what was taken so far is returned, which may be nothing.
+        """
+        skipped = 0
+        turn = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
+        turn.sort(key=lambda tenant: tenant <= self._last_tenant)
+        taken: list[Entry] = []
+        sort: Hashable = None
+        while turn and len(taken) < most:
+            for tenant in list(turn):
+                first = self._next(tenant)
+                while first and hopeless(first):
+                    self._pass_over(tenant)
+                    skipped += 1
+                    if skipped >= MOST_SKIPPED:
+                        return taken
+                    first = self._next(tenant)
+                if first is None:
+                    turn.remove(tenant)
+                    continue
+                if taken and alike(first) != sort:
+                    return taken
+                sort = alike(first)
+                self._pop(tenant)
+                taken.append(first)
+                self._last_tenant = tenant
+                if len(taken) >= most:
+                    break
+        return taken
+
+    def _next(self, tenant: str) -> Entry | None:
+        """Return the job of a tenant that is to be tried next."""
+        heap = self._untried[tenant]
+        while heap:
+            kind = heap[0][2].kind
+            first = self._first(tenant, kind)
+            if first and kind not in self._refused:
+                if first is heap[0]:
+                    return first[2]
+                heapreplace(heap, first)
+                continue
+            heappop(heap)
+            if first:
+                self._aside[tenant][kind] = first
+        return None
+
+    def _pass_over(self, tenant: str) -> None:
+        """Refuse the kind of the job that `_next` returned."""
+        ranked = heappop(self._untried[tenant])
+        self._aside[tenant][ranked[2].kind] = ranked
+        self._refused.add(ranked[2].kind)
+
+    def _pop(self, tenant: str) -> None:
+        """Take away the job that `_next` returned; the next of its kind takes its place."""
+        _, _, gone = heappop(self._untried[tenant])
+        del self._entries[gone.record.id]
+        following = self._first(tenant, gone.kind)
+        if following:
+            heappush(self._untried[tenant], following)
+
+    def _first(self, tenant: str, kind: Kind) -> Ranked | None:
+        """Return the first job of a kind that still waits; forget a kind that has none."""
+        line = self._kinds[tenant].get(kind)
+        if line is None:
+            return None
+        first = line.first(self._waits)
+        if first is None:
+            del self._kinds[tenant][kind]
+        return first
+
+    def _waits(self, entry: Entry) -> bool:
+        return self._entries.get(entry.record.id) is entry
+
+
+def _is_fresh(record: JobRecord) -> bool:
+    """Tell whether it is not stored of a job that it waits for a place."""
+    return record.state is not JobState.QUEUED or record.reason.endswith(ELSEWHERE)

@@ -1,0 +1,1 @@
+"""The scheduling step of the control loop: pending jobs in, placements out."""

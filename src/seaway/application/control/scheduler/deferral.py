@@ -1,0 +1,88 @@
+"""Jobs that fit and that their policy holds back for a better place: none of them for ever."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from seaway.application.control.pending import Entry, Kind
+
+AGAIN_NS = 5_000_000_000
+"""How soon those are tried again, even if nothing changed: what held them back may be over."""
+
+NS_PER_S = 1_000_000_000
+
+
+class HeldBack:
+    """Knows since when each job is held back: by its policy, or behind one that asks for the same and is.
+
+    A job's clock runs from then until it is placed or gone, so that nothing that happens in between lets it be held
+    back for longer. While one is overdue, none that asks for the same and is tried before it is held back either:
+    they would be in its way. Clocks are looked at every `AGAIN_NS`; there is at most one for each job that waits.
+
+    Parameters
+    ----------
+    now_ns
+        Monotonic clock.
+    longest_s
+        How long a job may be held back; 0 for not at all.
+    """
+
+    def __init__(self, now_ns: Callable[[], int], longest_s: float) -> None:
+        self._now_ns = now_ns
+        self._longest_ns = int(longest_s * NS_PER_S)
+        self._why: dict[Kind, str] = {}
+        self._since_ns: dict[str, int] = {}
+        self._overdue: defaultdict[Kind, set[str]] = defaultdict(set)
+        self._again_ns: int | None = None
+
+    def overdue(self, batch: Sequence[Entry]) -> frozenset[int]:
+        """Return the numbers of the jobs of a batch, in the order of trying, that may not be held back any longer."""
+        if not self._longest_ns:
+            return frozenset(range(len(batch)))
+        found, met = set(), Counter[Kind]()
+        for at, entry in enumerate(batch):
+            late = self._overdue.get(entry.kind, ())
+            if len(late) > met[entry.kind]:
+                found.add(at)
+                met[entry.kind] += entry.record.id in late
+        return frozenset(found)
+
+    def note(self, batch: Sequence[Entry], held: Mapping[int, str]) -> None:
+        """Note of a batch that was tried which of its jobs were held back, and why."""
+        now_ns = self._now_ns()
+        for entry in batch:
+            self._why.pop(entry.kind, None)
+        for at, why in held.items():
+            self._why[batch[at].kind] = why
+            self._since_ns.setdefault(batch[at].record.id, now_ns)
+        if held and self._again_ns is None:
+            self._again_ns = now_ns + AGAIN_NS
+
+    def placed(self, entry: Entry) -> None:
+        """Note that a job was placed: it waits no longer, and is in nobody's way."""
+        self._since_ns.pop(entry.record.id, None)
+        self._overdue.get(entry.kind, set()).discard(entry.record.id)
+
+    def why(self, kind: Kind) -> str:
+        """Return why jobs of a kind are held back; empty when they are not."""
+        return self._why.get(kind, "")
+
+    def due(self, waiting: Iterable[Entry]) -> bool:
+        """Tell whether it is time to try them again, given all that waits; what does not is forgotten."""
+        now_ns = self._now_ns()
+        if self._again_ns is None or now_ns < self._again_ns:
+            return False
+        known, why = self._since_ns, self._why
+        self._since_ns, self._why, self._overdue = {}, {}, defaultdict(set)
+        for entry in waiting:
+            job_id, kind = entry.record.id, entry.kind
+            if kind in why:
+                self._why[kind] = why[kind]
+            elif job_id not in known:
+                continue
+            since_ns = self._since_ns[job_id] = known.get(job_id, now_ns)
+            if now_ns - since_ns >= self._longest_ns:
+                self._overdue[kind].add(job_id)
+        self._again_ns = now_ns + AGAIN_NS if self._since_ns else None
+        return bool(self._why)

@@ -1,0 +1,267 @@
+"""Reservations: the first job of a queue that does not fit is not starved by smaller ones behind it.
+
+The place where it will fit first is worked out from when running jobs end, and what is free there is
+kept for it. Others may still use what it does not need, and those that will be gone in time may use
+all of it. Where nobody knows when the place comes free, it is kept for a while, and then for as long not,
+so that nothing is blocked for ever. What runs without an end is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from seaway.application.control.fleet import Key
+from seaway.application.control.pending import Entry
+from seaway.application.control.state import Live
+from seaway.domain.placement import Placement
+from seaway.scheduling.allocations import Booking, book
+from seaway.scheduling.columns import CLUSTERS_GATE, NODE_CLUSTER, NODE_OPEN
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+FOREVER_NS = 2**62
+NS_PER_S = 1_000_000_000
+
+HOPELESS_NS = 60_000_000_000
+"""How long jobs of a kind for which no place was found are not looked at again."""
+
+OVERDUE_NS = 10_000_000_000
+"""How long a job may be late for its place before another is looked for."""
+
+MOST_LOOKED_AT = 3
+"""Jobs for which a place is looked for in one go; it takes far longer than to try them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A place that is kept for a job.
+
+    Attributes
+    ----------
+    placements
+        Where it will go.
+    booking
+        What is kept there; free amounts may be less than nothing until others end.
+    starts_ns
+        When it is expected to start, by the monotonic clock; None when nobody knows.
+    until_ns
+        Until when the place is kept.
+    """
+
+    entry: Entry
+    placements: tuple[Placement, ...]
+    starts_ns: int | None
+    until_ns: int
+    booking: Booking | None = None
+
+
+class Reservations:
+    """At most one reservation for each queue.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    profile
+        Returns the policy of a queue.
+    """
+
+    def __init__(self, live: Live, profile: Callable[[str], Profile]) -> None:
+        self._live = live
+        self._profile = profile
+        self._made: dict[str, Reservation] = {}
+        self._snapshot: Snapshot | None = None
+        self._hopeless: dict[Hashable, int] = {}
+        self._looked_at = 0
+
+    def made(self) -> Collection[Reservation]:
+        """Return all that is kept."""
+        return self._made.values()
+
+    def bookings(self) -> list[Booking]:
+        """Return what is booked for what is kept."""
+        return [each.booking for each in self._made.values() if each.booking]
+
+    def of(self, job_id: str) -> Reservation | None:
+        """Return what is kept for a job."""
+        return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
+
+    def current(self) -> bool:
+        """Tell whether what is kept is kept on the snapshot that there is now, which may have been made anew."""
+        return self._snapshot is self._live.fleet.snapshot
+
+    def drop_all(self) -> None:
+        """Forget what was kept on a snapshot that is gone."""
+        self._made.clear()
+        self._hopeless.clear()
+        self._snapshot = self._live.fleet.snapshot
+
+    def fulfil(self, job_id: str) -> None:
+        """Keep nothing any more for a job that has its place."""
+        for queue, reservation in list(self._made.items()):
+            if reservation.entry.record.id == job_id:
+                self._lift(queue)
+
+    def begin(self) -> None:
+        """Begin a round: so many jobs may be looked at again."""
+        self._looked_at = 0
+
+    def review(self) -> None:
+        """Lift what is kept for jobs that wait no more, where nothing will come free, or behind a better claim."""
+        now_ns = self._live.clock.monotonic_ns()
+        self._hopeless = {kind: until_ns for kind, until_ns in self._hopeless.items() if until_ns > now_ns}
+        for queue, reservation in list(self._made.items()):
+            if reservation.starts_ns is None and now_ns > reservation.until_ns:
+                self._hopeless[reservation.entry.kind] = now_ns + self._hold_ns()
+                self._lift(queue)
+            elif not self._holds_good(reservation, now_ns) or self._is_behind(reservation.entry):
+                self._lift(queue)
+
+    def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
+        """Tell whether a job still waits for what is kept, in time, and the place still takes work."""
+        kept, snapshot = reservation.entry, self._live.fleet.snapshot
+        waits = self._live.waiting.get(kept.record.id)
+        return (
+            waits is not None
+            and (waits.kind, waits.order) == (kept.kind, kept.order)
+            and now_ns <= reservation.until_ns
+            and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
+        )
+
+    def _is_behind(self, kept: Entry) -> bool:
+        """Tell whether another job of the same tenant and queue is to be tried first, and may find a place."""
+        first = self._live.waiting.first(kept.record.spec.tenant, kept.queue)
+        return first is not None and first.order < kept.order and first.kind not in self._hopeless
+
+    def own(self, entry: Entry) -> str:
+        """Return the queue in which a place is kept for a job; empty when none is."""
+        kept = self._made.get(entry.queue)
+        return entry.queue if kept and kept.entry.record.id == entry.record.id else ""
+
+    def may_pass(self, entry: Entry) -> bool:
+        """Tell whether a job may use what is kept for others: it is what it is kept for, or will be gone in time."""
+        return self.lets_pass(entry.record.spec.ends_within_s, entry.record.id)
+
+    def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
+        """Tell whether a job that is gone in so many seconds, None for who knows, may use what is kept for others."""
+        now_ns = self._live.clock.monotonic_ns() if self._made else 0
+        for reservation in self._made.values():
+            if reservation.entry.record.id == job_id:
+                continue
+            if reservation.starts_ns is None or ends_within_s is None:
+                return False
+            if now_ns + ends_within_s * NS_PER_S > reservation.starts_ns:
+                return False
+        return True
+
+    def lift_from(self, copy: Snapshot) -> None:
+        """Take everything that is kept from a copy of the live snapshot, so that it shows what really runs."""
+        for reservation in self._made.values():
+            if reservation.booking and self.current():
+                reservation.booking.copy().release(copy)
+
+    @contextmanager
+    def seen_by(self, entry: Entry) -> Iterator[None]:
+        """Keep nothing from a job, and others like it, that may use what is kept; afterwards keep it again."""
+        passes = self.may_pass(entry)
+        lifted = [queue for queue in self._made if passes or queue == self.own(entry)]
+        for queue in lifted:
+            self._release(self._made[queue])
+        yield
+        for queue in lifted:
+            self._made[queue] = self._keep(self._made[queue])
+
+    def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
+        """Find the first job of a batch that does not fit and is to get a reservation; None without one."""
+        return next((at for at, entry in enumerate(batch) if not fits[at] and self.awaits(entry)), None)
+
+    def awaits(self, entry: Entry) -> bool:
+        """Tell whether a job is to get a reservation once it was tried and does not fit."""
+        return self._live.settings.reserve and entry.queue not in self._made and self._has_hope(entry)
+
+    def make(self, entry: Entry) -> None:
+        """Work out where a job will fit first, and keep what is free there."""
+        copy = self._live.fleet.snapshot.copy()
+        self._looked_at += 1
+        placements, starts_ns = self._foresee(copy, entry)
+        if not placements:
+            self._hopeless[entry.kind] = self._live.clock.monotonic_ns() + HOPELESS_NS
+            return
+        until_ns = (
+            starts_ns + OVERDUE_NS if starts_ns is not None else self._live.clock.monotonic_ns() + self._hold_ns()
+        )
+        self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
+
+    def _has_hope(self, entry: Entry) -> bool:
+        """Tell whether it is worth looking for a place: not just done in vain, nor for several others."""
+        return entry.kind not in self._hopeless and self._looked_at < MOST_LOOKED_AT
+
+    def _hold_ns(self) -> int:
+        return int(self._live.settings.hold_s * NS_PER_S)
+
+    def _foresee(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
+        """Let running jobs end on a copy, twice as many each time, until the job fits."""
+        ends = self._ends()
+        at, step, latest = 0, 1, 0
+        queue = JobQueue(copy, [entry.job])
+        while at < len(ends):
+            for ends_ns, key in ends[at : at + step]:
+                booking = self._live.fleet.booking(key)
+                if booking:
+                    booking.copy().release(copy)
+                latest = ends_ns
+            at, step = at + step, step * 2
+            plan = decide(copy, queue, self._profile(entry.queue), overdue={0})
+            if plan.jobs_placed[0]:
+                return tuple(plan.placements()), None if latest >= FOREVER_NS else latest
+            copy.release(plan.lines, plan.slices, plan.rows_of(0))
+        return (), None
+
+    def _ends(self) -> list[tuple[int, Key]]:
+        """Return what runs and when it will have ended, soonest first; what nobody knows goes last, oldest first.
+
+        What runs for longer than expected is expected to do so for as long again. What is meant to run for ever
+        is left out.
+        """
+        now_ns, wall_ns = self._live.clock.monotonic_ns(), self._live.clock.now_ns()
+        ends = []
+        for key, attempt in self._live.attempts.items():
+            seconds = attempt.spec.ends_within_s
+            if not attempt.state.live:
+                ends.append((now_ns, key))
+            elif seconds is not None:
+                ran_ns = wall_ns - (attempt.running_ns or wall_ns)
+                ends.append((now_ns + abs(seconds * NS_PER_S - ran_ns), key))
+            elif not attempt.spec.comes_back:
+                ends.append((FOREVER_NS + attempt.created_ns // NS_PER_S, key))
+        return sorted(ends)
+
+    def _keep(self, reservation: Reservation) -> Reservation:
+        """Book what a reservation keeps; instances of MIG devices by their amounts only, as others still run there."""
+        placements = [
+            replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
+            for each in reservation.placements
+        ]
+        self._snapshot = self._live.fleet.snapshot
+        return replace(reservation, booking=book(self._snapshot, reservation.entry.job, placements))
+
+    def _lift(self, queue: str) -> None:
+        self._release(self._made.pop(queue))
+        self._live.fleet.version += 1
+
+    def _release(self, reservation: Reservation) -> None:
+        if reservation.booking and self.current():
+            reservation.booking.release(self._live.fleet.snapshot)
+
+
+def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
+    """Tell whether a node takes work."""
+    n = snapshot.node_index.get((cluster, node))
+    if n is None:
+        return False
+    usable = snapshot.arrays.clusters_open[CLUSTERS_GATE, snapshot.arrays.nodes[NODE_CLUSTER, n]]
+    return bool(usable and snapshot.arrays.nodes[NODE_OPEN, n])

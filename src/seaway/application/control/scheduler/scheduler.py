@@ -1,0 +1,475 @@
+"""Scheduling: from jobs that wait to placements that are ready to be stored."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.pending import Entry
+from seaway.application.control.scheduler.compile_readiness import Warmth
+from seaway.application.control.scheduler.deferral import HeldBack
+from seaway.application.control.scheduler.reservations import Reservations
+from seaway.application.control.scheduler.score_breakdown import Notebook, Notes
+from seaway.application.control.scheduler.shadow import Shadows
+from seaway.application.control.stages import Stage
+from seaway.application.control.state import Live
+from seaway.application.control.timers import Due
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import hindered, moved, placed, stepped
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.units import rate_text
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.make import make_unusable
+from seaway.learning.policies.monitor import Unwatched
+from seaway.scheduling.allocations import Booking, bookings
+from seaway.scheduling.data_locality import data_told
+from seaway.scheduling.engine import decide
+from seaway.scheduling.framework import Decider
+from seaway.scheduling.infeasibility_cache import Least
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.plugins import RULES_OF_FIT
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.scheduling.profile import Profile
+
+log = logging.getLogger(__name__)
+
+ACTOR = "scheduler"
+
+ProfileFactory = Callable[[str, Sequence[Job]], Profile]
+"""Makes a policy by its name, for a mix of jobs of the past."""
+
+StandInFactory = Callable[[str, str, Sequence[Job]], Profile]
+"""Makes what decides in place of a policy, by its name and why it cannot be used, for a mix of jobs of the past."""
+
+NO_PLACE = "no place is free for it now"
+"""Why most jobs wait, as they are told of."""
+
+STAND_IN = "bestfit"
+"""Policy of a queue that has none."""
+
+FEWEST_TO_LEARN = 20
+"""Jobs of the past from which on a policy learns from them anew, each time that they have doubled."""
+
+LONGEST_NS = 25_000_000
+"""How long jobs are tried before others may look at the memory; the batch that has begun is decided to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A job, and where it is to go.
+
+    Attributes
+    ----------
+    notes, at
+        What tells how places scored, if anything does, and the job's number there.
+    """
+
+    entry: Entry
+    booking: Booking
+    job: JobRecord
+    attempt: Attempt
+    change: Change
+    notes: Notes | None
+    at: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was decided since the start; what was placed, by the policy that chose."""
+
+    decided: int = 0
+    placed: Counter[str] = field(default_factory=Counter)
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """A policy, the lesson it learnt last, how often what bears its name had changed, and whether rules are all.
+
+    With `by_rules` nothing but the rules of fit decides what fits.
+    """
+
+    lesson: int
+    renewals: int
+    profile: Profile
+    by_rules: bool
+
+
+class Scheduler:
+    """Takes jobs that wait, batch by batch, and finds places for them.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    make
+        How to make policies.
+
+    Attributes
+    ----------
+    warmth
+        Knows which policies are ready. Jobs of queues whose policy is not are not tried, and nothing is compared
+        with one that is not: compiling it would hold up everybody.
+    stand_in
+        Makes what decides in place of policies that cannot be used.
+    """
+
+    def __init__(self, live: Live, make: ProfileFactory) -> None:
+        self._live = live
+        self.warmth = Warmth()
+        self._warmed = (0, 0)
+        self._make = make
+        self.stand_in: StandInFactory = in_place_of
+        self._profiles: dict[str, _Learnt] = {}
+        self._renewals: Counter[str] = Counter()
+        self._renewed = 0
+        self._refused = Refused(live)
+        self._notebook = Notebook(live.clock)
+        self.reservations = Reservations(live, self.profile)
+        self.shadows = Shadows(live)
+        self.held_back = HeldBack(live.clock.monotonic_ns, live.settings.longest_wait_s)
+        self.tally = Tally()
+
+    def made(self, name: str) -> Profile:
+        """Make a policy by name, which has learnt nothing; asked by any thread.
+
+        Raises
+        ------
+        RejectedError
+            When there is none of that name, or it cannot decide here.
+        """
+        return self._make(name, ())
+
+    def profile(self, queue: str) -> Profile:
+        """Return the policy by which a queue's jobs are placed."""
+        return self.policy(self._policy_of(queue))
+
+    def ready(self, queue: str) -> Profile | None:
+        """Return the policy of a queue; None while it is not ready."""
+        return None if self.unready(queue) else self.profile(queue)
+
+    def policy(self, name: str) -> Profile:
+        """Return a policy by name, which has learnt from what was asked for lately."""
+        return self._learnt(name).profile
+
+    def renew(self, name: str) -> None:
+        """Make a policy anew, as what bears its name is another by now; told by any thread, one at a time."""
+        self._renewals[name] += 1
+        self._renewed += 1
+        self.warmth.forget(name)
+
+    def unready(self, queue: str) -> str:
+        """Say why jobs of a queue are not tried yet; empty when they are."""
+        name = self._policy_of(queue)
+        return "" if self.warmth.has(name) else f"the policy {name!r} of its queue is being made ready"
+
+    def policy_of(self, queue: str) -> str:
+        """Return the name of the policy by which a queue's jobs are placed; asked by any thread."""
+        return self._policy_of(queue)
+
+    def _policy_of(self, queue: str) -> str:
+        known = self._live.queues.get(queue)
+        return known.policy if known else STAND_IN
+
+    def _learnt(self, name: str) -> _Learnt:
+        lesson = self._live.taken_in // FEWEST_TO_LEARN
+        lesson = 0 if not lesson else lesson.bit_length()
+        known, renewals = self._profiles.get(name), self._renewals[name]
+        if known is None or (known.lesson, known.renewals) != (lesson, renewals):
+            profile = self._made_or_stood_in_for(name)
+            known = self._profiles[name] = _Learnt(
+                lesson, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
+            )
+        return known
+
+    def _made_or_stood_in_for(self, name: str) -> Profile:
+        """Make a policy; one that cannot be used is stood in for, so that its queue does not stop the loop."""
+        try:
+            return self._make(name, tuple(self._live.recent))
+        except RejectedError as error:
+            return self.stand_in(name, error.message, tuple(self._live.recent))
+
+    def begin(self) -> None:
+        """Begin a round."""
+        self.reservations.begin()
+
+    def next(self) -> list[Decision]:
+        """Decide the next jobs that wait, about a batch; what fits is booked, what does not waits on.
+
+        An empty list means that nothing that was tried fits; there may be more to try, which the next call goes on
+        with. When the fleet changes in the middle of a pass over all jobs, the pass goes on, and the next begins
+        from the top: else what is far behind would never be tried.
+        """
+        waiting, settings = self._live.waiting, self._live.settings
+        self._warm_up()
+        began_ns = self._live.clock.monotonic_ns()
+        until_ns = began_ns + LONGEST_NS
+        tried = 0
+        decisions: list[Decision] = []
+        if not self.reservations.current():
+            self.reservations.drop_all()
+        self.reservations.review()
+        self._live.fleet.forget_demands([*self._live.bookings.values(), *self.reservations.bookings()])
+        if self._live.seen_version != self._live.fleet.version and waiting.idle:
+            self._live.seen_version = self._live.fleet.version
+            waiting.try_all()
+        if self.held_back.due(waiting.entries()):
+            waiting.try_all()
+        while tried < settings.most_tried and len(decisions) < settings.batch:
+            batch = waiting.take(settings.batch - len(decisions), self._alike, self._hopeless)
+            tried += len(batch)
+            known = self._known(batch)
+            decisions += self._decide(known) if known else []
+            if not batch or self._live.clock.monotonic_ns() >= until_ns:
+                break
+        if tried:
+            self._live.stages.took(Stage.DECIDE, began_ns)
+        return decisions
+
+    def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """Note with decisions how the best places scored, where there are few; needs no lock.
+
+        What a note takes is spent before the decision is stored, so that it is stored with it. One that fails is left
+        out: jobs do not wait for what only explains.
+        """
+        noted = []
+        for each in reversed(decisions):
+            try:
+                said = each.notes.of(each.at) if each.notes else ""
+            except Exception:
+                log.exception("no note could be made on %s", each.job.id)
+                said = ""
+            attempt = replace(each.attempt, why=f"{each.attempt.why}; {said}") if said else each.attempt
+            change = placed(each.entry.record, each.job, attempt, ACTOR)
+            noted.append(replace(each, attempt=attempt, change=change, notes=None))
+        return noted[::-1]
+
+    def _warm_up(self) -> None:
+        """Have the policies of all queues made ready, and try those again that waited for one that is now."""
+        for queue in self._live.queues.values():
+            self.warmth.want(queue.policy)
+            self.warmth.want(queue.shadow)
+        news = (self.warmth.count, self._renewed)
+        if self._warmed != news:
+            self._warmed = news
+            self._live.waiting.try_all()
+
+    def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
+        """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""
+        self.begin()
+        for decision, outcome in zip(decisions, outcomes, strict=True):
+            if outcome is Outcome.STORED:
+                self.tally.placed[decision.attempt.policy] += 1
+                self.reservations.fulfil(decision.job.id)
+            else:
+                self.tally.conflicts += 1
+                self._live.bookings.pop((decision.job.id, decision.attempt.number), None)
+                decision.booking.release(self._live.fleet.snapshot)
+                self._live.fleet.version += 1
+                self._live.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
+
+    def take_in(self) -> list[Change]:
+        """Say of jobs that were tried that they have no place yet, where that is not said; not of too many at once.
+
+        They were accepted, or taken from a place that may long be what it was again.
+        """
+        now_ns = self._live.clock.now_ns()
+        changes = []
+        for each in self._live.waiting.fresh(2 * self._live.settings.batch):
+            reason = (
+                self._live.adrift(each.record) or self.unready(each.queue) or self.held_back.why(each.kind) or NO_PLACE
+            )
+            if each.record.state is JobState.QUEUED:
+                changes.append(hindered(each.record, reason, ACTOR, now_ns))
+            else:
+                changes.append(stepped(moved(each.record, JobState.QUEUED, reason, now_ns), ACTOR))
+        return changes
+
+    def _alike(self, entry: Entry) -> tuple[str, str, bool, str]:
+        """Say which jobs are decided together: those of one policy, that see the same reservations."""
+        queue = self._live.queues.get(entry.queue)
+        challenged = entry.queue if queue and queue.shadow else ""
+        policy = queue.policy if queue else ""
+        return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
+
+    def _known(self, batch: Sequence[Entry]) -> list[Entry]:
+        """Pass over jobs that the engine cannot take, like those for a gateway that left; they wait on."""
+        known = []
+        for entry in batch:
+            try:
+                self._live.fleet.snapshot.demands.line(entry.job.demand)
+                known.append(entry)
+            except RejectedError:
+                self._live.waiting.put_back([entry])
+                self._live.waiting.refuse(entry.kind)
+        return known
+
+    def _decide(self, batch: Sequence[Entry]) -> list[Decision]:
+        snapshot = self._live.fleet.snapshot
+        queue = JobQueue(snapshot, [entry.job for entry in batch])
+        profile = self.profile(batch[0].queue)
+        with self.reservations.seen_by(batch[0]):
+            before = self.shadows.before(batch) if self.warmth.has(self.shadows.challenger(batch[0])) else None
+            overdue = self.held_back.overdue(batch)
+            plan = decide(snapshot, queue, profile, overdue=overdue)
+            if before is not None:
+                self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
+            booked = list(bookings(plan))
+            noted = self._notebook.open(snapshot, queue, booked, profile) if plan.jobs_placed.any() else None
+        self.tally.decided += len(batch)
+        fits = plan.jobs_placed.tolist()
+        sure = _sure(fits, booked)
+        self.held_back.note(batch, plan.held)
+        head = self.reservations.head_of(batch[:sure], [fit or at in plan.held for at, fit in enumerate(fits)])
+        end = len(batch) if head is None else head + 1
+        for at in range(len(batch) - 1, -1, -1):
+            if at >= end or not fits[at]:
+                booked[at].release(snapshot)
+        self._live.waiting.put_back(batch[end:])
+        decisions = []
+        for at in range(end):
+            if fits[at]:
+                self.held_back.placed(batch[at])
+                decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name, noted))
+                continue
+            self._live.waiting.put_back([batch[at]])
+            if at < sure:
+                self._live.waiting.refuse(batch[at].kind)
+        if self._by_rules(batch[0]):
+            passes = self.reservations.may_pass(batch[0])
+            self._refused.note([batch[at] for at in range(min(sure, end)) if not fits[at]], passes)
+        if head is not None:
+            self.reservations.make(batch[head])
+        return decisions
+
+    def _hopeless(self, entry: Entry) -> bool:
+        """Tell whether a job surely does not fit, and need not be tried for anything else either.
+
+        It may only go by what was refused while no more was free than the job would see: what is kept for others,
+        too, when it may use that. What waits for its policy is tried again when that is ready.
+        """
+        if self.unready(entry.queue):
+            return True
+        sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
+        return (
+            self._refused.covers(entry, by_all=sees_more)
+            and not self.reservations.awaits(entry)
+            and self._by_rules(entry)
+        )
+
+    def _by_rules(self, entry: Entry) -> bool:
+        """Tell whether nothing but the rules of fit decides whether a job fits, whatever else its policy is."""
+        return self._learnt(self._policy_of(entry.queue)).by_rules
+
+    def _decision(  # all that makes a decision
+        self, entry: Entry, plan: Plan, at: int, booking: Booking, policy: str, noted: Notes | None
+    ) -> Decision:
+        now_ns = self._live.clock.now_ns()
+        record = entry.record
+        placements = tuple(plan.placement(int(row)) for row in plan.rows_of(at))
+        clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
+        nodes = tuple(dict.fromkeys(placement.node for placement in placements))
+        where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
+        decider = plan.deciders.get(at) or Decider(policy)
+        instead = f" in place of {policy}" if decider.name != policy else ""
+        chose = f"{decider.name} chose {where}{instead}"
+        chose = f"{chose}: {decider.why}" if decider.why else "; ".join(filter(None, (chose, plan.said.get(at))))
+        number = record.attempt + 1
+        attempt = Attempt(
+            job_id=record.id,
+            number=number,
+            state=AttemptState.ASSUMED,
+            spec=record.spec,
+            policy=decider.name,
+            placements=placements,
+            created_ns=now_ns,
+            expires_ns=now_ns + int(self._live.settings.confirm_s(len(placements)) * 1e9),
+            why="; ".join(filter(None, (chose, *self._network(plan, at, clusters)))),
+        )
+        queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
+        job = moved(
+            queued,
+            JobState.SCHEDULED,
+            f"placed on {where} by {decider.name}{instead}",
+            now_ns,
+            attempt=number,
+            clusters=clusters,
+            nodes=nodes,
+            not_before_ns=None,
+        )
+        self._live.bookings[record.id, number] = booking
+        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), noted, at)
+
+    def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
+        """Say what was promised between the clusters of a job, and how far its data was; empty for nothing."""
+        job, pulls = plan.queue.jobs[at], plan.pulls.get(at)
+        data = "" if pulls is None else data_told(plan.snapshot, job.data, pulls, clusters)
+        return self._promises(job.between_replicas.min_bandwidth_mbps, clusters), data
+
+    def _promises(self, mbps: int, clusters: Sequence[str]) -> str:
+        """Say what was promised between clusters; empty for nothing."""
+        if not mbps or len(clusters) == 1:
+            return ""
+        doors = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
+        ends = sorted({doors[cluster] for cluster in clusters} - {""})
+        return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
+
+
+def in_place_of(name: str, why: str, mix: Sequence[Job]) -> Profile:
+    """Make what decides in place of a policy that cannot be used, of which nobody is told."""
+    return make_unusable(name, why, PolicyOptions(mix=mix), Limits(), Unwatched())
+
+
+class Refused:
+    """What nothing could hold since something came free the last time.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._version = -1
+        self._least = Least()
+        self._least_by_all = Least()
+
+    def note(self, entries: Iterable[Entry], by_all: bool) -> None:
+        """Note jobs that were refused; `by_all` where they might have used what is kept for others."""
+        self._follow()
+        for each in entries:
+            if each.kind.alone:
+                self._least.note(each.kind.rules, each.kind.asked)
+                if by_all:
+                    self._least_by_all.note(each.kind.rules, each.kind.asked)
+
+    def covers(self, entry: Entry, *, by_all: bool) -> bool:
+        """Tell whether no replica of a job fits; `by_all` where it might use what is kept for others."""
+        self._follow()
+        known = self._least_by_all if by_all else self._least
+        return known.covers(entry.kind.rules, entry.kind.asked)
+
+    def _follow(self) -> None:
+        """Forget everything when something came free."""
+        if self._version != self._live.fleet.version:
+            self._version = self._live.fleet.version
+            self._least.clear()
+            self._least_by_all.clear()
+
+
+def _sure(fits: Sequence[bool], booked: Sequence[Booking]) -> int:
+    """Return up to which job of a batch a refusal means what it says.
+
+    Behind a job that took something before it turned out not to fit, others may have missed just that.
+    """
+    for at, (fit, booking) in enumerate(zip(fits, booked, strict=True)):
+        if not fit and booking.holds:
+            return at + 1
+    return len(fits)

@@ -1,0 +1,87 @@
+"""Shadows: a challenger decides what the live policy decides, on a copy, and both are compared."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from seaway.application.changes import Change
+from seaway.application.control.pending import Entry
+from seaway.application.control.state import Live
+from seaway.application.records import ShadowResult
+from seaway.scheduling.columns import PLAN_NODE
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.simulation.measures import use, used_shares
+
+MOST_KEPT = 1000
+"""Comparisons that wait to be stored; older ones are dropped when the database is away for long."""
+
+
+class Shadows:
+    """Compares challengers with live policies.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._results: deque[ShadowResult] = deque(maxlen=MOST_KEPT)
+
+    def before(self, batch: Sequence[Entry]) -> Snapshot | None:
+        """Return a copy of the fleet for the challenger; None when no queue of the batch has one."""
+        return self._live.fleet.snapshot.copy() if any(self.challenger(entry) for entry in batch) else None
+
+    def challenger(self, entry: Entry) -> str:
+        """Return the name of the policy in the shadow of an entry's queue; empty without one."""
+        queue = self._live.queues.get(entry.queue)
+        return queue.shadow if queue else ""
+
+    def compare(self, before: Snapshot, batch: Sequence[Entry], plan: Plan, live: Profile, challenger: Profile) -> None:
+        """Let the challenger decide the batch on `before`, and note how both did."""
+        queue = JobQueue(before, [entry.job for entry in batch])
+        other = decide(before, queue, challenger)
+        same = plan.lines[:, PLAN_NODE] == other.lines[:, PLAN_NODE]
+        differs = np.unique(plan.lines[~same, 0]) if len(same) else np.zeros(0)
+        self._results.append(
+            ShadowResult(
+                at_ns=self._live.clock.now_ns(),
+                queue=batch[0].queue,
+                live=live.title,
+                shadow=challenger.title,
+                jobs=len(batch),
+                answered=_answered(other, challenger),
+                fallbacks=sum(bool(each.why) for each in other.deciders.values()),
+                live_placed=int(plan.jobs_placed.sum()),
+                shadow_placed=int(other.jobs_placed.sum()),
+                same_node=len(batch) - len(differs),
+                live_fragmentation_milli=_fragmentation_milli(plan.snapshot),
+                shadow_fragmentation_milli=_fragmentation_milli(before),
+            )
+        )
+
+    def changes(self) -> list[Change]:
+        """Return comparisons to be stored."""
+        taken = list(self._results)
+        self._results.clear()
+        return [Change(insert=list(taken))] if taken else []
+
+
+def _answered(plan: Plan, profile: Profile) -> int:
+    """Count the jobs that a policy decided itself: of those that have somebody behind them, where they answered."""
+    if not profile.edition:
+        return len(plan.queue)
+    return sum(not each.why for each in plan.deciders.values())
+
+
+def _fragmentation_milli(snapshot: Snapshot) -> int:
+    fragmentation = use(used_shares(snapshot.arrays.clusters)).fragmentation
+    return round(1000 * (fragmentation or 0))

@@ -1,0 +1,375 @@
+"""Breaches: running jobs whose links do not keep their bounds any more, reported and, where wanted, moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from seaway.application.changes import Change
+from seaway.application.control.fleet import Key
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.scheduler.reservations import Reservations
+from seaway.application.control.state import Live
+from seaway.application.control.timers import Due
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import ELSEWHERE, sent_back, told
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_state import JobState
+from seaway.domain.network import Ends, Link, NetworkNeed, OnBreach, misses, way
+from seaway.domain.units import rate_text
+from seaway.probing.figures import Figures
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.links import free_bandwidth
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+MOST_KNOWN = 100_000
+"""Verdicts that are remembered from look to look; beyond that all are forgotten."""
+
+LONG_AGO_NS = -(2**62)
+"""When a link was seen to be bad whose latest round was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """What is broken of a job's network.
+
+    Attributes
+    ----------
+    text
+        Which links, and by which figures.
+    clusters
+        Those to which the user's link is broken.
+    seen_ns
+        Since when it is known that it still is, by the monotonic clock: when the latest round came that breaks a bound
+        by itself, and now where nothing tells of rounds.
+    """
+
+    text: str
+    clusters: frozenset[str]
+    seen_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Bad:
+    """What one link breaks."""
+
+    text: str
+    seen_ns: int
+
+
+class Verdicts:
+    """Judges the links of what runs, each once in a look however many jobs go by it.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    reservations
+        What is kept for jobs that wait: that takes nothing from those that run.
+    """
+
+    def __init__(self, live: Live, reservations: Reservations) -> None:
+        self._live = live
+        self._reservations = reservations
+        self._now_ns = 0
+        self._snapshot: Snapshot | None = None
+        self._list: list[Link] = []
+        self._links: dict[Ends, Link] = {}
+        self._doors: dict[str, str] = {}
+        self._over_mbps: dict[Ends, int] = {}
+        self._rounds: dict[Ends, tuple[int, int]] = {}
+        self._bad: dict[tuple[Ends, NetworkNeed], _Bad] = {}
+        self._good: dict[Ends, set[NetworkNeed]] = {}
+        self._known = 0
+
+    def renew(self) -> set[Ends] | None:
+        """Begin a look; return the links that may break other bounds than at the last one, None for any."""
+        snapshot, before = self._live.fleet.snapshot, self._snapshot
+        self._now_ns, self._snapshot = self._live.clock.monotonic_ns(), snapshot
+        self._bad.clear()
+        changed: set[Ends] = set()
+        if snapshot is not before or snapshot.links is not self._list:
+            self._list, old = snapshot.links, self._links
+            self._links = links = {(link.source, link.target): link for link in snapshot.links}
+            changed = {ends for ends in old.keys() | links.keys() if _differ(old.get(ends), links.get(ends))}
+        promised, self._over_mbps = self._over_mbps, self._overdrawn(snapshot)
+        changed |= {ends for ends, _ in promised.items() ^ self._over_mbps.items()}
+        for ends in changed:
+            self._known -= len(self._good.pop(ends, ()))
+        if snapshot is before:
+            return changed
+        self._doors = {cluster.name: cluster.gateway for cluster in snapshot.clusters}
+        self._rounds = {ends: known for ends, known in self._rounds.items() if ends in self._links}
+        return None
+
+    def ways(self, attempt: Attempt) -> frozenset[Ends]:
+        """Return the links that an attempt's bounds are about."""
+        return frozenset((*self._from_user(attempt).values(), *self._between(attempt)))
+
+    def breach(self, attempt: Attempt) -> Breach | None:
+        """Return what is broken of an attempt's network; None when all that was measured keeps its bounds."""
+        need = attempt.spec.demand.network
+        broken = {cluster: bad for cluster, ends in self._from_user(attempt).items() if (bad := self._of(need, ends))}
+        between = [bad for ends in self._between(attempt) if (bad := self._of(attempt.spec.between_replicas, ends))]
+        found = [*broken.values(), *between]
+        if not found:
+            return None
+        text = "; ".join(dict.fromkeys(each.text for each in found))
+        return Breach(text, frozenset(broken), max(each.seen_ns for each in found))
+
+    def _from_user(self, attempt: Attempt) -> dict[str, Ends]:
+        user = attempt.spec.demand.gateway
+        if not attempt.spec.demand.network.any:
+            return {}
+        doors = ((cluster, self._doors.get(cluster, "")) for cluster in attempt.clusters)
+        return {cluster: (user, door) for cluster, door in doors if door != user}
+
+    def _between(self, attempt: Attempt) -> Iterator[Ends]:
+        if attempt.spec.between_replicas.any and len(attempt.clusters) > 1:
+            yield from permutations(sorted({self._doors.get(each, "") for each in attempt.clusters} - {""}), 2)
+
+    def _of(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
+        """Say what a link breaks; None for nothing, or when nobody measures it."""
+        good = self._good.setdefault(ends, set())
+        if need in good:
+            return None
+        found = self._bad.get((ends, need))
+        if found is None and (link := self._links.get(ends)) is not None:
+            found = self._judged(need, link)
+        if found:
+            self._bad[ends, need] = found
+            return found
+        if self._known >= MOST_KNOWN:
+            self._good, self._known = {ends: (good := set())}, 0
+        good.add(need)
+        self._known += 1
+        return None
+
+    def _judged(self, need: NetworkNeed, link: Link) -> _Bad | None:
+        ends = link.source, link.target
+        counts = bool(need.min_bandwidth_mbps and link.bandwidth_mbps)
+        over_mbps = self._over_mbps.get(ends, 0) if counts else 0
+        said, full = misses(need, link, running=True), counts and link.free_mbps < need.min_bandwidth_mbps
+        if over_mbps and not full:
+            said += (f"{rate_text(over_mbps)} more is promised than it has",)
+        if not said:
+            return None
+        return _Bad(way(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
+
+    def _seen_ns(self, need: NetworkNeed, link: Link) -> int:
+        """Return when the latest round came if it breaks the same bounds by itself, else long ago."""
+        ends = link.source, link.target
+        latest = self._live.book.latest(ends)
+        if latest is None:
+            return self._now_ns
+        at_ns, seen = latest
+        lately = _lately(link, seen)
+        if lately is None or not misses(need, lately, running=True):
+            return LONG_AGO_NS
+        known = self._rounds.get(ends)
+        if known is None or known[0] != at_ns:
+            known = self._rounds[ends] = at_ns, self._now_ns
+        return known[1]
+
+    def _overdrawn(self, snapshot: Snapshot) -> dict[Ends, int]:
+        """Return by how much more is promised to what runs, on links and interfaces, than they have, Mbit/s."""
+        over_mbps = _overdrawn(snapshot)
+        if over_mbps and self._reservations.bookings():
+            copy = snapshot.copy()
+            self._reservations.lift_from(copy)
+            over_mbps = _overdrawn(copy)
+        return over_mbps
+
+
+def _differ(one: Link | None, other: Link | None) -> bool:
+    return one is not other and one != other
+
+
+def _lately(link: Link, seen: Figures) -> Link | None:
+    """Return the better of what decisions go by and the latest round said; None where that one answered again."""
+    if link.latency_ns is None:
+        return link if seen.latency_ns is None else None
+    latency_ns = link.latency_ns if seen.latency_ns is None else min(link.latency_ns, seen.latency_ns)
+    jitter_ns, loss_ppm = min(link.jitter_ns, seen.jitter_ns), min(link.loss_ppm, seen.loss_ppm)
+    return replace(link, latency_ns=latency_ns, jitter_ns=jitter_ns, loss_ppm=loss_ppm)
+
+
+def _overdrawn(snapshot: Snapshot) -> dict[Ends, int]:
+    names = [gateway.name for gateway in snapshot.fleet.gateways]
+    every = np.arange(len(names))
+    free = free_bandwidth(snapshot.arrays, every[:, None], every[None, :])
+    return {(names[s], names[t]): -int(free[s, t]) for s, t in np.argwhere(free < 0).tolist()}
+
+
+ACTOR = "network"
+
+BROKEN = "its network breaks its bounds: "
+"""How the reason of a job begins whose breach was reported; so it is known after a restart, too."""
+
+KEPT = "its network keeps its bounds again"
+
+LOOK_S = 1
+"""How often running jobs are looked at."""
+
+MOST_MOVES = 5
+"""How often a job is moved for its network; each time the breach has to last twice as long as the time before."""
+
+RENEW_S = 60
+"""How long the reason of a job tells at least of the figures that it tells of; when others break it, they follow."""
+
+PATIENCE_S = 60
+"""How long the next job waits at most for the one that was moved before it to be placed."""
+
+NS = 1_000_000_000
+
+
+class Breaches:
+    """Watches the links that running jobs with bounds go by.
+
+    A breach counts once it has lasted for `ControlSettings.network_breach_s`: from when the figures that decisions go
+    by first broke a bound, without a break, to the latest round that does so by itself. The smoothed ones alone tell of
+    what may be long over. A link that is not measured breaks nothing, nor does bandwidth that is not known. What keeps
+    its bounds is not looked at again until its links have other figures. Of jobs that want to be moved one goes at a
+    time, and only when a copy of the fleet says that it fits elsewhere.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    policy
+        Returns the policy of a queue; None while it is not ready.
+    reservations
+        What is kept for jobs that wait.
+
+    Attributes
+    ----------
+    reported, moved
+        How often since the start.
+    """
+
+    def __init__(self, live: Live, policy: Callable[[str], Profile | None], reservations: Reservations) -> None:
+        self._live = live
+        self._policy = policy
+        self._verdicts = Verdicts(live, reservations)
+        self._looked_ns: int | None = None
+        self._kept: dict[Key, frozenset[Ends]] = {}
+        self._last_ns: dict[Key, int] = {}
+        self._said_ns: dict[Key, int] = {}
+        self._since_ns: dict[Key, int] = {}
+        self._tried_ns: dict[Key, int] = {}
+        self._moves: dict[str, int] = {}
+        self._underway: tuple[str, int] | None = None
+        self.reported = 0
+        self.moved = 0
+
+    def changes(self) -> list[Change]:
+        """Return what is to be stored now."""
+        now_ns = self._live.clock.monotonic_ns()
+        if self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * NS:
+            return []
+        self._looked_ns = now_ns
+        watched = self._live.networked
+        for known in (self._kept, self._since_ns, self._last_ns, self._tried_ns, self._said_ns):
+            for key in known.keys() - watched:
+                del known[key]
+        self._moves = {job_id: count for job_id, count in self._moves.items() if job_id in self._live.jobs}
+        return [change for key in self._due(watched) for change in self._look(key, now_ns)] if watched else []
+
+    def _due(self, watched: set[Key]) -> list[Key]:
+        """Return what is to be looked at: what did not keep its bounds, or was not looked at, or has other links."""
+        changed = self._verdicts.renew()
+        if changed is None:
+            return sorted(watched)
+        kept = self._kept
+        return sorted(key for key in watched if key not in kept or not changed.isdisjoint(kept[key]))
+
+    def _look(self, key: Key, now_ns: int) -> Iterator[Change]:
+        found = self._live.current(key)
+        self._kept.pop(key, None)
+        if found is None or found[0].state is not JobState.RUNNING:
+            self._forget(key)
+            return
+        job, attempt = found
+        breach, reported = self._verdicts.breach(attempt), job.reason.startswith(BROKEN)
+        if breach is None:
+            self._forget(key)
+            if reported:
+                yield self._said(job, "recovered", KEPT)
+            else:
+                self._kept[key] = self._verdicts.ways(attempt)
+            return
+        since_ns, patience_ns = self._since_ns.setdefault(key, now_ns), self._live.settings.network_breach_s * NS
+        last_ns = self._last_ns[key] = max(breach.seen_ns, self._last_ns.get(key, since_ns))
+        if last_ns - since_ns < patience_ns or now_ns - last_ns > patience_ns:
+            return
+        if self._wants_away(job, key, last_ns - since_ns, now_ns) and (elsewhere := self._elsewhere(job, key, breach)):
+            yield self._away(job, attempt, breach, elsewhere, now_ns)
+        elif not reported:
+            self.reported += 1
+            self._said_ns[key] = now_ns
+            yield self._said(job, "breach", f"{BROKEN}{breach.text}")
+        elif job.reason != f"{BROKEN}{breach.text}" and now_ns - self._said_ns.get(key, -(2**62)) >= RENEW_S * NS:
+            self._said_ns[key] = now_ns
+            yield Change(update=[self._saying(job, f"{BROKEN}{breach.text}")])
+
+    def _forget(self, key: Key) -> None:
+        self._since_ns.pop(key, None)
+        self._last_ns.pop(key, None)
+
+    def _said(self, job: JobRecord, kind: str, reason: str) -> Change:
+        after = self._saying(job, reason)
+        return Change(update=[after], insert=[told(after, ACTOR, kind)])
+
+    def _saying(self, job: JobRecord, reason: str) -> JobRecord:
+        return replace(job, reason=reason, changed_ns=self._live.clock.now_ns(), version=job.version + 1)
+
+    # Moving.
+
+    def _wants_away(self, job: JobRecord, key: Key, lasted_ns: int, now_ns: int) -> bool:
+        """Tell whether a job is to be tried elsewhere now."""
+        moves, patience_ns = self._moves.get(job.id, 0), self._live.settings.network_breach_s * NS
+        if job.spec.on_breach is not OnBreach.MOVE or moves >= MOST_MOVES:
+            return False
+        if lasted_ns < patience_ns * 2**moves or now_ns - self._tried_ns.get(key, -(2**62)) < patience_ns:
+            return False
+        if self._underway is None:
+            return True
+        mover = self._live.jobs.get(self._underway[0])
+        return mover is None or not mover.state.waits or now_ns - self._underway[1] > PATIENCE_S * NS
+
+    def _elsewhere(self, job: JobRecord, key: Key, breach: Breach) -> Refusals | None:
+        """Return what the job is to be kept from if a copy of the fleet then has a place for it; else None."""
+        self._tried_ns[key] = self._live.clock.monotonic_ns()
+        policy, booking = self._policy(job.spec.queue), self._live.fleet.booking(key)
+        if policy is None or booking is None:
+            return None
+        before = self._live.refusals.get(job.id, NEVER_REFUSED)
+        places = before.places | {(cluster, "") for cluster in breach.clusters}
+        kept = replace(before, places=places)
+        copy = self._live.fleet.snapshot.copy()
+        booking.copy().release(copy)
+        asked = job.spec.job(job.id, self._live.clusters_of(job.spec.queue))
+        try:
+            queue = JobQueue(copy, [replace(asked, demand=kept.kept(asked.demand))])
+        except RejectedError:  # its gateway left
+            return None
+        return kept if decide(copy, queue, policy, overdue={0}).jobs_placed[0] else None
+
+    def _away(self, job: JobRecord, attempt: Attempt, breach: Breach, kept: Refusals, now_ns: int) -> Change:
+        """Send a job back to its queue, kept for a while from where its network is broken."""
+        self._moves[job.id] = self._moves.get(job.id, 0) + 1
+        self._underway = job.id, now_ns
+        self.moved += 1
+        self._live.refusals[job.id] = kept
+        self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
+        wall_ns, reason = self._live.clock.now_ns(), f"{BROKEN}{breach.text}"
+        change = sent_back(job, attempt, f"{reason}; {ELSEWHERE}", ACTOR, wall_ns)
+        if not job.reason.startswith(BROKEN):
+            self.reported += 1
+            change.insert.insert(0, replace(told(job, ACTOR, "breach", reason), at_ns=wall_ns))
+        return change

@@ -1,0 +1,436 @@
+"""What the control loop knows: everything that is stored of jobs that are not over, in memory.
+
+It changes only by what was stored, in the order in which it was stored: the loop's own changes and
+those of people alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from seaway.application.changes import Change, Record
+from seaway.application.control.attempt_totals import Holdings
+from seaway.application.control.dispatch import Dispatcher
+from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.pending import Entry, Waiting, entry
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.settings import ControlSettings
+from seaway.application.control.stages import Stages
+from seaway.application.control.tenancy import Names
+from seaway.application.control.timers import Deadlines, Due
+from seaway.application.network.link_table import LinkBook
+from seaway.application.ports.backend import Command, Removal
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, Cordon, JobRecord, Outgoing, Verb
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.job import Job
+from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.scheduling.allocations import Booking
+
+MIX = 1000
+"""Jobs of the past that policies learn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a store has of everything that matters to the loop.
+
+    Attributes
+    ----------
+    records
+        Attempts, what clusters are to be told, and jobs, in the order in which they are to be taken over: removals go
+        first, as an attempt that is ending holds something only where one is owed.
+    """
+
+    queues: Sequence[Queue]
+    pools: Sequence[Pool]
+    tenants: Sequence[Tenant]
+    cordons: Sequence[Cordon]
+    records: Sequence[Attempt | Outgoing | JobRecord]
+
+
+def read(store: Store) -> Stored:
+    """Read everything that matters to the loop from the store.
+
+    Raises
+    ------
+    UnavailableError
+        When the database does not answer.
+    """
+    queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
+    attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
+    for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
+        if job_id not in jobs and (over := store.job(job_id)):
+            jobs[job_id] = over
+    outgoing = list(store.outgoing())  # after the attempts: a removal that is owed is never overlooked
+    removals = [each for each in outgoing if each.verb is Verb.DELETE]
+    others = [each for each in outgoing if each.verb is not Verb.DELETE]
+    return Stored(queues, pools, tenants, cordons, [*removals, *attempts, *others, *jobs.values()])
+
+
+class Live:
+    """The control loop's memory.
+
+    Attributes
+    ----------
+    jobs
+        Every job that is not over, and those that are but still hold something.
+    attempts
+        Every attempt that is not over.
+    by_cluster
+        The attempts that hold something in a cluster: one that is ending only where its removal is still owed.
+    holdings
+        What those of `by_cluster` hold of a cluster together; of one that never held anything, nothing.
+    by_node
+        The attempts that were placed on a node, by cluster and name; of them those of `by_cluster` hold something.
+    done
+        Attempts that are ending and that no cluster is to remove any more.
+    outgoing
+        What clusters are still to be told.
+    seen
+        What was seen of each attempt, by cluster.
+    told_ns
+        When a cluster confirmed that it took an attempt over, by the monotonic clock.
+    underway_ns
+        When a cluster said last that it took an attempt, and is not done with it, by the monotonic clock.
+    waiting
+        Jobs to place.
+    refusals
+        Jobs that clusters refused lately.
+    setbacks
+        How often in a row jobs failed that come back whatever happens.
+    pauses
+        Jobs that are not to be tried for a while: which pause, and until when by the monotonic clock.
+    made_again
+        How often something of an attempt was made again because it was gone.
+    gone
+        Copies that were seen to be gone before their cluster had confirmed to have made them.
+    partial
+        Copies that were seen without some of their replicas, and are looked at again.
+    bookings
+        What attempts hold that are about to be stored.
+    networked
+        Attempts of jobs that ask something of the network.
+    recent
+        What was asked for lately.
+    doubtful
+        Whether silence proves nothing now, because too many clusters are silent, or were until a moment ago.
+    book
+        What agents measured of links.
+    stages
+        How long jobs take from stage to stage.
+    left_ns
+        Since when clusters that hold something are not of the fleet any more, by the monotonic clock.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
+        self.clock = clock
+        self.settings = settings
+        self.dispatcher = dispatcher
+        self.fleet = LiveFleet()
+        self.book = LinkBook(sample_s=settings.sample_s)
+        self.stages = Stages(clock)
+        self.recent: deque[Job] = deque(maxlen=MIX)
+        self.taken_in = 0
+        self.doubtful = False
+        self.left_ns: dict[str, int] = {}
+        self.names = Names()
+        self.clear()
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """The queues, by name."""
+        return self.names.queues
+
+    @property
+    def pools(self) -> dict[str, Pool]:
+        """The pools, by name."""
+        return self.names.pools
+
+    @property
+    def tenants(self) -> dict[str, Tenant]:
+        """The tenants, by name."""
+        return self.names.tenants
+
+    def clear(self) -> None:
+        """Forget all jobs; what clusters told of themselves is kept, and so are names."""
+        self.jobs: dict[str, JobRecord] = {}
+        self.attempts: dict[Key, Attempt] = {}
+        self.by_job: defaultdict[str, set[int]] = defaultdict(set)
+        self.by_cluster: defaultdict[str, set[Key]] = defaultdict(set)
+        self.holdings: dict[str, Holdings] = {}
+        self.by_node: dict[tuple[str, str], set[Key]] = {}
+        self.done: set[Key] = set()
+        self._settling: set[Key] = set()
+        self.outgoing: dict[tuple[str, int, str], Outgoing] = {}
+        self.seen: defaultdict[Key, dict[str, Copy]] = defaultdict(dict)
+        self.told_ns: dict[tuple[str, int, str], int] = {}
+        self.waiting = Waiting()
+        self.deadlines = Deadlines(self.clock)
+        self.refusals: dict[str, Refusals] = {}
+        self.setbacks: dict[str, int] = {}
+        self.pauses: dict[str, tuple[int, int]] = {}
+        self.made_again: Counter[Key] = Counter()
+        self.gone: set[tuple[str, int, str]] = set()
+        self.partial: set[tuple[str, int, str]] = set()
+        self.underway_ns: dict[tuple[str, int, str], int] = {}
+        self.bookings: dict[Key, Booking] = {}
+        self.networked: set[Key] = set()
+        self.seen_version = -1
+        self.fleet.empty()
+        self.dispatcher.forget()
+
+    def begin_anew(self, stored: Stored) -> None:
+        """Forget everything but names, which are taken over from what was read; records are to follow in order."""
+        self.clear()
+        self.stages.begin_anew()
+        self.names.begin_anew(stored.queues, stored.pools, stored.tenants)
+        self.fleet.cordon(stored.cordons)
+
+    # Taking over what was stored.
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take over changes that were stored."""
+        for change in changes:
+            for record in change.delete:
+                self._drop(record)
+            for records in (change.insert, change.update, change.put):
+                for record in records:
+                    self._put(record)
+            while self._settling:
+                self._keep_owed(self._settling.pop())
+
+    def _put(self, record: Record) -> None:
+        match record:
+            case JobRecord():
+                self._put_job(record)
+            case Attempt():
+                self._put_attempt(record)
+            case Outgoing():
+                self._put_outgoing(record)
+            case Cordon():
+                others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
+                self.fleet.cordon([*others, record])
+            case _:
+                if self.names.put(record):
+                    self._sort_anew()
+
+    def _drop(self, record: Record) -> None:
+        match record:
+            case Outgoing():
+                key = (record.job_id, record.attempt, record.cluster)
+                if key in self.outgoing and self.outgoing[key].verb is record.verb:
+                    del self.outgoing[key]
+                    self.dispatcher.drop(record)
+                    self.consider(record.job_id)
+                    self._settling.add(key[:2])
+            case Cordon():
+                self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
+            case _:
+                if self.names.drop(record):
+                    self._sort_anew()
+
+    def _put_job(self, job: JobRecord) -> None:
+        before = self.jobs.get(job.id)
+        if before and before.version >= job.version:
+            return
+        self.jobs[job.id] = job
+        self.stages.went(before, job)
+        self._pause(job)
+        if before is None and job.state is JobState.PENDING:
+            self.recent.append(job.spec.job(job.id))
+            self.taken_in += 1
+        self.consider(job.id)
+
+    def _pause(self, job: JobRecord) -> None:
+        """Turn the time of day until which a job pauses into one that nobody can set."""
+        pause_ns = job.not_before_ns
+        if pause_ns is None:
+            self.pauses.pop(job.id, None)
+        elif job.id not in self.pauses or self.pauses[job.id][0] != pause_ns:
+            left_s = min(max((pause_ns - self.clock.now_ns()) / 1e9, 0), self.settings.most_retry_s)
+            self.pauses[job.id] = (pause_ns, self.clock.monotonic_ns() + int(left_s * 1e9))
+            self.deadlines.in_seconds(left_s, Due.RETRY, (job.id, 0, ""))
+
+    def _put_attempt(self, attempt: Attempt) -> None:
+        key = (attempt.job_id, attempt.number)
+        if not attempt.state.holds:
+            self._end_attempt(key)
+            return
+        fresh = key not in self.attempts
+        self.attempts[key] = attempt
+        self.fleet.run(key, attempt.running_ns)
+        if fresh:
+            if attempt.spec.has_bounds:
+                self.networked.add(key)
+            self.by_job[attempt.job_id].add(attempt.number)
+            for cluster in attempt.clusters:
+                self.by_cluster[cluster].add(key)
+                self.holdings.setdefault(cluster, Holdings(cluster)).add(attempt)
+            for place in _places(attempt):
+                self.by_node.setdefault(place, set()).add(key)
+            self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
+        if attempt.state is AttemptState.ENDING:
+            self._settling.add(key)
+        if attempt.state is AttemptState.ASSUMED and fresh:
+            held_s = self.settings.confirm_s(len(attempt.placements))
+            self.deadlines.at_wall(attempt.expires_ns, held_s, Due.EXPIRY, (*key, ""))
+        if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
+            limit_s = attempt.spec.time_limit_s
+            self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+
+    def _keep_owed(self, key: Key) -> None:
+        """Give back what an attempt that is ending held in clusters that have removed it."""
+        attempt = self.attempts.get(key)
+        if attempt is None or attempt.state is not AttemptState.ENDING:
+            return
+        owed = set(self.unsent(attempt))
+        for cluster in attempt.clusters:
+            if cluster not in owed:
+                self._give_back(cluster, key)
+        self.fleet.keep_in(key, owed)
+        if not owed:
+            self.done.add(key)
+
+    def _end_attempt(self, key: Key) -> None:
+        attempt = self.attempts.pop(key, None)
+        if attempt is None:
+            return
+        self.by_job[key[0]].discard(key[1])
+        self.networked.discard(key)
+        for cluster in attempt.clusters:
+            self._give_back(cluster, key)
+            self.told_ns.pop((*key, cluster), None)
+            self.gone.discard((*key, cluster))
+            self.partial.discard((*key, cluster))
+            self.underway_ns.pop((*key, cluster), None)
+        for place in _places(attempt):
+            self.by_node[place].discard(key)
+            if not self.by_node[place]:
+                del self.by_node[place]
+        self.seen.pop(key, None)
+        self.made_again.pop(key, None)
+        self.done.discard(key)
+        self.fleet.let_go(key)
+        self.consider(key[0])
+
+    def _give_back(self, cluster: str, key: Key) -> None:
+        self.by_cluster[cluster].discard(key)
+        self.holdings[cluster].discard(key)
+
+    def _put_outgoing(self, outgoing: Outgoing) -> None:
+        key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
+        self.outgoing[key] = outgoing
+        self.dispatcher.give(outgoing, self.command(outgoing))
+
+    def tell_again(self, clusters: Iterable[str]) -> None:
+        """Have clusters told all that is stored for them: nobody talked to them before."""
+        joined = set(clusters)
+        for outgoing in self.outgoing.values():
+            if outgoing.cluster in joined:
+                self.dispatcher.give(outgoing, self.command(outgoing))
+
+    def command(self, outgoing: Outgoing) -> Command:
+        """Return what a cluster is told."""
+        attempt = self.attempts.get((outgoing.job_id, outgoing.attempt))
+        if outgoing.verb is Verb.DELETE or attempt is None:
+            return Removal(outgoing.job_id, outgoing.attempt, outgoing.cluster)
+        return deployment(attempt, outgoing.cluster)
+
+    # Who waits.
+
+    def consider(self, job_id: str) -> None:
+        """Let a job wait if it is to be placed now; forget it if it is over and holds nothing."""
+        job = self.jobs.get(job_id)
+        self.waiting.remove(job_id)
+        if job is None:
+            return
+        if job.state.waits and not self.blocked(job):
+            self.waiting.put(self.entry(job))
+        elif job.state.final and not self.by_job.get(job_id):
+            del self.jobs[job_id]
+            self.by_job.pop(job_id, None)
+            self.refusals.pop(job_id, None)
+            self.setbacks.pop(job_id, None)
+            self.pauses.pop(job_id, None)
+
+    def reconsider(self, cluster: str) -> None:
+        """Look anew at the jobs that have something in a cluster, which is lost, or back."""
+        for job_id, _ in list(self.by_cluster[cluster]):
+            self.consider(job_id)
+
+    def blocked(self, job: JobRecord) -> str:
+        """Say why a job that waits may not be tried yet; empty when it may."""
+        if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
+            return "it is tried again after a pause"
+        for number in self.by_job.get(job.id, ()):
+            for cluster in self.attempts[job.id, number].clusters:
+                if not self.given_up(cluster) and self._told(job.id, number, cluster):
+                    return f"attempt {number} is being removed from {cluster}"
+        return ""
+
+    def _told(self, job_id: str, number: int, cluster: str) -> bool:
+        """Tell whether something of an attempt may still be in a cluster: until its removal is confirmed."""
+        attempt = self.attempts[job_id, number]
+        return attempt.state.live or (job_id, number, cluster) in self.outgoing
+
+    def entry(self, job: JobRecord) -> Entry:
+        """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
+        return entry(job, self.clusters_of(job.spec.queue), self.refusals.get(job.id, NEVER_REFUSED))
+
+    def clusters_of(self, queue: str) -> frozenset[str]:
+        """Return the clusters of a queue's pool, as `Names.clusters_of`. Asked by any thread."""
+        return self.names.clusters_of(queue)
+
+    def adrift(self, job: JobRecord) -> str:
+        """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""
+        return self.names.lacking(job.spec.queue)
+
+    def _sort_anew(self) -> None:
+        """Prepare all jobs that wait again, because queues or pools changed."""
+        for each in list(self.waiting.entries()):
+            self.consider(each.record.id)
+        self.waiting.try_all()
+
+    # Looking things up.
+
+    def given_up(self, cluster: str) -> bool:
+        """Tell whether a cluster was silent, or not of the fleet any more, for longer than the grace period.
+
+        Of silent ones none is while silence proves nothing: what they have may well run.
+        """
+        live = self.fleet.clusters.get(cluster)
+        if live:
+            return live.state is ClusterState.LOST and not self.doubtful
+        now_ns = self.clock.monotonic_ns()
+        return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_s
+
+    def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
+        """Return a job and its attempt while that is live and the job's latest; None for what is history."""
+        job, attempt = self.jobs.get(key[0]), self.attempts.get(key)
+        if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
+            return None
+        return job, attempt
+
+    def unsent(self, attempt: Attempt) -> Sequence[str]:
+        """Return the clusters that have not confirmed an attempt yet."""
+        return [cluster for cluster in attempt.clusters if (attempt.job_id, attempt.number, cluster) in self.outgoing]
+
+
+def deployment(attempt: Attempt, cluster: str) -> Deployment:
+    """Return an attempt's part in one cluster."""
+    placements = tuple(each for each in attempt.placements if each.cluster == cluster)
+    return Deployment(attempt.job_id, attempt.number, cluster, attempt.spec, placements)
+
+
+def _places(attempt: Attempt) -> set[tuple[str, str]]:
+    return {(each.cluster, each.node) for each in attempt.placements}
+
+
+def _place(cordon: Cordon) -> tuple[str, str]:
+    return cordon.cluster, cordon.node

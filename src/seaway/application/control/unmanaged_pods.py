@@ -1,0 +1,122 @@
+"""What pods that are nobody's copies hold of a cluster, summed up by node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from seaway.domain.deployment import Occupant
+from seaway.domain.job import Demand, Job, ResourceRequest
+from seaway.domain.placement import DeviceSlice, Placement
+from seaway.scheduling.allocations import Booking, book_all
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+FULL = 1 << 30
+"""As much as no node has, nor a device: what pods hold beyond that is not counted, for columns hold no more."""
+
+
+class Occupied:
+    """Keeps the occupants of one cluster, and a booking for each node that has some.
+
+    One booking a node, not a pod: a cluster has tens of thousands of pods, and one that comes or goes costs
+    no more than its node.
+
+    Parameters
+    ----------
+    cluster
+        Its name.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._where: dict[str, str] = {}
+        self._by_node: defaultdict[str, dict[str, Occupant]] = defaultdict(dict)
+        self._bookings: dict[str, Booking] = {}
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __iter__(self) -> Iterator[Occupant]:
+        for there in self._by_node.values():
+            yield from there.values()
+
+    @property
+    def nodes(self) -> Iterable[str]:
+        """The nodes that have some."""
+        return self._by_node.keys()
+
+    def on(self, node: str) -> Iterable[Occupant]:
+        """Return what is on a node."""
+        return self._by_node[node].values() if node in self._by_node else ()
+
+    def take(self, occupants: Iterable[Occupant], snapshot: Snapshot, *, complete: bool) -> set[str]:
+        """Take occupants over as they are now; return the nodes on which something changed.
+
+        Parameters
+        ----------
+        complete
+            Whether these are all there are.
+        """
+        told = {each.name: each for each in occupants}
+        if complete:
+            told = {name: Occupant(name, "") for name in self._where if name not in told} | told
+        changed: set[str] = set()
+        for occupant in told.values():
+            changed |= self._put(occupant)
+        self._book(changed, snapshot)
+        return changed
+
+    def book_anew(self, snapshot: Snapshot) -> None:
+        """Book everything on a snapshot that has nothing of it."""
+        self._bookings.clear()
+        self._book(list(self._by_node), snapshot)
+
+    def _put(self, occupant: Occupant) -> set[str]:
+        """Note where an occupant is now; return the nodes that this concerns."""
+        before = self._where.get(occupant.name, "")
+        if before and self._by_node[before][occupant.name] == occupant:
+            return set()
+        if before:
+            del self._by_node[before][occupant.name], self._where[occupant.name]
+        if occupant.node:
+            self._where[occupant.name] = occupant.node
+            self._by_node[occupant.node][occupant.name] = occupant
+        return {before, occupant.node} - {""}
+
+    def _book(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
+        """Have what is on some nodes booked as it is now."""
+        held: list[tuple[Job, tuple[Placement, ...], int]] = []
+        there: list[str] = []
+        for node in nodes:
+            if booked := self._bookings.pop(node, None):
+                booked.release(snapshot)
+            if self._by_node[node]:
+                there.append(node)
+                held.append(self._holding(node))
+            else:
+                del self._by_node[node]
+        self._bookings.update(zip(there, book_all(snapshot, held), strict=True))
+
+    def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...], int]:
+        """Return what is on a node as if it were one job of one replica, and how many pods that is."""
+        there = self._by_node[node].values()
+        cpu_milli, memory_mib = sum([each.cpu_milli for each in there]), sum([each.memory_mib for each in there])
+        request = ResourceRequest(min(cpu_milli, FULL), min(memory_mib, FULL))
+        slices = _within(tuple([taken for each in there for taken in each.slices]))
+        place = Placement(f"{self._cluster}/{node}", 0, self._cluster, node, slices)
+        return Job(place.job, Demand(request)), (place,), sum([each.pods for each in there])
+
+
+def _within(slices: tuple[DeviceSlice, ...]) -> tuple[DeviceSlice, ...]:
+    """Cut down what is held of each device to as much as can be counted."""
+    if sum([each.memory_mib + each.core_milli for each in slices]) <= FULL:
+        return slices
+    left: defaultdict[str, list[int]] = defaultdict(lambda: [FULL, FULL])
+    cut = []
+    for each in slices:
+        memory_mib, core_milli = left[each.uuid]
+        taken = replace(each, memory_mib=min(each.memory_mib, memory_mib), core_milli=min(each.core_milli, core_milli))
+        left[each.uuid] = [memory_mib - taken.memory_mib, core_milli - taken.core_milli]
+        cut.append(taken)
+    return tuple(cut)

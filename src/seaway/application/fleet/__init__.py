@@ -1,0 +1,1 @@
+"""Read-only views of the fleet, its queues and its history."""

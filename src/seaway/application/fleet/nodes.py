@@ -1,0 +1,322 @@
+"""Clusters, nodes, devices and slices as people look at them: what clusters told, and what attempts hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from seaway.application.control.allocations import Own, everyone, held, held_by_strays, lives, own, sum_up
+from seaway.application.control.attempt_totals import Held
+from seaway.application.control.fleet import LiveCluster
+from seaway.application.control.loop import Controller
+from seaway.application.fleet.gpu_metrics import containers_of
+from seaway.application.fleet.search import Columns, FleetFilter, FleetSearch, Found
+from seaway.application.ports.usage import NodeUsage, Used, usage_of
+from seaway.application.records import Attempt, Cordon
+from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, ModelView, NodeView, SliceView
+from seaway.domain.deployment import Occupant, ReplicaStatus
+from seaway.domain.device import Device
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+
+NOT_READY = "its cluster says that it is not ready"
+NOT_HEALTHY = "its cluster says that it is not healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A replica that holds something of a node.
+
+    Attributes
+    ----------
+    seen
+        What its cluster told of it last; None as long as that is nothing.
+    """
+
+    attempt: Attempt
+    placement: Placement
+    seen: ReplicaStatus | None
+
+
+def node_view(
+    cluster: str,
+    node: Node,
+    held: Sequence[Holder],
+    others: Sequence[Occupant],
+    cordon: Cordon | None,
+    closed: str,
+    usage: NodeUsage | None,
+) -> NodeView:
+    """Make the view of a node.
+
+    Parameters
+    ----------
+    held, others
+        Replicas that hold something of it, and pods that are nobody's.
+    closed
+        Why no node of its cluster takes new work; empty when they do.
+    usage
+        What was measured there; None for nothing.
+    """
+    requests = [each.attempt.spec.demand.request for each in held]
+    slices: defaultdict[str, list[SliceView]] = defaultdict(list)
+    for uuid, slice_ in (*_of_jobs(held, usage), *_of_others(others, usage)):
+        slices[uuid].append(slice_)
+    cpu_milli = sum(request.cpu_milli for request in requests) + sum(pod.cpu_milli for pod in others)
+    memory_mib = sum(request.memory_mib for request in requests) + sum(pod.memory_mib for pod in others)
+    reason = closed if node.ready else node.reason or NOT_READY
+    keeps = reason or (_cordoned(cordon) if cordon else "")
+    from_node = f"its node: {keeps}" if keeps else ""
+    return NodeView(
+        cluster,
+        node.name,
+        not keeps,
+        reason,
+        cordon,
+        Amount(node.cpu_milli, cpu_milli),
+        Amount(node.memory_mib, memory_mib),
+        tuple(_device(cluster, node.name, each, slices[each.uuid], from_node, usage) for each in node.devices),
+        None if node.pods is None else Amount(node.pods, len(held) + sum(pod.pods for pod in others)),
+    )
+
+
+def closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
+    """Say why none of a cluster takes new work; empty when it does."""
+    if live.state is not ClusterState.UP:
+        return f"its cluster does not answer: {live.silence}" if live.silence else "its cluster does not answer"
+    return f"its cluster is {_cordoned(cordon)}" if cordon else ""
+
+
+def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
+    """List what replicas hold, by device."""
+    for each in held:
+        attempt, slices, pod = each.attempt, each.placement.slices, each.seen.pod if each.seen else ""
+        containers = containers_of(slices, each.seen) or ("",) * len(slices)
+        for taken, container in zip(slices, containers, strict=True):
+            yield (
+                taken.uuid,
+                SliceView(
+                    attempt.job_id,
+                    attempt.spec.name,
+                    attempt.spec.tenant,
+                    attempt.number,
+                    each.placement.replica,
+                    taken.memory_mib,
+                    taken.core_milli,
+                    taken.mig_profile,
+                    pod,
+                    container,
+                    _used(usage, taken.uuid, pod, container),
+                ),
+            )
+
+
+def _of_others(pods: Sequence[Occupant], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
+    """List what pods hold that are nobody's, by device."""
+    for pod in pods:
+        for taken, container in zip(pod.slices, pod.containers or ("",) * len(pod.slices), strict=False):
+            used = _used(usage, taken.uuid, pod.name, container)
+            of = (taken.memory_mib, taken.core_milli, taken.mig_profile, pod.name, container, used)
+            yield taken.uuid, SliceView("", pod.name, "", 0, 0, *of)
+
+
+def _used(usage: NodeUsage | None, uuid: str, pod: str, container: str) -> Used | None:
+    namespace, _, name = pod.partition("/")
+    return usage.container(uuid, namespace, name, container) if usage and name else None
+
+
+def _device(
+    cluster: str, node: str, device: Device, slices: Sequence[SliceView], from_node: str, usage: NodeUsage | None
+) -> DeviceView:
+    healthy = device.healthy and not device.cordoned
+    return DeviceView(
+        cluster,
+        node,
+        device.uuid,
+        device.index,
+        device.model,
+        device.vendor,
+        device.mode.value,
+        healthy,
+        from_node if healthy else device.reason or NOT_HEALTHY,
+        device.share_limit,
+        Amount(device.memory_mib, sum(each.memory_mib for each in slices)),
+        Amount(device.core_milli, sum(each.core_milli for each in slices)),
+        tuple(slices),
+        usage.device(device.uuid) if usage else None,
+    )
+
+
+def _cordoned(cordon: Cordon) -> str:
+    said = f"{'drained' if cordon.drain else 'cordoned'} by {cordon.actor}"
+    return f"{said}: {cordon.reason}" if cordon.reason else said
+
+
+PART = 256
+"""Nodes that are looked at before others may have the lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What of a cluster is looked up once for all its nodes.
+
+    Attributes
+    ----------
+    closed
+        Why none of its nodes takes new work; empty when they do.
+    strays, guests
+        What strays hold there, and pods of other clusters, by node.
+    measured
+        What is really used, by node.
+    """
+
+    live: LiveCluster
+    closed: str
+    strays: Mapping[str, Sequence[Holder]]
+    guests: Mapping[str, Sequence[Occupant]]
+    measured: Mapping[str, NodeUsage]
+
+
+class FleetViews:
+    """Makes views of the fleet.
+
+    Parameters
+    ----------
+    controller
+        Whose state is looked at.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._search = FleetSearch(controller)
+
+    def clusters(self) -> list[ClusterView]:
+        """Return every cluster, summed up, and after them those that are gone while something is held there."""
+        with self._controller.lock:
+            live = self._controller.live
+            now_ns = live.clock.monotonic_ns()
+            owns = [(each, own(live, each)) for each in everyone(live)]
+            told = [(each, held(live, each, mine), mine) for each, mine in owns]
+            cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in told}
+            strays = {each.name: tuple(sorted(each.strays)) for each, _, _ in told}
+            doors = {each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in told}
+        return [
+            _cluster(each, by_jobs, mine, cordons[each.name], now_ns, strays[each.name], doors[each.name])
+            for each, by_jobs, mine in told
+        ]
+
+    def models(self, cluster: str = "") -> list[ModelView]:
+        """Sum up the devices of a cluster, or of all, by model."""
+        return self._search.models(cluster)
+
+    def find(self, wanted: FleetFilter) -> Found:
+        """Find nodes, and devices on them."""
+        return self._search.find(wanted)
+
+    def nodes(self, cluster: str = "") -> list[NodeView]:
+        """Return the nodes of a cluster, or of all, with their devices and slices."""
+        found = self.find(FleetFilter(cluster=cluster))
+        return list(self.look(found.columns, found.nodes.tolist()))
+
+    def look(self, columns: Columns, nodes: Sequence[int]) -> Iterator[NodeView]:
+        """Look at nodes, given by their places, as they are now; the later ones when they are asked for."""
+        around: dict[str, _Around | None] = {}
+        for first in range(0, len(nodes), PART):
+            yield from self._part(columns, nodes[first : first + PART], around)
+
+    def look_at_devices(self, columns: Columns, devices: Sequence[int]) -> list[DeviceView]:
+        """Look at devices, given by their places, as they are now; those that are gone are left out."""
+        wanted = [columns.device(at) for at in devices]
+        nodes = self.look(columns, list(dict.fromkeys(node for node, _ in wanted)))
+        there = {each.uuid: each for node in nodes for each in node.devices}
+        return [there[uuid] for _, uuid in wanted if uuid in there]
+
+    def _part(self, columns: Columns, nodes: Sequence[int], around: dict[str, _Around | None]) -> Iterator[NodeView]:
+        named = [(columns.clusters[columns.cluster_of[at]], columns.nodes[at]) for at in nodes]
+        with self._controller.lock:
+            for cluster in {cluster for cluster, _ in named} - around.keys():
+                around[cluster] = self._around(cluster)
+            seen = [
+                (each, node, self._holders(cluster, node.name), list(each.live.occupied.on(node.name)), cordon)
+                for cluster, node in named
+                if (each := around[cluster])
+                for cordon in [self._controller.live.fleet.cordon_of(cluster, node.name)]
+            ]
+        for each, node, replicas, pods, cordon in seen:
+            held = [*replicas, *each.strays.get(node.name, ())]
+            others = [*pods, *each.guests.get(node.name, ())]
+            yield node_view(each.live.name, node, held, others, cordon, each.closed, each.measured.get(node.name))
+
+    def _around(self, cluster: str) -> _Around | None:
+        """Look up what is the same for all nodes of a cluster; None for one that is gone."""
+        live = self._controller.live
+        told = live.fleet.clusters.get(cluster)
+        if told is None:
+            return None
+        closed = closed_cluster(told, live.fleet.cordon_of(cluster))
+        guests = own(live, told).guests if cluster in live.fleet.doubles() else ()
+        return _Around(told, closed, _strays(told), _by_node(guests), usage_of(cluster, self._controller.backends))
+
+    def _holders(self, cluster: str, node: str) -> list[Holder]:
+        """List who holds something of a node."""
+        live = self._controller.live
+        found = []
+        for key in sorted(live.by_node.get((cluster, node), ())):
+            attempt = live.attempts[key]
+            if key not in live.by_cluster[cluster]:
+                continue
+            copy = live.seen[key].get(cluster) if key in live.seen else None
+            here = [each for each in attempt.placements if (each.cluster, each.node) == (cluster, node)]
+            wanted = {each.replica for each in here}
+            seen = {each.replica: each for each in copy.replicas if each.replica in wanted} if copy else {}
+            found += [Holder(attempt, each, seen.get(each.replica)) for each in here]
+        return found
+
+
+def _strays(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
+    """List what strays hold in a cluster, by node."""
+    found: defaultdict[str, list[Holder]] = defaultdict(list)
+    replicas = [each for copy in lives(stray.copy for stray in cluster.strays.values()) for each in copy.replicas]
+    for attempt, seen in zip(held_by_strays(cluster), replicas, strict=True):
+        for placement in attempt.placements:
+            found[placement.node].append(Holder(attempt, placement, seen))
+    return found
+
+
+def _by_node(pods: Iterable[Occupant]) -> Mapping[str, Sequence[Occupant]]:
+    found: defaultdict[str, list[Occupant]] = defaultdict(list)
+    for pod in pods:
+        found[pod.node].append(pod)
+    return found
+
+
+def _cluster(
+    live: LiveCluster,
+    by_jobs: Held,
+    mine: Own,
+    cordon: Cordon | None,
+    now_ns: int,
+    strays: tuple[str, ...],
+    gateway: str,
+) -> ClusterView:
+    told, sums = live.cluster, sum_up(live, by_jobs, mine)
+    return ClusterView(
+        name=live.name,
+        state=live.state,
+        silent_s=(now_ns - live.heard_ns) // 1_000_000_000,
+        gateway=gateway or (told.gateway if told else ""),
+        region=told.region if told else "",
+        hardware=tuple(sorted(told.hardware)) if told else (),
+        microprice_per_gpu_hour=told.microprice_per_gpu_hour if told else 0,
+        cordon=cordon,
+        nodes=sums.nodes,
+        gpus=sums.gpus,
+        cpu_milli=sums.cpu_milli,
+        memory_mib=sums.memory_mib,
+        gpu_milli=sums.gpu_milli,
+        gpu_memory_mib=sums.gpu_memory_mib,
+        jobs=sums.jobs,
+        strays=strays,
+        silence="" if live.state is ClusterState.UP else live.silence,
+    )

@@ -1,0 +1,339 @@
+"""Finding nodes and devices of a large fleet, without looking at each of them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.application.control.allocations import own
+from seaway.application.control.loop import Controller
+from seaway.application.views import Amount, ClusterState, ModelView
+from seaway.domain.node import Node
+from seaway.scheduling.columns import (
+    CLUSTERS_GATE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    NODE_CLUSTER,
+    NODE_OPEN,
+)
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NOWHERE = -1
+"""In place of a column of the engine's: it does not know the node or device yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What there is, by cluster, and by node as clusters told; N nodes, D devices.
+
+    Attributes
+    ----------
+    clusters, nodes
+        Names of clusters, and their nodes, one after the other.
+    cluster_of
+        Which cluster each node is of, shape (N,).
+    node_of
+        Which node each device is on, shape (D,); the devices of a node stand together.
+    first_of
+        The place of the first device of each node, shape (N,).
+    uuids
+        Of the devices, in small letters.
+    models, model_of
+        Models by name, and which one each device is, shape (D,).
+    memory_mib, core_milli
+        All that each device has, shape (D,).
+    node_at, device_at
+        Where each stands in the engine's columns, shapes (N,) and (D,); `NOWHERE` where it does not.
+    """
+
+    clusters: Sequence[str]
+    nodes: Sequence[Node]
+    cluster_of: Numbers
+    node_of: Numbers
+    first_of: Numbers
+    uuids: Sequence[str]
+    models: Sequence[str]
+    model_of: Numbers
+    memory_mib: Numbers
+    core_milli: Numbers
+    node_at: Numbers
+    device_at: Numbers
+
+    def device(self, at: int) -> tuple[int, str]:
+        """Return of a device, given by its place, that of its node, and its uuid."""
+        node = int(self.node_of[at])
+        return node, self.nodes[node].devices[at - self.first_of[node]].uuid
+
+
+def columns_of(
+    told: Mapping[str, Sequence[Node]], node_index: Mapping[tuple[str, str], int], device_index: Mapping[str, int]
+) -> Columns:
+    """Put the nodes of clusters into columns.
+
+    Parameters
+    ----------
+    told
+        The nodes of each cluster.
+    node_index, device_index
+        Where the engine has nodes, by cluster and name, and devices, by uuid.
+    """
+    nodes = list(chain.from_iterable(told.values()))
+    devices = [device for node in nodes for device in node.devices]
+    models = {name: at for at, name in enumerate(sorted({each.model for each in devices}))}
+    return Columns(
+        clusters=list(told),
+        nodes=nodes,
+        cluster_of=np.repeat(np.arange(len(told)), [len(each) for each in told.values()]),
+        node_of=np.repeat(np.arange(len(nodes)), [len(node.devices) for node in nodes]),
+        first_of=np.cumsum([0, *(len(node.devices) for node in nodes)])[:-1],
+        uuids=[each.uuid.casefold() for each in devices],
+        models=list(models),
+        model_of=_numbers([models[each.model] for each in devices]),
+        memory_mib=_numbers([each.memory_mib for each in devices]),
+        core_milli=_numbers([each.core_milli for each in devices]),
+        node_at=_numbers([node_index.get((name, node.name), NOWHERE) for name in told for node in told[name]]),
+        device_at=_numbers([device_index.get(each.uuid, NOWHERE) for each in devices]),
+    )
+
+
+def picked(row: NDArray[np.int32], at: Numbers, otherwise: Numbers | int) -> Numbers:
+    """Return the figures of a row of the engine's columns that stand at these places, and others for `NOWHERE`."""
+    if not row.size:
+        return np.broadcast_to(np.asarray(otherwise, np.int64), at.shape).copy()
+    found: Numbers = np.where(at == NOWHERE, otherwise, row[at])
+    return found
+
+
+def _numbers(values: Sequence[int]) -> Numbers:
+    return np.array(values, np.int64)
+
+
+TENTHS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFilter:
+    """What is looked for; what is left out does not filter. Parts are found whatever their letters' case.
+
+    Attributes
+    ----------
+    cluster, node
+        Names.
+    name
+        A part of a node's name.
+    device
+        A part of a device's uuid.
+    model
+        A part of a device's model.
+    free_memory_mib, free_core_milli
+        What is free of one device at the least.
+    ready
+        Whether it takes new work: a node, and a device of it where one is looked for.
+    """
+
+    cluster: str = ""
+    node: str = ""
+    name: str = ""
+    device: str = ""
+    model: str = ""
+    free_memory_mib: int = 0
+    free_core_milli: int = 0
+    ready: bool | None = None
+
+    @property
+    def of_devices(self) -> bool:
+        """Whether something is asked of devices, so that nodes without such are not meant."""
+        return bool(self.device or self.model or self.free_memory_mib or self.free_core_milli)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, in the order of the fleet, and how much of it is taken.
+
+    Attributes
+    ----------
+    columns
+        Where it was found.
+    nodes, devices
+        Places in these columns: all nodes that are meant, and their devices that are.
+    shared
+        Of these devices, those of which somebody holds a slice.
+    memory_mib, core_milli
+        Of these devices together, but for those of clusters that do not answer.
+    open_memory_mib
+        What is free of those of them that take new work.
+    unknown
+        How many of these devices are in clusters that do not answer.
+    fullness
+        How many of them have no memory taken, up to a tenth, up to two, and so on up to all of it; 11 numbers.
+    """
+
+    columns: Columns
+    nodes: Numbers
+    devices: Numbers
+    shared: Numbers
+    memory_mib: Amount
+    core_milli: Amount
+    open_memory_mib: int
+    unknown: int
+    fullness: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """How it is now: what is free of each device, who shares it, what takes new work, and whose cluster answers."""
+
+    free_memory_mib: Numbers
+    free_core_milli: Numbers
+    shared: Flags
+    node_ready: Flags
+    device_ready: Flags
+    answers: Flags
+
+
+class FleetSearch:
+    """Finds nodes and devices.
+
+    Columns are kept as long as clusters tell nothing new. The loop's lock is held while the engine's figures are
+    copied, and while they are made.
+
+    Parameters
+    ----------
+    controller
+        Whose state is looked at.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._columns: Columns | None = None
+        self._made = 0
+        self._of: ref[Snapshot] | None = None
+
+    def find(self, wanted: FleetFilter) -> Found:
+        """Find nodes, and devices on them."""
+        columns, state = self._look()
+        nodes = _nodes(columns, wanted)
+        if wanted.ready is not None:
+            nodes &= state.node_ready == wanted.ready
+        devices = nodes[columns.node_of] & _devices(columns, state, wanted)
+        if wanted.of_devices:
+            nodes = np.zeros(len(columns.nodes), np.bool_)
+            nodes[columns.node_of[devices]] = True
+        at = np.flatnonzero(devices)
+        known, ready = np.flatnonzero(devices & state.answers), np.flatnonzero(devices & state.device_ready)
+        return Found(
+            columns,
+            np.flatnonzero(nodes),
+            at,
+            np.flatnonzero(devices & state.shared),
+            _amount(columns.memory_mib[known], state.free_memory_mib[known]),
+            _amount(columns.core_milli[known], state.free_core_milli[known]),
+            int(state.free_memory_mib[ready].sum()),
+            len(at) - len(known),
+            _fullness(columns.memory_mib[known], state.free_memory_mib[known]),
+        )
+
+    def models(self, cluster: str = "") -> list[ModelView]:
+        """Sum up the devices of a cluster, or of all, by model."""
+        columns, state = self._look()
+        among = _nodes(columns, FleetFilter(cluster=cluster))[columns.node_of]
+        views = []
+        for at, name in enumerate(columns.models):
+            of = among & (columns.model_of == at)
+            if count := int(np.count_nonzero(of)):
+                memory = _amount(columns.memory_mib[of], state.free_memory_mib[of])
+                cores = _amount(columns.core_milli[of], state.free_core_milli[of])
+                views.append(ModelView(name, count, memory, cores))
+        return views
+
+    def _look(self) -> tuple[Columns, _State]:
+        """Return what there is, and how it is now."""
+        with self._controller.lock:
+            fleet = self._controller.live.fleet
+            snapshot = fleet.snapshot
+            if self._columns is None or self._made != fleet.make or self._of is None or self._of() is not snapshot:
+                told = {name: own(self._controller.live, each).nodes for name, each in fleet.clusters.items()}
+                self._columns = columns_of(told, snapshot.node_index, snapshot.device_index)
+                self._made, self._of = fleet.make, ref(snapshot)
+            up = {name for name, each in fleet.clusters.items() if each.state is ClusterState.UP}
+            return self._columns, _state(self._columns, self._real(snapshot), up)
+
+    def _real(self, snapshot: Snapshot) -> Snapshot:
+        """Return what really runs: what is kept for the first of a queue is not taken."""
+        reservations = self._controller.scheduler.reservations
+        if not reservations.bookings():
+            return snapshot
+        copy = snapshot.copy()
+        reservations.lift_from(copy)
+        return copy
+
+
+def _state(columns: Columns, snapshot: Snapshot, up: Container[str]) -> _State:
+    arrays = snapshot.arrays
+    gates = arrays.clusters_open[CLUSTERS_GATE]
+    node_ready = picked(arrays.nodes[NODE_OPEN], columns.node_at, 0) > 0
+    if gates.size:
+        node_ready &= picked(gates, picked(arrays.nodes[NODE_CLUSTER], columns.node_at, 0), 0) > 0
+    device_ready = picked(arrays.devices[DEVICE_OPEN], columns.device_at, 0) > 0
+    return _State(
+        picked(arrays.devices[DEVICE_MEMORY_FREE], columns.device_at, columns.memory_mib),
+        picked(arrays.devices[DEVICE_CORE_FREE], columns.device_at, columns.core_milli),
+        picked(arrays.devices[DEVICE_SLOTS] - arrays.devices[DEVICE_SLOTS_FREE], columns.device_at, 0) > 0,
+        node_ready,
+        device_ready & node_ready[columns.node_of],
+        np.array([each in up for each in columns.clusters], np.bool_)[columns.cluster_of[columns.node_of]],
+    )
+
+
+def _nodes(columns: Columns, wanted: FleetFilter) -> Flags:
+    """Mark the nodes whose names are meant, shape (N,)."""
+    meant = np.ones(len(columns.nodes), np.bool_)
+    if wanted.cluster:
+        meant &= (np.array(columns.clusters, dtype=object) == wanted.cluster)[columns.cluster_of]
+    if wanted.node:
+        meant &= np.array([each.name == wanted.node for each in columns.nodes], np.bool_)
+    if wanted.name:
+        part = wanted.name.casefold()
+        meant &= np.array([part in each.name.casefold() for each in columns.nodes], np.bool_)
+    return meant
+
+
+def _devices(columns: Columns, state: _State, wanted: FleetFilter) -> Flags:
+    """Mark the devices that are meant, wherever they are, shape (D,)."""
+    meant = np.ones(len(columns.uuids), np.bool_)
+    if wanted.ready and wanted.of_devices:
+        meant &= state.device_ready
+    if wanted.model:
+        part = wanted.model.casefold()
+        among = [at for at, name in enumerate(columns.models) if part in name.casefold()]
+        meant &= np.isin(columns.model_of, among)
+    if wanted.free_memory_mib:
+        meant &= state.free_memory_mib >= wanted.free_memory_mib
+    if wanted.free_core_milli:
+        meant &= state.free_core_milli >= wanted.free_core_milli
+    if wanted.device:
+        part = wanted.device.casefold()
+        meant &= np.array([part in uuid for uuid in columns.uuids], np.bool_)
+    return meant
+
+
+def _amount(total: Numbers, free: Numbers) -> Amount:
+    whole = int(total.sum())
+    return Amount(whole, whole - int(free.sum()))
+
+
+def _fullness(total: Numbers, free: Numbers) -> tuple[int, ...]:
+    taken = np.clip(total - free, 0, total)
+    tenths = -(-taken * TENTHS // np.maximum(total, 1))
+    return tuple(np.bincount(tenths, minlength=TENTHS + 1).tolist())

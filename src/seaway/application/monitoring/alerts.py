@@ -1,0 +1,349 @@
+"""What is wrong, by the bounds that the rules for Prometheus have too: `deploy/prometheus/rules`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from seaway.application.control.stages import Deployed
+from seaway.application.histogram import BOUNDS_S, Timed
+from seaway.application.monitoring.counters import Figures
+from seaway.application.network.bandwidth import Interface
+from seaway.application.network.views import FRESH, LinkView, Side
+from seaway.application.ports.clock import Clock
+from seaway.application.views import ClusterState, ClusterView
+from seaway.domain.network import PPM
+
+NS = 1_000_000_000
+
+LOSSY_WITHIN_S = 600
+"""What a link loses is its mean over so long."""
+
+Ends = tuple[str, str]
+"""The gateways at which a link begins and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFigures:
+    """How the network is now.
+
+    Attributes
+    ----------
+    losses
+        Share of probes that were not answered in the latest round, 0-1, of links that end at a cluster's gateway.
+    full
+        What interfaces carry of what they can, the fuller way, by gateway; of those of which both are known.
+    unread
+        Gateways whose interfaces are looked at in vain.
+    """
+
+    losses: Mapping[Ends, float] = field(default_factory=dict)
+    full: Mapping[str, float] = field(default_factory=dict)
+    unread: Sequence[str] = ()
+
+
+def network_figures(
+    links: Sequence[LinkView], sides: Mapping[str, Side], interfaces: Sequence[Interface]
+) -> NetworkFigures:
+    """Pick out what is looked at: of links what has metrics, of interfaces what is measured."""
+    losses = {}
+    for each in links:
+        target = sides.get(each.target)
+        if not each.path and each.state in FRESH and target and target.cluster and each.latest and each.source in sides:
+            losses[each.source, each.target] = each.latest.loss_ppm / PPM
+    full = {
+        each.gateway: max(each.traffic.in_used_mbps, each.traffic.out_used_mbps) / each.traffic.speed_mbps
+        for each in interfaces
+        if each.traffic and each.traffic.speed_mbps and each.traffic.age_s is not None
+    }
+    return NetworkFigures(losses, full, [each.gateway for each in interfaces if each.unread])
+
+
+def dead(losses: Mapping[Ends, float]) -> list[str]:
+    """Return the gateways that answer nobody."""
+    least: dict[str, float] = {}
+    for (_, target), loss in losses.items():
+        least[target] = min(loss, least.get(target, loss))
+    return [target for target, loss in least.items() if loss >= 1]
+
+
+class Losses:
+    """What links lost of late."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Ends, deque[tuple[int, float]]] = {}
+
+    def note(self, now_ns: int, losses: Mapping[Ends, float]) -> None:
+        """Take in what links lose now, and forget what is too old."""
+        for ends, loss in losses.items():
+            self._seen.setdefault(ends, deque()).append((now_ns, loss))
+        for ends, seen in list(self._seen.items()):
+            while seen and seen[0][0] < now_ns - LOSSY_WITHIN_S * NS:
+                seen.popleft()
+            if not seen:
+                del self._seen[ends]
+
+    def means(self) -> dict[Ends, float]:
+        """Return what each link lost on average, 0-1."""
+        return {ends: sum(loss for _, loss in seen) / len(seen) for ends, seen in self._seen.items()}
+
+
+log = logging.getLogger(__name__)
+
+MINUTE_S = 60
+HOUR_S = 3600
+
+EVERY_S = 15.0
+"""How often it is looked, as Prometheus does."""
+
+FAILING_WITHIN_S = 90
+"""Failures of the database are counted over so long, which is less than they have to last: one that is over is none.
+
+Prometheus' rule counts over longer, and has them last longer: it may look more seldom.
+"""
+
+SLOW_WITHIN_S = 5 * MINUTE_S
+"""How long transactions take is counted over so long."""
+
+DEPLOYING_WITHIN_S = 15 * MINUTE_S
+FEW_DEPLOYMENTS = 3
+FAILING_SHARE = 0.2
+"""Deployments come to nothing where within so long more than so many do, and more than that share of all."""
+
+SLOW_SHARE = 0.99
+"""The share of transactions that a database has to store within its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When something is wrong.
+
+    Attributes
+    ----------
+    name
+        As Prometheus' alert is called.
+    severity
+        ``critical``, ``warning`` or ``info``.
+    bound
+        What a figure has to be past.
+    for_s
+        For how long it has to be.
+    """
+
+    name: str
+    severity: str
+    bound: float
+    for_s: float
+
+
+NOT_READY = Rule("SeawayNotReady", "critical", 0, 2 * MINUTE_S)
+GATEWAY_DEAD = Rule("SeawayGatewayDead", "critical", 1, 2 * MINUTE_S)
+GATEWAY_FULL = Rule("SeawayGatewayFull", "warning", 0.9, 10 * MINUTE_S)
+GATEWAY_UNREAD = Rule("SeawayGatewayUnread", "warning", 1, 10 * MINUTE_S)
+LINK_LOSSY = Rule("SeawayLinkLossy", "warning", 0.02, 5 * MINUTE_S)
+LOW_UTILISATION = Rule("SeawayLowUtilisation", "info", 50, HOUR_S)
+QUEUE_LONG = Rule("SeawayQueueLong", "warning", HOUR_S, 5 * MINUTE_S)
+DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 * MINUTE_S)
+DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
+DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
+DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
+
+DATABASE = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND)
+RULES = (
+    NOT_READY,
+    DATABASE_FAILS,
+    GATEWAY_DEAD,
+    DATABASE_SLOW,
+    DATABASE_BEHIND,
+    DEPLOYMENTS_FAIL,
+    GATEWAY_FULL,
+    GATEWAY_UNREAD,
+    LINK_LOSSY,
+    QUEUE_LONG,
+    LOW_UTILISATION,
+)
+"""All of them, the worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that is wrong.
+
+    Attributes
+    ----------
+    of
+        The queue, cluster or gateway, or a link as ``from/to``; empty for Seaway itself and its database.
+    value
+        The figure that is past the rule's bound: percent, seconds, a share, or how many.
+    since_ns
+        Since when it has been.
+    """
+
+    rule: Rule
+    of: str
+    value: float
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was counted at a moment."""
+
+    at_ns: int
+    failures: int
+    took: Timed
+    deployed: dict[tuple[str, bool], int]
+    """By cluster, and whether they came to something."""
+
+
+class Alerts:
+    """Looks every so often whether something is wrong, in a thread of its own or when told to.
+
+    What it knows begins with its start: what has to last for an hour is told an hour after that.
+
+    Parameters
+    ----------
+    figures, clusters, network
+        Count what is looked at.
+    """
+
+    def __init__(
+        self,
+        figures: Callable[[], Figures],
+        clusters: Callable[[], Sequence[ClusterView]],
+        network: Callable[[], NetworkFigures],
+        clock: Clock,
+    ) -> None:
+        self._figures, self._clusters, self._network, self._clock = figures, clusters, network, clock
+        self._losses = Losses()
+        self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
+        self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # by the monotonic clock and the wall's, ns
+        self._wrong: list[Alert] = []
+        self._stopping = threading.Event()
+        self._failed = False
+
+    def start(self) -> None:
+        """Look every so often until `stop`."""
+        threading.Thread(target=self._run, name="alerts", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the thread. A look that is under way is not waited for."""
+        self._stopping.set()
+
+    def wrong(self) -> list[Alert]:
+        """Return what was wrong when it was looked last, the worst first."""
+        return self._wrong
+
+    def look(self) -> None:
+        """Look now."""
+        now_ns, figures = self._clock.monotonic_ns(), self._figures()
+        self._seen.append(_seen(now_ns, figures))
+        past = {(rule, of): value for rule, of, value in self._past(figures)}
+        begun = now_ns, self._clock.now_ns()
+        self._since = {key: self._since.get(key, begun) for key in past}
+        found = [
+            Alert(rule, of, past[rule, of], wall_ns)
+            for (rule, of), (since_ns, wall_ns) in self._since.items()
+            if now_ns - since_ns >= rule.for_s * NS
+        ]
+        self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
+
+    def _past(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
+        """Return which figures are past the bounds of which rules now, and of what they are."""
+        before, early, now = self._before(FAILING_WITHIN_S), self._before(SLOW_WITHIN_S), self._seen[-1]
+        if not figures.ready:
+            yield NOT_READY, "", NOT_READY.bound
+        if (failures := now.failures - before.failures) > DATABASE_FAILS.bound:
+            yield DATABASE_FAILS, "", failures
+        if (slow_s := quantile_s(early.took, now.took, SLOW_SHARE)) > DATABASE_SLOW.bound:
+            yield DATABASE_SLOW, "", slow_s
+        if figures.store.waiting > DATABASE_BEHIND.bound:
+            yield DATABASE_BEHIND, "", figures.store.waiting
+        for cluster, failed, ended in self._deployments():
+            if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
+                yield DEPLOYMENTS_FAIL, cluster, failed
+        yield from self._past_of_the_network()
+        yield from _past_of_queues(figures)
+        yield from _past_of_clusters(self._clusters())
+
+    def _past_of_the_network(self) -> Iterator[tuple[Rule, str, float]]:
+        seen = self._network()
+        self._losses.note(self._seen[-1].at_ns, seen.losses)
+        silent = dead(seen.losses)
+        for gateway in silent:
+            yield GATEWAY_DEAD, gateway, GATEWAY_DEAD.bound
+        for gateway, share in seen.full.items():
+            if share > GATEWAY_FULL.bound:
+                yield GATEWAY_FULL, gateway, share
+        for gateway in seen.unread:
+            yield GATEWAY_UNREAD, gateway, GATEWAY_UNREAD.bound
+        for (source, target), loss in self._losses.means().items():
+            if loss > LINK_LOSSY.bound and target not in silent:
+                yield LINK_LOSSY, f"{source}/{target}", loss
+
+    def _deployments(self) -> Iterator[tuple[str, int, int]]:
+        """Count for each cluster the deployments of late that came to nothing, and all."""
+        before, now = self._before(DEPLOYING_WITHIN_S).deployed, self._seen[-1].deployed
+        for cluster in {cluster for cluster, _ in now}:
+            failed, ran = (now[cluster, well] - before.get((cluster, well), 0) for well in (False, True))
+            yield cluster, failed, failed + ran
+
+    def _before(self, seconds: float) -> _Seen:
+        """Return the first that was seen within so long until now."""
+        since_ns = self._seen[-1].at_ns - seconds * NS
+        return next(each for each in self._seen if each.at_ns >= since_ns)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(EVERY_S):
+            try:
+                self.look()
+                self._failed = False
+            except Exception:  # a mistake of ours must not end it for good
+                if not self._failed:
+                    log.exception("looking for what is wrong failed")
+                self._failed = True
+
+
+def _past_of_queues(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
+    for queue, waited_s in figures.jobs.longest_waits_s.items():
+        if waited_s > QUEUE_LONG.bound:
+            yield QUEUE_LONG, queue, waited_s
+
+
+def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:
+    """Look at clusters that answer: of others it is not known."""
+    for each in clusters:
+        taken = each.gpu_milli
+        if each.state is not ClusterState.UP or not taken.total:
+            continue
+        if (percent := 100 * taken.used / taken.total) < LOW_UTILISATION.bound:
+            yield LOW_UTILISATION, each.name, percent
+
+
+def quantile_s(before: Timed, now: Timed, share: float) -> float:
+    """Return within how many seconds a share of what was timed between two moments was done; 0 where nothing was.
+
+    As Prometheus does, between the bounds of a bucket the times count as spread evenly.
+    """
+    counts = [late - early for late, early in zip(now.counts, before.counts, strict=True)]
+    upto = list(accumulate(counts))
+    if not upto[-1]:
+        return 0.0
+    rank = share * upto[-1]
+    at = next(i for i, each in enumerate(upto) if each >= rank)
+    if at == len(BOUNDS_S):
+        return BOUNDS_S[-1]
+    low_s = BOUNDS_S[at - 1] if at else 0.0
+    return low_s + (BOUNDS_S[at] - low_s) * (rank - (upto[at] - counts[at])) / counts[at]
+
+
+def _seen(at_ns: int, figures: Figures) -> _Seen:
+    deployed: dict[tuple[str, bool], int] = {}
+    for (cluster, what), count in figures.deployed.items():
+        key = cluster, what is Deployed.RUNNING
+        deployed[key] = deployed.get(key, 0) + count
+    return _Seen(at_ns, figures.store.failures + figures.failures, figures.store.took, deployed)

@@ -1,0 +1,208 @@
+"""What monitoring looks at: counted on demand, from any thread, in one look at the live state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from seaway.application.control.allocations import doubled, everyone
+from seaway.application.control.loop import Controller
+from seaway.application.control.stages import Deployed
+from seaway.application.control.state import Live
+from seaway.application.histogram import Timed, Timing
+from seaway.application.ports.backend import Collecting, CollectorState
+from seaway.application.records import JobRecord, Outgoing
+from seaway.application.writer import Writer
+from seaway.domain.job_state import JobState
+
+DOUBLED = "doubled"
+"""A trouble of a cluster: one of its nodes lists devices that another node has."""
+
+NS = 1_000_000_000
+
+NOTHING = Timing()
+"""Times of a queue of which no job was placed yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """What is counted of jobs.
+
+    Attributes
+    ----------
+    states
+        Jobs that are not over, by state.
+    waiting
+        Jobs that wait, by queue.
+    longest_waits_s
+        For how long the job has waited that has waited longest, by queue: since its submit, or since it ran last.
+    reached
+        How often jobs came into each state, since the start.
+    waits
+        How long jobs waited for their place, by queue, since the start.
+    """
+
+    states: Mapping[str, int]
+    waiting: Mapping[str, int]
+    longest_waits_s: Mapping[str, float]
+    reached: Mapping[str, int]
+    waits: Mapping[str, Timed]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFigures:
+    """What is counted of storing, since the start but for `waiting`.
+
+    Attributes
+    ----------
+    changes, transactions
+        Changes stored, and in how many transactions.
+    took
+        How long each took.
+    failures
+        How many failed.
+    waiting
+        Changes that wait to be stored.
+    """
+
+    changes: int
+    transactions: int
+    took: Timed
+    failures: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingFigures:
+    """What is counted of what a cluster is to be told.
+
+    Attributes
+    ----------
+    count
+        Commands that it has not confirmed.
+    oldest_s
+        For how long the oldest of these has waited.
+    delayed
+        How many of them were tried in vain.
+    """
+
+    count: int
+    oldest_s: float
+    delayed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is counted.
+
+    Attributes
+    ----------
+    ready
+        Whether jobs can be placed.
+    decided, conflicts
+        Jobs tried, and given back because somebody changed them meanwhile, since the start.
+    placed
+        Placements, by the policy that chose, since the start; those that queues go by are there with 0.
+    failures
+        Rounds of the control loop that failed, since the start.
+    breaches, moves
+        Breaches of the network that were told of, and jobs that were moved for one, since the start.
+    stages
+        How long jobs took, by stage.
+    deployed
+        Deployments, by cluster and what became of them, since the start.
+    outgoing
+        What clusters are still to be told, by cluster.
+    silent_s
+        Seconds since each cluster answered last.
+    clusters
+        How many clusters are in each state.
+    collecting
+        How collecting goes, by cluster; of those that collect.
+    """
+
+    ready: bool
+    jobs: JobFigures
+    store: StoreFigures
+    decided: int
+    placed: Mapping[str, int]
+    conflicts: int
+    failures: int
+    breaches: int
+    moves: int
+    stages: Mapping[str, Timed]
+    deployed: Mapping[tuple[str, Deployed], int]
+    outgoing: Mapping[str, OutgoingFigures]
+    silent_s: Mapping[str, float]
+    clusters: Mapping[str, int]
+    collecting: Mapping[str, CollectorState] = field(default_factory=dict)
+
+
+def figures(controller: Controller, writer: Writer) -> Figures:
+    """Count what monitoring looks at; what there may be very much of is counted when others have the lock again."""
+    collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
+    store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
+    with controller.lock:
+        live = controller.live
+        clusters, nodes = everyone(live), doubled(live)
+        jobs, waiting = list(live.jobs.values()), [each.queue for each in live.waiting.entries()]
+        outgoing, delays = list(live.outgoing.values()), live.dispatcher.delays()
+        queues, policies = list(live.queues), sorted({each.policy for each in live.queues.values()})
+    now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
+    return Figures(
+        ready=not controller.unready(),
+        jobs=_jobs(live, jobs, queues, waiting),
+        store=store,
+        decided=tally.decided,
+        placed=dict.fromkeys(policies, 0) | tally.placed,
+        conflicts=tally.conflicts,
+        failures=controller.failures,
+        breaches=controller.breaches.reported,
+        moves=controller.breaches.moved,
+        stages={stage.value: timing.timed() for stage, timing in live.stages.times.items()},
+        deployed=_deployed(live, names),
+        outgoing=_outgoing(names, outgoing, Counter(cluster for _, _, cluster in delays), live.clock.now_ns()),
+        silent_s={each.name: (now_ns - each.heard_ns) / NS for each in clusters},
+        clusters=dict(Counter(each.state.value for each in clusters)),
+        collecting={
+            name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
+            for name, state in collecting.items()
+        },
+    )
+
+
+def _jobs(live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
+    """Count jobs; a queue of which none waits has a wait of nothing."""
+    now_ns, stages = live.clock.now_ns(), live.stages
+    since_ns = dict.fromkeys(queues, now_ns)
+    for job in jobs:
+        if (queue := job.spec.queue) in since_ns and (at_ns := stages.waits_since_ns(job)) is not None:
+            since_ns[queue] = min(since_ns[queue], at_ns)
+    return JobFigures(
+        states=dict(Counter(job.state.value for job in jobs)),
+        waiting=dict.fromkeys(queues, 0) | Counter(waiting),
+        longest_waits_s={queue: (now_ns - at_ns) / NS for queue, at_ns in since_ns.items()},
+        reached={state.value: stages.reached[state] for state in JobState},
+        waits={queue: stages.waits.get(queue, NOTHING).timed() for queue in queues},
+    )
+
+
+def _deployed(live: Live, clusters: Iterable[str]) -> dict[tuple[str, Deployed], int]:
+    """Count deployments; what has not happened yet counts as 0, so that the first time is seen as a rise."""
+    known = live.stages.deployed
+    return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
+
+
+def _outgoing(
+    clusters: Iterable[str], outgoing: Iterable[Outgoing], delayed: Counter[str], now_ns: int
+) -> dict[str, OutgoingFigures]:
+    oldest_ns: dict[str, int] = dict.fromkeys(clusters, now_ns)
+    counts: Counter[str] = Counter()
+    for each in outgoing:
+        counts[each.cluster] += 1
+        oldest_ns[each.cluster] = min(oldest_ns.get(each.cluster, now_ns), each.created_ns)
+    return {
+        cluster: OutgoingFigures(counts[cluster], (now_ns - at_ns) / NS, delayed[cluster])
+        for cluster, at_ns in oldest_ns.items()
+    }

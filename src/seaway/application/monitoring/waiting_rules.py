@@ -1,0 +1,83 @@
+"""Which rules keep jobs waiting: worked out on a copy of the fleet when monitoring asks, and not by the loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from threading import Lock
+
+from seaway.application.control.loop import Controller
+from seaway.application.control.pending import Kind
+from seaway.application.records import JobRecord
+from seaway.application.whatif.dry_run import Tries
+from seaway.domain.errors import UnavailableError
+from seaway.domain.job_state import WAITING
+
+MOST_KINDS = 12
+"""Kinds of jobs that are looked at each time, those with most jobs; all others are `OTHERS`."""
+
+KEPT_NS = 10_000_000_000
+"""For how long what was found is told again."""
+
+PAUSED, POLICY, GATEWAY, HELD, ROOM, OTHERS = "paused", "policy", "gateway", "held", "room", "others"
+"""What else than a rule lets jobs wait: a pause after a failure, or until what was there of it is gone; a policy that
+is being made ready; a gateway that is not there; a policy that waits for something better; replicas that do not fit
+all at once, or room that is kept for others; kinds that were not looked at."""
+
+
+class WaitingRules:
+    """Counts jobs that wait by the rule that refuses most nodes to them; asked by any thread.
+
+    Parameters
+    ----------
+    controller
+        Whose jobs are looked at.
+    tries
+        Explains them.
+    """
+
+    def __init__(self, controller: Controller, tries: Tries) -> None:
+        self._controller = controller
+        self._tries = tries
+        self._asking = Lock()
+        self._known: tuple[int, dict[str, int]] | None = None
+
+    def counted(self) -> dict[str, int]:
+        """Return how many jobs wait for each rule, or for something else."""
+        now_ns = self._controller.live.clock.monotonic_ns()
+        with self._asking:
+            if self._known is None or now_ns - self._known[0] >= KEPT_NS:
+                try:
+                    self._known = (now_ns, self._count())
+                except UnavailableError:  # what runs is being read anew
+                    return {}
+            return self._known[1]
+
+    def _count(self) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        kinds, first = self._kinds(found)
+        for kind, count in kinds.most_common()[:MOST_KINDS]:
+            found[self._rule(first[kind])] += count
+        found[OTHERS] = sum(count for _, count in kinds.most_common()[MOST_KINDS:])
+        return dict(found)
+
+    def _kinds(self, found: Counter[str]) -> tuple[Counter[Kind], dict[Kind, JobRecord]]:
+        """Count jobs by kind, with the first of each; those that are not tried at all are `PAUSED`."""
+        kinds: Counter[Kind] = Counter()
+        first: dict[Kind, JobRecord] = {}
+        with self._controller.lock:
+            entries, jobs = list(self._controller.live.waiting.entries()), list(self._controller.live.jobs.values())
+        for each in entries:
+            kinds[each.kind] += 1
+            first.setdefault(each.kind, each.record)
+        found[PAUSED] = sum(job.state in WAITING for job in jobs) - len(entries)
+        return kinds, first
+
+    def _rule(self, job: JobRecord) -> str:
+        if self._controller.scheduler.unready(job.spec.queue):
+            return POLICY
+        explanation = self._tries.explained(job)
+        if explanation is None:
+            return GATEWAY
+        if not explanation.fits and explanation.refusals:
+            return explanation.refusals[0].plugin
+        return HELD if explanation.held else ROOM

@@ -1,0 +1,422 @@
+"""The link book: what agents reported, and the links that follow from it for the engine and for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+from seaway.application.network.bandwidth import Bandwidths, Interface
+from seaway.application.network.path_state import Line
+from seaway.application.network.settings import LinkSettings
+from seaway.application.network.targets import probed
+from seaway.application.network.views import Asked, LinkState, LinkView
+from seaway.application.ports.agent import Reported
+from seaway.application.ports.traffic import Traffic
+from seaway.application.records import LinkSample
+from seaway.domain.gateways import GatewayConfig, NetworkConfig
+from seaway.domain.network import PPM, Ends, Gateway, Link
+from seaway.probing.figures import Figures
+from seaway.probing.smoothing import DEAD
+
+NS_PER_S = 1_000_000_000
+
+LOOK_NS = NS_PER_S
+"""Pause between two looks at what interfaces carry."""
+
+TRAFFIC_BAND = 0.05
+"""By which share of an interface's speed its traffic has to be off before decisions follow it."""
+
+MOST_SAMPLED = 1000
+"""Links that are written down at once; where there are more, each comes as much more seldom."""
+
+AS_ROUTED = ""
+"""The path of rounds that were sent the way that routes lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The network that is configured, with what decisions go by of what was measured of it.
+
+    Attributes
+    ----------
+    gateways, links
+        Figures of what is in use are of all that interfaces carry, what was promised to jobs included.
+    doors
+        The gateway that a cluster stands behind, by the cluster's name.
+    sites
+        The user site that a gateway stands before, by the gateway's name.
+    """
+
+    gateways: tuple[Gateway, ...] = ()
+    links: tuple[Link, ...] = ()
+    doors: Mapping[str, str] = field(default_factory=dict)
+    sites: Mapping[str, str] = field(default_factory=dict)
+
+
+NOT_SURVEYED = Survey()
+"""Without a network."""
+
+
+class LinkBook:
+    """Keeps what is known of links: told by whoever takes reports, asked by any thread.
+
+    Without a network it is empty, and stays so.
+
+    Parameters
+    ----------
+    settings
+        How figures are smoothed and published.
+    sample_s
+        How often what was measured is written down.
+    bandwidths
+        What interfaces carry; None where nobody looks.
+    """
+
+    def __init__(
+        self, settings: LinkSettings | None = None, sample_s: float = 60, bandwidths: Bandwidths | None = None
+    ) -> None:
+        self._settings = settings or LinkSettings()
+        self._sample_s = sample_s
+        self._bandwidths = bandwidths
+        self._lock = Lock()
+        self._config: NetworkConfig | None = None
+        self._gateways: dict[str, GatewayConfig] = {}
+        self._ways: dict[Ends, dict[str, object]] = {}
+        self._shared: set[Ends] = set()
+        self._active: dict[Ends, str] = {}
+        self._lines: dict[Ends, dict[str, Line]] = {}
+        self._heard_ns: dict[str, int] = {}
+        self._rounds: Counter[tuple[str, str]] = Counter()
+        self._traffic: dict[str, Traffic | None] = {}
+        self._looked_ns: int | None = None
+        self._links: dict[Ends, Link] = {}
+        self._survey = NOT_SURVEYED
+        self._changed: set[Ends] = set()
+        self._check_ns: int | None = None
+        self._turn = 0
+
+    # What there is to know of.
+
+    def use(self, config: NetworkConfig | None, now_ns: int) -> None:
+        """Know the network from now on; what was measured of what is there no more, or is another now, is forgotten."""
+        with self._lock:
+            before, self._config = set(self._gateways), config
+            gateways = config.gateways if config else ()
+            self._gateways = {each.name: each for each in gateways}
+            self._ways = _ways(config) if config else {}
+            self._shared = {(pair.source, pair.target) for pair in config.pairs if pair.share} if config else set()
+            self._lines = {
+                ends: kept
+                for ends, lines in self._lines.items()
+                if (kept := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
+            }
+            self._heard_ns = {name: self._heard_ns.get(name, now_ns) for name in self._gateways}
+            self._looked_ns = None
+            self._traffic = {name: known for name, known in self._traffic.items() if name in self._gateways}
+            self._survey = self._surveyed()
+            self._changed |= {*self._links, *self._lines}
+            if before != set(self._gateways):
+                self._turn = 0
+
+    def choose(self, active: Mapping[Ends, str]) -> None:
+        """Know which path traffic takes, where that was chosen; elsewhere it is the one that is liked best."""
+        with self._lock:
+            self._changed |= {ends for ends, _ in active.items() ^ self._active.items()}
+            self._active = dict(active)
+
+    @property
+    def config(self) -> NetworkConfig | None:
+        """The network; None without one."""
+        return self._config
+
+    def gateways(self) -> tuple[GatewayConfig, ...]:
+        """Return the gateways of the network."""
+        return self._config.gateways if self._config else ()
+
+    # What was measured.
+
+    def take(self, gateway: str, rounds: Iterable[Reported], now_ns: int) -> None:
+        """Take in what the agent of a gateway reports.
+
+        Rounds that come late, as after the agent could not report for a while, are written down, and change nothing
+        where later ones are known. Those of gateways and paths that are not there are passed over.
+
+        Parameters
+        ----------
+        now_ns
+            The time of day here, nanoseconds since 1970.
+        """
+        with self._lock:
+            if gateway not in self._gateways:
+                return
+            self._heard_ns[gateway] = now_ns
+            stretch_ns = self._stretch_ns()
+            for each in rounds:
+                ends = gateway, each.target
+                line = self._line(ends, each.path)
+                if line is None or each.sent < 1:
+                    continue
+                self._rounds[gateway, each.outcome] += 1
+                if (line.newest is None or each.at_ns > line.newest.at_ns) and line.take(each):
+                    self._changed.add(ends)
+                if each.path in self._paths(ends):
+                    line.tally(each.at_ns // stretch_ns, each)
+
+    def silent_s(self, now_ns: int) -> dict[str, float]:
+        """Return for each gateway how long its agent has not reported, or nobody was there to report to, seconds."""
+        with self._lock:
+            return {name: max(0, now_ns - heard_ns) / NS_PER_S for name, heard_ns in self._heard_ns.items()}
+
+    def rounds(self) -> dict[tuple[str, str], int]:
+        """Count rounds since the start, by the gateway that probed and how they ended."""
+        with self._lock:
+            return {key: count for key, count in self._rounds.items() if key[0] in self._gateways}
+
+    # What follows.
+
+    def survey(self, now_ns: int) -> Survey:
+        """Return what decisions go by; the very same as before where nothing about it changed."""
+        with self._lock:
+            looked_other = self._look(now_ns)
+            self._expire(now_ns)
+            if self._changed or looked_other:
+                for ends in self._changed:
+                    self._renew(ends, now_ns)
+                self._changed.clear()
+                self._survey = self._surveyed()
+            return self._survey
+
+    def links(self, now_ns: int) -> tuple[Link, ...]:
+        """Return the links that decisions go by."""
+        return self.survey(now_ns).links
+
+    def along(self, ends: Ends, now_ns: int) -> list[tuple[str, Link | None]]:
+        """Return what decisions would go by along each path of a pair, liked best first; None for nothing lately."""
+        with self._lock:
+            lines = self._lines.get(ends, {})
+            known = [(path, lines.get(path)) for path in self._ways.get(ends, ())]
+            return [(path, self._along(ends, line, now_ns)) for path, line in known]
+
+    def latest(self, ends: Ends) -> tuple[int, Figures] | None:
+        """Return when the latest round began along the paths that traffic takes, and the worst that those say.
+
+        None where there was none, as on a link that clusters tell of.
+        """
+        with self._lock:
+            lines = self._lines.get(ends, {})
+            rounds = [each for path in self._paths(ends) if path in lines and (each := lines[path].newest)]
+        if not rounds:
+            return None
+        lost_ppm = max((each.sent - each.received) * PPM // each.sent for each in rounds)
+        known_ns = [each.latency_ns for each in rounds if each.latency_ns is not None]
+        latency_ns = max(known_ns) if len(known_ns) == len(rounds) else None
+        return max(each.at_ns for each in rounds), Figures(latency_ns, max(each.jitter_ns for each in rounds), lost_ppm)
+
+    def views(self, now_ns: int, wanted: Asked | None = None) -> list[LinkView]:
+        """Return every link that there should be and that is wanted, with all that is known of it."""
+        self.survey(now_ns)
+        with self._lock:
+            return [self._view(ends, now_ns) for ends in self._pairs() if wanted is None or wanted(*ends)]
+
+    def states(self, now_ns: int) -> Counter[str]:
+        """Count the links that there should be by how much what is known of them is worth."""
+        with self._lock:
+            return Counter(self._state(self._current(ends), now_ns).value for ends in self._pairs())
+
+    def reads(self) -> dict[str, int]:
+        """Count how often it was looked at what interfaces carry, by what became of it."""
+        return self._bandwidths.counts() if self._bandwidths else {}
+
+    def measured_since_ns(self, now_ns: int) -> dict[str, int]:
+        """Return for gateways whose interfaces are measured from when on their figures are, by the time of day."""
+        return self._bandwidths.since_ns(self.gateways(), now_ns) if self._bandwidths else {}
+
+    def interfaces(self) -> list[Interface]:
+        """Return what can be said of the interfaces of gateways."""
+        return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []
+
+    def samples(self, now_ns: int) -> list[LinkSample]:
+        """Return what is to be written down of links whose turn it is; to be called once in `sample_s`.
+
+        A sample is of a stretch of time: the mean of latencies, the largest jitter, and what was lost of all that was
+        sent. Rounds that come late for a stretch make a sample of their own. With up to `MOST_SAMPLED` links a stretch
+        is `sample_s` long.
+        """
+        with self._lock:
+            pairs, turns, stretch = self._pairs(), self._turns(), now_ns // self._stretch_ns()
+            mine = pairs[self._turn % turns :: turns]
+            self._turn += 1
+            return [sample for ends in mine for sample in self._written(ends, stretch)]
+
+    # Within; under the lock.
+
+    def _pairs(self) -> list[Ends]:
+        return [(source, target) for source in self._gateways for target in self._gateways if source != target]
+
+    def _turns(self) -> int:
+        count = len(self._gateways)
+        return max(1, -(-count * (count - 1) // MOST_SAMPLED))
+
+    def _stretch_ns(self) -> int:
+        return max(1, int(self._sample_s * NS_PER_S) * self._turns())
+
+    def _way(self, ends: Ends, path: str) -> object:
+        """Return what is probed by a name, and how; None where nothing is."""
+        source, target = self._gateways.get(ends[0]), self._gateways.get(ends[1])
+        if source is None or target is None or source is target:
+            return None
+        segments = () if path == AS_ROUTED else self._ways.get(ends, {}).get(path)
+        return None if segments is None else (source.address, target.address, target.method, target.port, segments)
+
+    def _line(self, ends: Ends, path: str) -> Line | None:
+        lines = self._lines.get(ends)
+        line = lines.get(path) if lines else None
+        if line is None and (way := self._way(ends, path)) is not None:
+            line = self._lines.setdefault(ends, {})[path] = Line(way, self._settings)
+        return line
+
+    def _paths(self, ends: Ends) -> tuple[str, ...]:
+        """Return the paths that a link's figures are of: those that traffic takes, where they were measured."""
+        ways, lines = self._ways.get(ends, {}), self._lines.get(ends, {})
+        chosen = self._active.get(ends)
+        taken = ways if ends in self._shared else [chosen if chosen in ways else next(iter(ways), AS_ROUTED)]
+        return tuple(path for path in taken if path in lines) or (AS_ROUTED,)
+
+    def _current(self, ends: Ends) -> Line | None:
+        """Return what is known of the path that traffic takes, of several the one that is worst off."""
+        lines = self._lines.get(ends, {})
+        return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
+
+    def _published(self, ends: Ends) -> Figures | None:
+        """Return what decisions go by of a link: of several paths that traffic takes, the worst of each figure."""
+        lines = self._lines.get(ends, {})
+        known = [figures for path in self._paths(ends) if path in lines and (figures := lines[path].published)]
+        if len(known) < 2:
+            return known[0] if known else None
+        if any(each.latency_ns is None for each in known):
+            return DEAD
+        latency_ns = max(each.latency_ns or 0 for each in known)
+        return Figures(latency_ns, max(each.jitter_ns for each in known), max(each.loss_ppm for each in known))
+
+    def _state(self, line: Line | None, now_ns: int) -> LinkState:
+        if line is None or line.newest is None:
+            return LinkState.UNKNOWN
+        age_ns = now_ns - line.newest.at_ns
+        if age_ns > self._rounds_ns(self._settings.unknown_rounds):
+            return LinkState.UNKNOWN
+        return LinkState.STALE if age_ns > self._rounds_ns(self._settings.stale_rounds) else LinkState.MEASURED
+
+    def _rounds_ns(self, rounds: int) -> int:
+        """Return how long after the start of a round the answers to so many more would be here, nanoseconds."""
+        assert self._config is not None, "there are no rounds without a network"
+        return int((rounds * self._config.probe.every_s + self._config.probe.timeout_s) * NS_PER_S)
+
+    def _look(self, now_ns: int) -> bool:
+        """See what interfaces carry, and follow it where it is off by enough; tell whether anything is."""
+        if self._bandwidths is None or (self._looked_ns is not None and abs(now_ns - self._looked_ns) < LOOK_NS):
+            return False
+        self._looked_ns, before = now_ns, dict(self._traffic)
+        for name, gateway in self._gateways.items():
+            seen, known = self._bandwidths.of(gateway), self._traffic.get(name)
+            if not _holds(known, seen):
+                self._traffic[name] = seen
+                self._changed |= {ends for ends in self._lines if name in ends}
+        return self._traffic != before
+
+    def _expire(self, now_ns: int) -> None:
+        """Find links that were measured and now count no more."""
+        if self._check_ns is not None and now_ns < self._check_ns:
+            return
+        gone = {ends for ends in self._links if self._state(self._current(ends), now_ns) is LinkState.UNKNOWN}
+        self._changed |= gone
+        newest = [line.newest.at_ns for ends in self._links if (line := self._current(ends)) and line.newest]
+        if self._config is not None:
+            self._check_ns = min(newest, default=now_ns) + self._rounds_ns(self._settings.unknown_rounds)
+
+    def _renew(self, ends: Ends, now_ns: int) -> None:
+        line = self._current(ends)
+        figures = self._published(ends)
+        if figures is None or self._state(line, now_ns) is LinkState.UNKNOWN:
+            self._links.pop(ends, None)
+            return
+        if ends not in self._links:
+            self._check_ns = None
+        bandwidth_mbps, used_mbps = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
+        latency_ns, jitter_ns, loss_ppm = figures.latency_ns, figures.jitter_ns, figures.loss_ppm
+        self._links[ends] = Link(*ends, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps)
+
+    def _along(self, ends: Ends, line: Line | None, now_ns: int) -> Link | None:
+        if line is None or line.published is None or self._state(line, now_ns) is LinkState.UNKNOWN:
+            return None
+        return Link(*ends, line.published.latency_ns, line.published.jitter_ns, line.published.loss_ppm)
+
+    def _surveyed(self) -> Survey:
+        gateways = self._gateways.values()
+        doors = {each.cluster: each.name for each in gateways if each.cluster}
+        sites = {each.name: each.site for each in gateways if each.site}
+        return Survey(tuple(map(self._interface, gateways)), tuple(self._links.values()), doors, sites)
+
+    def _interface(self, gateway: GatewayConfig) -> Gateway:
+        known = self._traffic.get(gateway.name)
+        if known is None or known.speed_mbps is None:
+            return Gateway(gateway.name, str(gateway.address))
+        return Gateway(gateway.name, str(gateway.address), known.speed_mbps, known.in_used_mbps, known.out_used_mbps)
+
+    def _view(self, ends: Ends, now_ns: int) -> LinkView:
+        line, link = self._current(ends), self._links.get(ends)
+        if line is None or line.newest is None:
+            return LinkView(*ends, None, state=LinkState.UNKNOWN)
+        age_s = max(0, now_ns - line.newest.at_ns) / NS_PER_S
+        state = self._state(line, now_ns)
+        carried_mbps = link.used_mbps if link and link.bandwidth_mbps else None
+        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed, carried_mbps)
+
+    def _written(self, ends: Ends, stretch: int) -> Sequence[LinkSample]:
+        traffic = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
+        samples: dict[int, LinkSample] = {}
+        for path, line in self._lines.get(ends, {}).items():
+            for over in sorted(each for each in line.tallies if each < stretch):
+                tally = line.tallies.pop(over)
+                seen, at_ns = tally.figures, tally.latest_ns
+                while at_ns in samples:  # its time is what tells a link's samples apart, those of other paths too
+                    at_ns += 1
+                samples[at_ns] = LinkSample(
+                    at_ns, *ends, seen.latency_ns, seen.jitter_ns, seen.loss_ppm, *traffic, path
+                )
+        return list(samples.values())
+
+
+def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
+    """Return the paths of pairs that are probed along paths of their own, liked best first, with their segments."""
+    gateways = {each.name: each for each in config.gateways}
+    found: dict[Ends, dict[str, object]] = {}
+    for pair in config.pairs:
+        there = {each.path for each in probed(gateways[pair.source], gateways[pair.target], pair)}
+        liked = sorted(pair.paths, key=lambda path: path.weight, reverse=True)
+        found[pair.source, pair.target] = {path.name: path.segments for path in liked if path.name in there}
+    return found
+
+
+def _badness(line: Line) -> tuple[bool, int]:
+    """Say how badly off a path is: one along which nothing answers is worst, then the slowest."""
+    latency_ns = line.published.latency_ns if line.published else None
+    return latency_ns is None, latency_ns or 0
+
+
+def _between(source: Traffic | None, target: Traffic | None) -> tuple[int, int]:
+    """Return what can go from one interface to another, and what the fuller of them carries; (0, 0) for unknown."""
+    if source is None or target is None or source.speed_mbps is None or target.speed_mbps is None:
+        return 0, 0
+    return min(source.speed_mbps, target.speed_mbps), max(source.out_used_mbps, target.in_used_mbps)
+
+
+def _holds(known: Traffic | None, seen: Traffic | None) -> bool:
+    """Tell whether what decisions go by of an interface may stay."""
+    if known is None or seen is None:
+        return known is seen
+    if known.speed_mbps is None or known.speed_mbps != seen.speed_mbps:
+        return known.speed_mbps == seen.speed_mbps
+    off = max(abs(known.in_used_mbps - seen.in_used_mbps), abs(known.out_used_mbps - seen.out_used_mbps))
+    return off <= TRAFFIC_BAND * known.speed_mbps

@@ -1,0 +1,100 @@
+"""What is known of one path between two gateways: raw, smoothed, and as decisions go by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seaway.application.network.settings import BY_QUANTILE, LinkSettings
+from seaway.application.ports.agent import Reported
+from seaway.domain.network import PPM
+from seaway.probing.figures import Figures
+from seaway.probing.smoothing import DEAD, Band, Published, Smoother, Smoothing
+
+NS_PER_US = 1000
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was measured in a stretch of time, added up.
+
+    Attributes
+    ----------
+    latest_ns
+        When the latest round in it began.
+    latency_sum_ns
+        Over all answers.
+    """
+
+    latest_ns: int = 0
+    sent: int = 0
+    received: int = 0
+    latency_sum_ns: int = 0
+    jitter_ns: int = 0
+
+    def add(self, each: Reported) -> None:
+        """Take in a round."""
+        self.latest_ns = max(self.latest_ns, each.at_ns)
+        self.sent += each.sent
+        self.received += each.received
+        self.latency_sum_ns += (each.latency_ns or 0) * each.received
+        self.jitter_ns = max(self.jitter_ns, each.jitter_ns)
+
+    @property
+    def figures(self) -> Figures:
+        """Mean latency of what was answered, the largest jitter, and the loss of all that was sent."""
+        loss_ppm = (self.sent - self.received) * PPM // self.sent
+        if not self.received:
+            return DEAD
+        return Figures(round(self.latency_sum_ns / self.received), self.jitter_ns, loss_ppm)
+
+
+class Line:
+    """Follows what is reported of one path.
+
+    Attributes
+    ----------
+    way
+        What was probed, to notice when something else is by the same name.
+    newest
+        The latest round; None before the first.
+    tallies
+        What is to be written down of it, by stretches of time.
+    """
+
+    __slots__ = ("_published", "_smoother", "newest", "tallies", "way")
+
+    def __init__(self, way: object, settings: LinkSettings) -> None:
+        share = settings.quantile if settings.smoothing == BY_QUANTILE else None
+        self._smoother = Smoother(Smoothing(settings.half_life_s, settings.window, share))
+        band = Band(settings.band, settings.jitter_band, settings.least_band_us * NS_PER_US)
+        self._published = Published(band, settings.dead_rounds)
+        self.way = way
+        self.newest: Reported | None = None
+        self.tallies: dict[int, Tally] = {}
+
+    @property
+    def smoothed(self) -> Figures:
+        """What the latest rounds say together."""
+        return self._smoother.figures
+
+    @property
+    def published(self) -> Figures | None:
+        """What decisions go by; None before the first round."""
+        return self._published.figures
+
+    def take(self, each: Reported) -> bool:
+        """Take in a round that is later than all before; tell whether the published figures are others now."""
+        first, self.newest = self.newest is None, each
+        self._smoother.add(each.at_ns, each.sent, each.received, each.latency_ns, each.jitter_ns)
+        smoothed, steps_ppm = self._smoother.figures, self._smoother.steps_ppm
+        changed = self._published.follow(smoothed, answered=each.received > 0, steps_ppm=steps_ppm)
+        if changed and self._published.figures == DEAD:
+            self._smoother.begin_anew()
+        return changed or first
+
+    def tally(self, stretch: int, each: Reported) -> None:
+        """Note a round for the record, whenever it comes."""
+        kept = self.tallies.get(stretch)
+        if kept is None:
+            kept = self.tallies[stretch] = Tally()
+        kept.add(each)

@@ -1,0 +1,1 @@
+"""Dry runs and what-if questions on a copy of the fleet."""

@@ -1,0 +1,347 @@
+"""Trying things on a copy of the live fleet: would a job fit, where, and why or why not."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from seaway.application.admission import shortage
+from seaway.application.control.loop import Controller
+from seaway.application.control.pending import Order
+from seaway.application.control.rejections import NEVER_REFUSED
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.views import Choice, Reason, Trial
+from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import DataPlace, Demand, Job, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import Link
+from seaway.domain.placement import Candidate, Explanation, Placement
+from seaway.scheduling.arrays import Int32, Int64
+from seaway.scheduling.columns import (
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_CORE_STEPS,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MEMORY_STEP,
+    DEVICE_OPEN,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    EVEN_SHARES,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_MEMORY_FREE,
+)
+from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.links import free_bandwidth
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+KEPT = "; but what is free there is kept for a job that was first"
+
+MOST_ROOM = 10_000
+"""More replicas are not counted."""
+
+AVOIDED = "avoid_uuids"
+"""The field of a demand that names devices to keep away from."""
+
+ORDER_KEPT_NS = 2_000_000_000
+"""How old the order of the queues may be that positions are read from."""
+
+
+_Answer = tuple[str, dict[str, str | int], str]
+"""What kind of answer it is, the names and figures in it, and in words."""
+
+
+class Tries:
+    """Answers questions on copies of the live fleet.
+
+    Parameters
+    ----------
+    controller
+        Whose fleet and queues are asked about.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with what is kept for others
+        self._known: dict[tuple[Demand, DataPlace, int], Explanation] = {}  # on the copy, for jobs that hold nothing
+        self._copying = threading.Lock()
+        self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_KEPT_NS, {})
+
+    def trial(self, spec: JobSpec) -> Trial:
+        """Try a job by the policy of its queue.
+
+        Raises
+        ------
+        RejectedError
+            When the job names a gateway that the fleet does not have.
+        UnavailableError
+            While the policy is being made ready, or what runs is being read anew.
+        """
+        scheduler = self._controller.scheduler
+        known = self._controller.names.queues.get(spec.queue)  # the loop may not have heard of it yet
+        policy = known.policy if known else scheduler.policy_of(spec.queue)
+        scheduler.warmth.require(policy)
+        with self._copying:
+            snapshot, profile, job = self._stage(spec, "this job", policy)
+            explanation = explain(snapshot, job, profile)
+            placements = self._placed(spec, job, profile)
+            chosen = {(each.cluster, each.node) for each in placements}
+            choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
+            short = "" if placements else shortage(snapshot, job, profile)
+        said = sentence(explanation)
+        if explanation.fits and not placements and not explanation.held:
+            said += f"; but {short}" if short else KEPT
+        return Trial(profile.name, bool(placements), said, choices, placements, explanation)
+
+    def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
+        """Place a job on a copy, past what is kept for others unless it may use that."""
+        assert self._copy is not None  # the job was staged
+        with self._controller.lock:
+            passes = self._controller.scheduler.reservations.lets_pass(spec.ends_within_s, job.name)
+        snapshot = self._copy[1] if passes else self._copy[2]
+        plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+        placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
+        snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+        return placements
+
+    def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
+        """Say why a job is where it is; `attempt` is its latest."""
+        placements = attempt.placements if attempt and job.state.placed else ()
+        because = attempt.why if attempt else ""
+        if job.state.final or not (job.state.waits or job.state.placed):
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None, "over")
+        explanation, short = None, ""
+        if not (unready := self._controller.scheduler.unready(job.spec.queue)):
+            with self._copying:
+                explanation = self._as_it_came(job, self._explained(job))
+                if job.state.waits and explanation and explanation.fits:
+                    short = self._shortage(job)
+        if job.state.placed:
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation, "placed")
+        ahead = self._ahead(job)
+        if unready:
+            policy = self._controller.scheduler.policy_of(job.spec.queue)
+            return Reason(
+                job, f"waits: {unready}", ahead + 1, ahead, (), because, None, "policy_unready", {"policy": policy}
+            )
+        code, parameters, said = self._why_waiting(job, explanation, short)
+        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, parameters)
+
+    def explained(self, job: JobRecord) -> Explanation | None:
+        """Explain a job that waits on the fleet as it is; None while its gateway is not there.
+
+        Raises
+        ------
+        UnavailableError
+            While what runs is being read anew.
+        """
+        with self._copying:
+            return self._as_it_came(job, self._explained(job))
+
+    def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
+        """Say of a job that its policy holds back just that: asked again, a policy may have no answer in time."""
+        with self._controller.lock:
+            entry = self._controller.live.waiting.get(job.id)
+            held = self._controller.scheduler.held_back.why(entry.kind) if entry else ""
+        return replace(explanation, held=held, said="") if explanation and held else explanation
+
+    def _shortage(self, job: JobRecord) -> str:
+        """Say what keeps the replicas of a job that waits from having room together; empty when nothing does."""
+        snapshot, profile, seen = self._stage(job.spec, job.id)
+        return shortage(snapshot, seen, profile)
+
+    def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
+        """Say why a job waits: of which kind that is, the names and figures in it, and in words."""
+        with self._controller.lock:
+            adrift = self._controller.live.adrift(job)
+            blocked = self._controller.live.blocked(job)
+            kept = self._controller.scheduler.reservations.of(job.id)
+            refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
+            now_ns = self._controller.live.clock.monotonic_ns()
+        if adrift:
+            return "adrift", {}, f"waits: {adrift}"
+        said = sentence(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
+        said += f"; but {short}" if short else ""
+        if blocked:
+            return "paused", {}, f"waits: {job.reason}; {blocked}"
+        if kept:
+            places = sorted({f"{each.cluster}/{each.node}" for each in kept.placements})
+            where = ", ".join(places[:3])
+            soon_s = max(0, kept.starts_ns - now_ns) // 1_000_000_000 if kept.starts_ns else 0
+            soon = f", free in {soon_s} s" if kept.starts_ns else ""
+            are = "are" if len(places) > 1 else "is"
+            told = f"waits first in its queue, and {where} {are} kept for it{soon}: {said}"
+            return "first", {"where": where, "soon_s": soon_s}, told
+        said += f"; it {away}" if (away := refusals.told()) else ""
+        if explanation is None:
+            return "gateway_gone", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
+        code = "refused" if not explanation.fits else "short" if short else "held" if explanation.held else "kept"
+        return code, {}, f"waits: {said}{KEPT if code == 'kept' else ''}"
+
+    def _explained(self, job: JobRecord) -> Explanation | None:
+        """Explain a job on the fleet as it is, without what it holds itself."""
+        try:
+            snapshot, profile, seen = self._stage(job.spec, job.id)
+        except RejectedError:
+            return None
+        with self._controller.lock:
+            own = self._controller.live.fleet.booking((job.id, job.attempt))
+            booking = own.copy() if own and self._copy_is_current() else None
+        if booking is None:
+            key = (seen.demand, seen.data, id(profile))
+            if key not in self._known:
+                self._known[key] = explain(snapshot, seen, profile)
+            return _its_own(replace(self._known[key], job=job.id), job.spec)
+        twin = snapshot.copy()
+        booking.release(twin)
+        return _its_own(explain(twin, seen, profile), job.spec)
+
+    def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
+        """Return a copy of the fleet, a policy, that of its queue if not told, and a job as the scheduler sees it."""
+        with self._controller.lock:
+            self._controller.require_read()
+            live = self._controller.live
+            clusters = self._controller.names.clusters_of(spec.queue)
+            scheduler = self._controller.scheduler
+            profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
+            if not self._copy_is_current():
+                kept = live.fleet.snapshot.copy()
+                kept.part_demands()  # the loop goes on writing into its own
+                free = kept
+                if self._controller.scheduler.reservations.made():
+                    free = kept.copy()
+                    self._controller.scheduler.reservations.lift_from(free)
+                self._copy = (self._state(), free, kept)
+                self._known = {}
+            gateways = {gateway.name for gateway in live.fleet.gateways}
+            refusals = live.refusals.get(name, NEVER_REFUSED)
+        if spec.demand.gateway and spec.demand.gateway not in gateways:
+            raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
+        assert self._copy is not None  # set above
+        job = spec.job(name, clusters)
+        return self._copy[1], profile, replace(job, demand=refusals.kept(job.demand))
+
+    def _state(self) -> tuple[int, int, int]:
+        """Tell states of the live fleet apart."""
+        fleet = self._controller.live.fleet
+        return id(fleet.snapshot), fleet.version, int(fleet.snapshot.arrays.head[0])
+
+    def _copy_is_current(self) -> bool:
+        return self._copy is not None and self._copy[0] == self._state()
+
+    def _ahead(self, job: JobRecord) -> int:
+        """Count the jobs of the same tenant and queue that are tried before a job."""
+        now_ns = self._controller.live.clock.monotonic_ns()
+        if now_ns - self._orders[0] >= ORDER_KEPT_NS:
+            with self._controller.lock:
+                entries = list(self._controller.live.waiting.entries())
+            orders: defaultdict[tuple[str, str], list[Order]] = defaultdict(list)
+            for each in entries:
+                orders[each.record.spec.tenant, each.queue].append(each.order)
+            for known in orders.values():
+                known.sort()
+            self._orders = (now_ns, orders)
+        own = (-job.spec.priority, job.submitted_ns, job.id)
+        return bisect_left(self._orders[1].get((job.spec.tenant, job.spec.queue), []), own)
+
+    # What people weigh.
+
+    def _choice(self, snapshot: Snapshot, job: Job, candidate: Candidate, chosen: set[tuple[str, str]]) -> Choice:
+        cluster = snapshot.clusters[snapshot.cluster_index(candidate.cluster)]
+        gpus = job.demand.request.gpus
+        return Choice(
+            candidate.cluster,
+            candidate.node,
+            candidate.total,
+            candidate.scores,
+            free_slices(snapshot, job, snapshot.node_index[candidate.cluster, candidate.node]),
+            _link(snapshot, job.demand.gateway, cluster.gateway),
+            cluster.microprice_per_gpu_hour * gpus,
+            (candidate.cluster, candidate.node) in chosen,
+        )
+
+
+def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:
+    """Leave out the remedy that would let a job go where it was refused: that it keeps away is no wish of its own."""
+    if spec.demand.devices.avoid_uuids:
+        return explanation
+    return replace(explanation, remedies=tuple(each for each in explanation.remedies if each.field != AVOIDED))
+
+
+def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
+    """Return how many replicas like a job's node `n` could take, by amounts alone."""
+    request = job.demand.request.filled()
+    node = snapshot.arrays.nodes[:, n]
+    bounds = [MOST_ROOM]
+    if request.cpu_milli:
+        bounds.append(int(node[NODE_CPU_FREE]) // request.cpu_milli)
+    if request.memory_mib:
+        bounds.append(int(node[NODE_MEMORY_FREE]) // request.memory_mib)
+    if request.gpus:
+        devices = snapshot.arrays.devices[:, node[NODE_DEVICE_FIRST] : node[NODE_DEVICE_END]]
+        room = np.where(devices[DEVICE_OPEN] == 1, devices[DEVICE_SLOTS_FREE], 0)
+        for free, needed in (
+            (devices[DEVICE_MEMORY_FREE], _memory_needed(devices, request)),
+            (devices[DEVICE_CORE_FREE], _cores_needed(devices, request)),
+        ):
+            room = np.where(needed > 0, np.minimum(room, free // np.maximum(needed, 1)), room)
+        bounds.append(_sets(np.maximum(room, 0), request.gpus))
+    return max(0, min(bounds))
+
+
+def _memory_needed(devices: Int32, request: ResourceRequest) -> Int64:
+    """Return what a slice needs of each device's memory, MiB, shape (D,)."""
+    total, step = devices[DEVICE_MEMORY].astype(np.int64), devices[DEVICE_MEMORY_STEP]
+    asked = np.where(request.gpu_memory_mib > 0, request.gpu_memory_mib, total * request.gpu_memory_percent // 100)
+    each = np.maximum(step, 1)
+    steps = -(-asked // each) if request.gpu_memory_mib else asked // each
+    return np.where(step == EVEN_SHARES, _in_even_shares(asked, total, devices), np.maximum(steps, 1) * each)
+
+
+def _cores_needed(devices: Int32, request: ResourceRequest) -> Int64:
+    """Return what a slice needs of each device's cores, thousandths, shape (D,)."""
+    steps = devices[DEVICE_CORE_STEPS].astype(np.int64)
+    asked = np.full_like(steps, request.gpu_milli)
+    whole = -(-asked * steps // WHOLE_DEVICE_MILLI) * WHOLE_DEVICE_MILLI // np.maximum(steps, 1)
+    even = _in_even_shares(asked, devices[DEVICE_CORE].astype(np.int64), devices)
+    return np.where(steps == EVEN_SHARES, even, whole)
+
+
+def _in_even_shares(asked: Int64, total: Int64, devices: Int32) -> Int64:
+    """Return what the fewest even shares of devices come to that hold what is asked; that itself if none do."""
+    shares = np.maximum(devices[DEVICE_SLOTS], 1).astype(np.int64)
+    count = np.maximum(-(-asked * shares // np.maximum(total, 1)), 1)
+    return np.where((asked > total) | (total == 0), asked, count * total // shares)
+
+
+def _sets(room: Int64, gpus: int) -> int:
+    """Return how often `gpus` different devices can be drawn from devices with so much room each."""
+    least, most = 0, int(room.sum()) // gpus
+    while least < most:
+        middle = (least + most + 1) // 2
+        if int(np.minimum(room, middle).sum()) >= middle * gpus:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _link(snapshot: Snapshot, source: str, target: str) -> Link | None:
+    if not source or not target:
+        return None
+    link = next((link for link in snapshot.links if (link.source, link.target) == (source, target)), None)
+    if link is None or not link.bandwidth_mbps:
+        return link
+    at = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
+    free_mbps = max(0, int(free_bandwidth(snapshot.arrays, at[source], at[target])))
+    return replace(link, used_mbps=max(0, link.bandwidth_mbps - free_mbps))

@@ -1,0 +1,382 @@
+"""What if: questions answered on a copy of the live fleet, which is left as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from seaway.application.admission import Door, shortage
+from seaway.application.control.loop import Controller
+from seaway.application.control.pending import Entry
+from seaway.application.operations import require_policy
+from seaway.application.records import Attempt
+from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+from seaway.scheduling.allocations import Booking
+from seaway.scheduling.columns import CLUSTER_GPU_CORE, CLUSTER_GPU_CORE_FREE
+from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_node
+from seaway.simulation.measures import use, used_shares
+
+ASKED = "asked-"
+"""Begins the names of jobs that a question brings; no id has a hyphen."""
+
+TOO_LARGE = "resources"
+"""Where the door says that a job is too large for the fleet."""
+
+MOST_EXPLAINED = 20
+"""Kinds of jobs of which it is said why they would wait."""
+
+MOST_NODES = 1000
+"""Nodes that a question may add."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewNodes:
+    """Nodes to add to a cluster, each like one that it has."""
+
+    cluster: str
+    like: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. Everything that is set holds at once.
+
+    Attributes
+    ----------
+    drain
+        Clusters, or ``cluster/node``, that everything has to leave.
+    add_nodes
+        Nodes to add.
+    policy
+        Place everything that is live anew, by this policy; empty leaves what runs where it is.
+    jobs
+        Jobs to submit.
+    anew
+        Place everything that is live anew, by the policies of its queues.
+    """
+
+    drain: tuple[str, ...] = ()
+    add_nodes: tuple[NewNodes, ...] = ()
+    policy: str = ""
+    jobs: tuple[JobSpec, ...] = ()
+    anew: bool = False
+
+    @property
+    def everything(self) -> bool:
+        """Whether everything that is live is placed anew."""
+        return self.anew or bool(self.policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How a fleet does.
+
+    Attributes
+    ----------
+    placed, waiting
+        Jobs.
+    allocation_percent
+        GPU cores allocated, of all that nodes which take new work have together; None without GPUs.
+    fragmentation
+        See `seaway.simulation.measures.Use`.
+    """
+
+    placed: int
+    waiting: int
+    allocation_percent: float | None
+    fragmentation: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A job, and where it is and would be: cluster and node of each replica; empty for nowhere.
+
+    Attributes
+    ----------
+    why
+        Why it would wait; empty where it would not, and where many kinds of jobs would.
+    """
+
+    job_id: str
+    job: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    why: str = ""
+
+    @property
+    def asked(self) -> bool:
+        """Tell whether only the question has it: it was never submitted."""
+        return self.job_id.startswith(ASKED)
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """The answer.
+
+    Attributes
+    ----------
+    moved
+        Jobs that would run elsewhere.
+    started
+        Jobs that wait, or are asked about, and would run.
+    stopped
+        Jobs that run and would have to wait.
+    waiting
+        Jobs that wait, or are asked about, and would wait.
+    sentence
+        The answer in one sentence.
+    clusters
+        Each cluster, before and after.
+    """
+
+    before: Sums
+    after: Sums
+    moved: tuple[Move, ...]
+    started: tuple[Move, ...]
+    stopped: tuple[Move, ...]
+    waiting: tuple[Move, ...]
+    sentence: str
+    clusters: tuple[ClusterChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A job to be placed on the copy."""
+
+    job: Job
+    name: str
+    queue: str
+    before: tuple[str, ...]
+
+
+class WhatIf:
+    """Answers questions.
+
+    Parameters
+    ----------
+    controller
+        Whose fleet and queues are asked about.
+    door
+        Turns away jobs that a submit would turn away, and takes them in as that would.
+    """
+
+    def __init__(self, controller: Controller, door: Door) -> None:
+        self._controller = controller
+        self._door = door
+
+    def ask(self, question: Question) -> Consequences:
+        """Work out what would follow.
+
+        Raises
+        ------
+        RejectedError
+            When the question names something that is not there, or a job would be turned away.
+        UnavailableError
+            While what runs is being read anew, or a policy is being made ready.
+        """
+        question = replace(question, jobs=tuple(map(self._door.settled, question.jobs)))
+        self._check(question)
+        with self._controller.lock:
+            self._controller.require_read()
+            live = self._controller.live
+            snapshot = live.fleet.snapshot.copy()
+            snapshot.part_demands()  # the loop goes on writing into its own
+            self._controller.scheduler.reservations.lift_from(snapshot)
+            queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
+            queues |= {attempt.spec.queue for attempt in live.attempts.values()}
+            policies = {queue: self._policy(question.policy, queue) for queue in queues}
+            held = [
+                (attempt, booking.copy())
+                for key, attempt in live.attempts.items()
+                if attempt.state.live and (booking := live.fleet.booking(key))
+            ]
+            waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
+            pools = {queue: live.clusters_of(queue) for queue in queues}
+        before = _sums(snapshot, len(held), len(waiting))
+        clusters = sums_of(snapshot, [_where(attempt.placements) for attempt, _ in held])
+        _add(snapshot, question.add_nodes)
+        leaving = self._leaving(snapshot, question, held)
+        tasks = [_task(attempt, pools[attempt.spec.queue]) for attempt, _ in leaving]
+        tasks += [_Task(each.job, each.record.spec.name, each.queue, ()) for each in waiting]
+        for at, spec in enumerate(question.jobs):
+            tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, spec.queue, ()))
+        after = _place(snapshot, tasks, policies)
+        why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies)
+        left = {attempt.job_id for attempt, _ in leaving}
+        stayed = [_where(attempt.placements) for attempt, _ in held if attempt.job_id not in left]
+        changes = _changes(clusters, sums_of(snapshot, [*stayed, *after.values()]))
+        answer = _consequences(snapshot, before, len(held) - len(leaving), tasks, after, why, waiting)
+        return replace(answer, clusters=changes)
+
+    def _check(self, question: Question) -> None:
+        """Turn away what could not be done either, and have policies made ready while nobody waits for that."""
+        if question.policy:
+            require_policy(self._controller.scheduler, question.policy, "policy")
+        for at, spec in enumerate(question.jobs):
+            self._check_job(at, spec, grows=bool(question.add_nodes))
+        scheduler = self._controller.scheduler
+        with self._controller.lock:
+            queues = [*self._controller.live.queues]
+        wanted = [question.policy] if question.policy else [scheduler.policy_of(queue) for queue in queues]
+        scheduler.warmth.require(*wanted)
+
+    def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
+        """Turn a job away that a submit would turn away; one that is too large may fit a fleet that grows."""
+        try:
+            self._door.admit(spec)
+        except RejectedError as error:
+            if grows and error.where == TOO_LARGE and not error.also:
+                return
+            parts = [RejectedError(each.message, where=f"jobs.{at}.{each.where}") for each in (error, *error.also)]
+            raise RejectedError(parts[0].message, where=parts[0].where, also=tuple(parts[1:])) from None
+
+    def _policy(self, wanted: str, queue: str) -> Profile:
+        scheduler = self._controller.scheduler
+        return scheduler.policy(wanted) if wanted else scheduler.profile(queue)
+
+    def _leaving(
+        self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Booking]]
+    ) -> list[tuple[Attempt, Booking]]:
+        """Close what is drained on the copy, and let go of what would have to be placed anew, oldest first."""
+        drained = _close(snapshot, question.drain)
+        leaving = [
+            (attempt, booking)
+            for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
+            if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
+        ]
+        for _, booking in leaving:
+            booking.release(snapshot)
+        return leaving
+
+
+def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
+    """Close clusters and nodes; return which nodes those are."""
+    drained: set[tuple[str, str]] = set()
+    for place in places:
+        cluster, _, node = place.partition("/")
+        found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
+        if not found:
+            there = ", ".join(sorted({key[0] for key in snapshot.node_index}))
+            known = "" if node else f"; there are: {there}"
+            raise RejectedError(f"there is no {'node' if node else 'cluster'} {place!r}{known}", where="drain")
+        drained |= found
+    for key in drained:
+        put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
+    return drained
+
+
+def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> None:
+    for each in wanted:
+        index = snapshot.node_index.get((each.cluster, each.like))
+        if index is None:
+            raise RejectedError(f"there is no node {each.cluster}/{each.like}", where="add_nodes")
+        if not 1 <= each.count <= MOST_NODES:
+            raise RejectedError(f"count is {each.count}, but has to be 1 to {MOST_NODES}", where="add_nodes")
+        for number in range(each.count):
+            put_node(snapshot, each.cluster, _like(snapshot.nodes[index], f"new-{each.like}-{number}"))
+
+
+def _like(node: Node, name: str) -> Node:
+    devices = tuple(_fresh(device, name) for device in node.devices)
+    return replace(node, name=name, devices=devices, ready=True, reason="")
+
+
+def _fresh(device: Device, node: str) -> Device:
+    return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False, reason="")
+
+
+def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:
+    spec = attempt.spec
+    return _Task(spec.job(attempt.job_id, clusters), spec.name, spec.queue, _where(attempt.placements))
+
+
+def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, tuple[str, ...]]:
+    """Place tasks in order, each by the policy of its queue; return where each went that fits."""
+    went: dict[str, tuple[str, ...]] = {}
+    first = 0
+    while first < len(tasks):
+        end = first
+        while end < len(tasks) and policies[tasks[end].queue] is policies[tasks[first].queue]:
+            end += 1
+        queue = JobQueue(snapshot, [task.job for task in tasks[first:end]])
+        plan = decide(snapshot, queue, policies[tasks[first].queue])
+        fits = plan.jobs_placed
+        for at, task in enumerate(queue.jobs):
+            rows = plan.rows_of(at)
+            if fits[at]:
+                went[task.name] = _where([plan.placement(int(row)) for row in rows])
+            else:
+                snapshot.release(plan.lines, plan.slices, rows)
+        first = end
+    return went
+
+
+def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, str]:
+    """Say why jobs would wait, by their names: of those that are asked about first, and of so many kinds."""
+    known: dict[Hashable, str] = {}
+    why = {}
+    for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):
+        job, profile = task.job, policies[task.queue]
+        kind = (job.demand, job.replicas, job.gang, job.together, job.between_replicas, job.data, profile)
+        if kind not in known and len(known) < MOST_EXPLAINED:
+            said = sentence(explain(snapshot, job, profile))
+            known[kind] = "; ".join(each for each in (said, shortage(snapshot, job, profile)) if each)
+        why[job.name] = known.get(kind, "")
+    return why
+
+
+def _consequences(  # the two sides of a comparison
+    snapshot: Snapshot,
+    before: Sums,
+    stayed: int,
+    tasks: Sequence[_Task],
+    after: dict[str, tuple[str, ...]],
+    why: dict[str, str],
+    waiting: Sequence[Entry],
+) -> Consequences:
+    moves = [
+        Move(task.job.name, task.name, task.before, after.get(task.job.name, ()), why.get(task.job.name, ""))
+        for task in tasks
+    ]
+    sums = _sums(snapshot, stayed + len(after), len(tasks) - len(after))
+    moved = tuple(each for each in moves if each.before and each.after and each.before != each.after)
+    started = tuple(each for each in moves if not each.before and each.after)
+    stopped = tuple(each for each in moves if each.before and not each.after)
+    left = tuple(each for each in moves if not each.before and not each.after)
+    parts = [
+        f"{len(moved)} {'job' if len(moved) == 1 else 'jobs'} would move",
+        f"{len(started)} of {len(waiting) + _asked(tasks)} that wait would start",
+        f"{len(stopped)} that run would have to wait",
+    ]
+    return Consequences(before, sums, moved, started, stopped, left, ", ".join(parts))
+
+
+def _changes(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:
+    return tuple(ClusterChange(name, sums, after[name]) for name, sums in before.items())
+
+
+def _asked(tasks: Sequence[_Task]) -> int:
+    return sum(task.job.name.startswith(ASKED) for task in tasks)
+
+
+def _where(placements: Iterable[Placement]) -> tuple[str, ...]:
+    return tuple(f"{each.cluster}/{each.node}" for each in placements)
+
+
+def _sums(snapshot: Snapshot, placed: int, waiting: int) -> Sums:
+    sums = snapshot.arrays.clusters
+    cores, free = int(sums[CLUSTER_GPU_CORE].sum()), int(sums[CLUSTER_GPU_CORE_FREE].sum())
+    allocated = 100 * (cores - free) / cores if cores else None
+    return Sums(placed, waiting, allocated, use(used_shares(sums)).fragmentation)

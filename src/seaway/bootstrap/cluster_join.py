@@ -1,0 +1,237 @@
+"""Joining clusters: kubeconfigs put where `seaway up` finds them, once they were seen to work."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+
+from seaway.application.clusters import ClusterNames
+from seaway.bootstrap.clusters import KUBECONFIGS
+from seaway.bootstrap.data import clusters_driven
+from seaway.domain.cluster import Cluster
+from seaway.domain.errors import RejectedError, UnavailableError
+
+TRY_S = 20.0
+LOOK_S = 0.1
+MOST_S = 120.0
+"""How long one question may take in all: who asks it gives up before that, and says what did not answer."""
+
+KNOWN = ".names.json"
+"""Beside the kubeconfigs: what all clusters that were ever joined are called, by who they are."""
+
+KARMADA = "cluster.karmada.io"
+"""The group of objects that Karmada's control plane serves, and no cluster does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What was joined.
+
+    Attributes
+    ----------
+    cluster
+        As it tells of itself; None when nobody looked.
+    file
+        Where its kubeconfig is now.
+    troubles
+        What is wrong with its nodes, a sentence each.
+    driven
+        Which kind of clusters the server drives that runs on the data folder; empty when none runs.
+    """
+
+    name: str
+    file: Path
+    cluster: Cluster | None
+    troubles: tuple[str, ...] = ()
+    driven: str = ""
+
+
+def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = True, replace: bool = False) -> Joined:
+    """Put a context of a kubeconfig into the data folder.
+
+    Parameters
+    ----------
+    context
+        Which one; empty for the current one.
+    name
+        What the cluster is to be called; empty for its context's name.
+    look
+        Whether to try the cluster first.
+    replace
+        Whether it may take the place of the kubeconfig that the cluster has: a token that expired, for one.
+
+    Raises
+    ------
+    RejectedError
+        When the kubeconfig or a name is wrong, the name is another cluster's, the cluster was joined under another, or
+        it is no cluster but Karmada's control plane.
+    UnavailableError
+        When the cluster does not answer as it should.
+    """
+    from seaway.adapters.kubernetes.connection.contexts import alone, cluster_name, current_context
+
+    context = context or current_context(kubeconfig)
+    asked, name = name, name or cluster_name(context)
+    if cluster_name(name) != name:
+        raise RejectedError(f"{name!r} is no name for a cluster; {cluster_name(name)!r} would be", where="name")
+    folder, driven = data / KUBECONFIGS, clusters_driven(data)
+    seen, troubles, uid = _look(alone(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
+    known = _read_known(folder)
+    if uid:
+        name = _known_name(uid, name, asked, known, set(joined(data)), replace=replace)
+    file = folder / f"{name}.yaml"
+    if file.exists() and not replace:
+        says = f"there is a cluster {name!r} already, see {file}; choose another --name, or --replace its kubeconfig"
+        raise RejectedError(says, where="name")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if uid and known.get(uid) != name:
+        others = {each: other for each, other in known.items() if other != name}
+        _write(folder / KNOWN, json.dumps(others | {uid: name}) + "\n")
+    _write(file, alone(kubeconfig, context, name))
+    return Joined(name, file, seen and changed(seen, name=name), troubles, driven)
+
+
+def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str], *, replace: bool) -> str:
+    """Return the name that a cluster is to have; the one it had, if it was joined before.
+
+    Parameters
+    ----------
+    asked
+        What the user wants it to be called; empty where it was not said.
+    known
+        Names of all clusters that were ever joined, by who they are.
+    there
+        Those that are joined now.
+    replace
+        Whether it may have the name of one that was left.
+    """
+    before = known.get(uid, "")
+    if before and before != name:
+        if before in there:
+            says = f"it is joined already, as {before!r}; choose that --name to --replace its kubeconfig"
+            raise RejectedError(says, where="name")
+        if asked:
+            says = f"it was joined before as {before!r} and keeps that name, by which its jobs are stored"
+            raise RejectedError(says, where="name")
+        return before
+    if not before and name in known.values() and not (replace and name not in there):
+        says = (
+            f"{name!r} is another cluster, whose jobs are stored by that name; choose another --name, or where it is "
+        )
+        says += f"no more, leave it, have it forgotten (seaway forget {name}), and --replace it"
+        raise RejectedError(says, where="name")
+    return name
+
+
+def leave(name: str, data: Path) -> Path:
+    """Take a cluster's kubeconfig out of the data folder; what runs there goes on, and its name stays its own.
+
+    Raises
+    ------
+    RejectedError
+        When there is none of that name.
+    """
+    file = data / KUBECONFIGS / f"{name}.yaml"
+    try:
+        file.unlink()
+    except FileNotFoundError:
+        there = ", ".join(joined(data)) or "none"
+        raise RejectedError(f"no cluster {name!r} was joined here; there are: {there}", where="name") from None
+    return file
+
+
+def joined(data: Path) -> list[str]:
+    """Return the names of the clusters that were joined."""
+    folder = data / KUBECONFIGS
+    return sorted(file.stem for file in folder.glob("*.yaml")) if folder.is_dir() else []
+
+
+def _read_known(folder: Path) -> dict[str, str]:
+    """Return the names of all clusters that were ever joined, by who they are."""
+    try:
+        return dict(json.loads((folder / KNOWN).read_bytes()))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise RejectedError(f"cannot be read: {error}", where=str(folder / KNOWN)) from None
+
+
+def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...], str]:
+    """Connect, and see what is there, and who it is."""
+    with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
+        file = Path(folder) / name
+        _write(file, text)
+        try:
+            _refuse_karmada(file, name, kubeconfig)
+            return _see(Path(folder))
+        except UnavailableError as error:  # in the words of who knows only the file that was given
+            raise UnavailableError(str(error).replace(str(file), str(kubeconfig))) from None
+
+
+def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
+    """Check that a server is not Karmada's, which has no nodes of its own."""
+    from seaway.adapters.kubernetes.connection.api import Api
+    from seaway.adapters.kubernetes.connection.credentials import Credentials
+    from seaway.adapters.kubernetes.connection.event_loop import Reactor
+    from seaway.adapters.kubernetes.connection.responses import ApiError
+
+    async def ask() -> bytes:
+        api = Api(name, Credentials(file, name), call_s=TRY_S)
+        try:
+            return await api.get(f"/apis/{KARMADA}")
+        except ApiError:
+            return b""  # as clusters do, which have no such group
+        finally:
+            await api.close()
+
+    reactor = Reactor()
+    try:
+        answer = reactor.run(ask(), MOST_S)
+    finally:
+        reactor.close()
+    if f'"{KARMADA}"'.encode() in answer:
+        raise RejectedError(
+            f"{name} is a control plane of Karmada, which runs nothing itself; for its members start "
+            f"`seaway up` with the setting clusters.karmada.kubeconfig = {str(kubeconfig.absolute())!r}",
+            where="kubeconfig",
+        )
+
+
+def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
+    """Follow the one cluster of a folder until it has told what it has."""
+    from seaway.adapters.kubernetes.backends import KubernetesBackends
+
+    names = ClusterNames()
+    backends = KubernetesBackends(folder, names=names)
+    try:
+        (cluster,) = backends.clusters()
+        give_up_s = time.monotonic() + TRY_S
+        while True:
+            try:
+                seen = cluster.changes("", 0).inventory
+                break
+            except UnavailableError:
+                if time.monotonic() > give_up_s or cluster.view.failing:
+                    raise
+                time.sleep(LOOK_S)
+        troubles = cluster.view.troubles()
+    finally:
+        backends.close()
+    assert seen is not None, "a complete answer has the nodes"
+    said = [f"{where}: {each.text}" for where, found in troubles.items() for each in found if where.startswith("node/")]
+    return seen, tuple(said), names.uid(seen.name)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that nobody else may read, all at once: `seaway up` may be looking."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")  # files that start with a dot are passed over
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
+        writing.write(text)
+    fresh.replace(file)

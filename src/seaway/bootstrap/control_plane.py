@@ -1,0 +1,260 @@
+"""The whole wiring of a control plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from random import Random, SystemRandom
+
+import orjson
+
+from seaway.application.access import Access, Bearer
+from seaway.application.admission import Door
+from seaway.application.cluster_removal import Forgetting
+from seaway.application.control.cluster_threads import Threads
+from seaway.application.control.dispatch import Dispatcher
+from seaway.application.control.loop import Controller
+from seaway.application.control.paths import Steering
+from seaway.application.control.scheduler.compile_readiness import Warmth
+from seaway.application.evaluations import Evaluations
+from seaway.application.events import Feed
+from seaway.application.fleet.overview import Overview
+from seaway.application.jobs import Jobs
+from seaway.application.monitoring.alerts import Alerts
+from seaway.application.network.active_paths import ActivePaths, Desk
+from seaway.application.network.agents import Agents
+from seaway.application.network.bandwidth import TrafficWatch
+from seaway.application.network.configuration import Configuration
+from seaway.application.network.link_table import LinkBook
+from seaway.application.network.reports import Reports
+from seaway.application.operations import Operations
+from seaway.application.policies import Gate, Policies
+from seaway.application.ports.backend import Backends
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.application.whatif.whatif import WhatIf
+from seaway.application.writer import Writer
+from seaway.bootstrap.bandwidth import make_bandwidths
+from seaway.bootstrap.compilation import POLICIES, warm
+from seaway.bootstrap.policies import read_outlines
+from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
+from seaway.bootstrap.trained_policies import Trained
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import NetworkConfig
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.signature import PublicKey, read_trusted
+from seaway.scheduling.policies.registry import make_profile
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The network between gateways: how it is meant to be, who measures it, and what is taken of that."""
+
+    configuration: Configuration
+    active: ActivePaths
+    agents: Agents
+    reports: Reports
+
+
+class JsonDocuments:
+    """Writes networks as JSON, as people give them; fills `seaway.application.network.configuration.Documents`."""
+
+    def read(self, text: str) -> NetworkConfig:
+        """Read what `write` wrote."""
+        from seaway.wire.network_in import NetworkConfigIn
+        from seaway.wire.reading import read_json
+
+        return read_json(NetworkConfigIn, text).config()
+
+    def write(self, config: NetworkConfig) -> str:
+        """Write a network."""
+        from seaway.wire.network_in import network_text
+
+        return orjson.dumps(network_text(config)).decode()
+
+
+def make_network(store: Store, writer: Writer, clock: Clock, book: LinkBook, steering: Steering) -> Network:
+    """Put it together; the link book goes by it from now on, and traffic is steered along its paths."""
+    agents = Agents(store, writer, clock)
+    network = Network(
+        Configuration(store, writer, clock, JsonDocuments()),
+        ActivePaths(store, writer, clock),
+        agents,
+        Reports(writer, clock, agents, book),
+    )
+    network.configuration.follow(lambda config: book.use(config, clock.now_ns()))
+    for follower in (network.active.use, agents.use, network.reports.use):
+        network.configuration.follow(follower)
+    network.active.follow(book.choose)
+    steering.desk = Desk(network.active, book, clock)
+    return network
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A control plane, its parts put together and none of them started."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    writer: Writer
+    feed: Feed
+    controller: Controller
+    dispatcher: Dispatcher
+    jobs: Jobs
+    door: Door
+    overview: Overview
+    operations: Operations
+    forgetting: Forgetting
+    access: Access
+    whatif: WhatIf
+    network: Network
+    policies: Policies
+    traffic: TrafficWatch
+    alerts: Alerts
+    evaluations: Evaluations
+
+    def start(self) -> None:
+        """Start the threads that store, decide, and talk to clusters."""
+        self.writer.start()
+        self.controller.start()
+        self.network.agents.start()
+        self.traffic.start()
+        self.alerts.start()
+
+    def stop(self) -> None:
+        """Finish what is under way, store it, and end all threads; nothing is lost by it, nor without it."""
+        self.alerts.stop()
+        self.traffic.stop()
+        self.network.agents.stop()
+        self.controller.stop()
+        self.dispatcher.stop()
+        self.writer.stop()
+        self.store.close()
+
+
+def make_plane(  # noqa: PLR0913  # the whole wiring
+    settings: Settings,
+    store: Store,
+    backends: Backends,
+    clock: Clock,
+    *,
+    dispatcher: Dispatcher | None = None,
+    bearer: Bearer | None = None,
+    random: Random | None = None,
+    templates: Templates | None = None,
+) -> Plane:
+    """Put a control plane together.
+
+    Parameters
+    ----------
+    store
+        Where it keeps everything; this process becomes the one that writes.
+    dispatcher
+        Who talks to clusters; None for threads.
+    bearer
+        Knows tokens of an identity provider.
+    random
+        For ids and for spreading tries; None for the machine's own randomness.
+    templates
+        What jobs can become; None for what every kind of cluster has.
+    """
+    random = random or SystemRandom()
+    store.lead(f"{random.getrandbits(64):016x}")
+    writer, feed = Writer(store), Feed()
+    writer.listen(feed.publish, feed.forget)
+    talker: Dispatcher = dispatcher or Threads(clock, random, settings.control.stale_s)
+    bounds = limits(settings.policies, clock)
+    policies = Policies(store, writer, clock, trusted_keys(settings.policies.trusted_keys), stop_s=bounds.stop_s)
+    policies.offer(read_outlines(settings.policies.profiles_dir))
+    trained = Trained(policies, bounds, policies.counts, policies.profiles)
+    controller = Controller(store, writer, backends, talker, trained.profile, clock, settings.control)
+    if isinstance(talker, Threads):
+        talker.on_report = controller.wake
+    bandwidths = make_bandwidths(settings.network, clock)
+    book = controller.live.book = LinkBook(settings.network.links, settings.control.sample_s, bandwidths)
+    controller.scheduler.warmth = Warmth(lambda name: warm(name, trained.unwatched), ready=POLICIES)
+    controller.scheduler.warmth.on_ready = controller.wake
+    controller.scheduler.stand_in = trained.stand_in
+
+    def renewed(name: str) -> None:
+        trained.forget(name)
+        controller.renew_policy(name)
+
+    policies.on_change = renewed
+    door = Door(controller, templates or PlainTemplates())
+    overview = Overview(controller, store, backends, writer, policies)
+    return Plane(
+        settings=settings,
+        clock=clock,
+        store=store,
+        writer=writer,
+        feed=feed,
+        controller=controller,
+        dispatcher=talker,
+        jobs=Jobs(store, writer, clock, random),
+        door=door,
+        overview=overview,
+        operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
+        forgetting=Forgetting(store, writer, controller, clock),
+        access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
+        whatif=WhatIf(controller, door),
+        network=make_network(store, writer, clock, book, controller.steering),
+        policies=policies,
+        traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
+        alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, clock),
+        evaluations=Evaluations(store, writer, clock),
+    )
+
+
+def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
+    """Make what knows the tokens of an identity provider; None without one.
+
+    Raises
+    ------
+    RejectedError
+        When something is missing.
+    """
+    if not settings.issuer:
+        return None
+    from seaway.adapters.oidc import OidcBearer, OidcSettings
+
+    known = {each.name: getattr(settings, each.name) for each in fields(OidcSettings)}
+    return OidcBearer(OidcSettings(**known), clock)
+
+
+def trusted_keys(path: str) -> tuple[PublicKey, ...]:
+    """Read the keys by which policies have to be signed; none where no file is named.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be read, or has no key in it.
+    """
+    if not path:
+        return ()
+    where = f"[policies] trusted_keys: {path}"
+    try:
+        return read_trusted(Path(path).read_text(encoding="utf-8"))
+    except RejectedError as error:
+        raise RejectedError(str(error), where=where) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RejectedError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=where) from None
+
+
+def limits(settings: PolicySettings, clock: Clock) -> Limits:
+    """Return what trained policies may take.
+
+    Raises
+    ------
+    RejectedError
+        When what decides in their place is no policy that consists of plugins.
+    """
+    try:
+        make_profile(settings.fall_back)
+    except RejectedError as error:
+        raise RejectedError(error.message, where="[policies] fall_back") from None
+    return Limits(
+        settings.fall_back, settings.budget_ms, settings.strikes, settings.set_aside_s, now_ns=clock.monotonic_ns
+    )

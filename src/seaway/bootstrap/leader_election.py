@@ -1,0 +1,179 @@
+"""Leading: one of several processes runs the control plane, the others wait for it; agreed on by a Lease."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING
+
+from seaway.application.control.cluster_threads import Threads
+from seaway.application.ports.backend import Answers, Backend, Changes, Command
+from seaway.application.ports.clock import Clock
+from seaway.bootstrap.settings import LeaderSettings
+from seaway.domain.errors import SeawayError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from seaway.adapters.kubernetes.leadership import Stand
+    from seaway.domain.deployment import Deployment
+
+log = logging.getLogger(__name__)
+
+RELEASE_S = 5.0
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where a pod finds the namespace that it is in."""
+
+
+class Leadership:
+    """Whether this process leads, and if not, who does.
+
+    Parameters
+    ----------
+    settings
+        Which Lease, where, and on what terms.
+    told
+        Called from another thread: when this process leads from now on, and when it does no more.
+
+    Attributes
+    ----------
+    waiting
+        Why this process does not lead yet.
+    can_follow
+        Whether it can take over from another that leads.
+    lost
+        Why it leads no more; empty before.
+
+    Raises
+    ------
+    RejectedError
+        When the kubeconfig is none.
+    """
+
+    def __init__(self, settings: LeaderSettings, told: Callable[[], None]) -> None:
+        from seaway.adapters.kubernetes.connection.api import Api
+        from seaway.adapters.kubernetes.connection.contexts import current_context
+        from seaway.adapters.kubernetes.connection.credentials import Credentials
+        from seaway.adapters.kubernetes.connection.event_loop import Reactor
+        from seaway.adapters.kubernetes.leadership import Candidate, NoSign, PodSign, Terms
+
+        random = SystemRandom()
+        file = Path(settings.kubeconfig) if settings.kubeconfig else None
+        credentials = Credentials(file, current_context(file) if file else "")
+        terms = Terms(settings.lease_s, settings.renew_s, settings.retry_s)
+        self.identity = f"{socket.gethostname()}_{random.getrandbits(64):016x}"
+        self._api = Api("the server of the lease", credentials, call_s=settings.renew_s / 2)
+        namespace = settings.namespace or _own_namespace()
+        self._candidate = Candidate(self._api, namespace, settings.lease, self.identity, terms)
+        self._sign = PodSign(self._api, namespace, settings.pod) if settings.pod else NoSign()
+        self._told = told
+        self._trouble = ""
+        self.can_follow = False
+        self.waiting = "the lease has not been asked for yet"
+        self.lost = ""
+        self._led = False
+        self._terms, self._random = terms, random
+        self._reactor = Reactor()
+        self._leading: Future[str] | None = None
+
+    def start(self) -> None:
+        """Begin to wait for the Lease."""
+        from seaway.adapters.kubernetes.leadership import lead
+
+        self._leading = self._reactor.begin(lead(self._candidate, self._terms, self._random, self._sign, self._hear))
+        self._leading.add_done_callback(self._ended)
+
+    @property
+    def holds(self) -> bool:
+        """Whether this process leads right now; also a process that stood still knows it at once."""
+        return not self.lost and self._candidate.holds
+
+    def close(self) -> None:
+        """Give the Lease back, if it is held, and let go of it; to be called when all is stored."""
+        if self._leading:
+            self._leading.cancel()
+        if self._led and not self.lost:
+            with suppress(SeawayError):  # then it ends by itself
+                self._reactor.run(self._candidate.release(), RELEASE_S)
+        with suppress(SeawayError):
+            self._reactor.run(self._api.close(), RELEASE_S)
+        self._reactor.close()
+
+    def _hear(self, stand: Stand) -> None:
+        if stand.trouble != self._trouble:
+            self._trouble = stand.trouble
+            log.warning("%s", stand.trouble or "the pod is marked now")
+        if stand.trouble:
+            return
+        if stand.why != self.waiting:
+            log.info("%s", stand.why or f"{self.identity} leads")
+        self.waiting, self.can_follow = stand.why, stand.waits
+        if stand.leads and not self._led:
+            self._led = True
+            self._told()
+
+    def _ended(self, leading: Future[str]) -> None:
+        if leading.cancelled():
+            return
+        error = leading.exception()
+        self.lost = f"leading failed: {error!r}" if error else leading.result()
+        self._told()
+
+
+@dataclass(frozen=True)
+class _Fenced:
+    """A cluster that is told nothing once this process leads no more."""
+
+    backend: Backend
+    holds: Callable[[], bool]
+
+    @property
+    def cluster(self) -> str:
+        return self.backend.cluster
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        return self.backend.changes(cursor, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> Answers:
+        if not self.holds():
+            raise UnavailableError("this process leads no more")
+        return self.backend.send(commands)
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
+        return self.backend.manifests(deployment)
+
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+        return self.backend.logs(copy, replica, tail, container)
+
+
+class FencedThreads(Threads):
+    """Talks to clusters for as long as this process leads.
+
+    Parameters
+    ----------
+    holds
+        Tells whether it does; asked before every batch of commands.
+    """
+
+    def __init__(self, clock: Clock, stale_s: float, holds: Callable[[], bool]) -> None:
+        super().__init__(clock, SystemRandom(), stale_s)
+        self._holds = holds
+
+    def use(self, backends: Sequence[Backend]) -> None:
+        """See `Dispatcher`."""
+        super().use([_Fenced(each, self._holds) for each in backends])
+
+
+def _own_namespace() -> str:
+    """Return the namespace of the pod that this is in, else Seaway's usual one."""
+    try:
+        return SERVICE_ACCOUNT.read_text(encoding="ascii").strip()
+    except OSError:
+        return "seaway"

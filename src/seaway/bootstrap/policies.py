@@ -1,0 +1,162 @@
+"""Policies as users name them: one of the list, a trained one, or a file that puts plugins together.
+
+A profile file is TOML::
+
+    name = "near-and-tight"
+
+    [[plugin]]
+    name = "ClusterScore"
+    weight = 3
+    settings = { price = 0, location = 4 }
+
+    [[plugin]]
+    name = "trained"
+    policy = "pilot"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seaway.bootstrap.trained_policies import TRAINED
+from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import NAME
+from seaway.scheduling.engine import Policy
+from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, policy_names
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.registry import Outline, Wanted, make_plugin
+
+if TYPE_CHECKING:
+    from seaway.learning.policies.file import PolicyFile
+
+SUFFIX = ".toml"
+
+KNOWN = {"name", "weight", "settings", "policy"}
+KNOWN_ABOVE = {"name", "plugin"}
+
+
+def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
+    """Make the policy that a user named: by its name, or by the path of a policy file or a profile file.
+
+    However long a trained policy takes, it decides: what comes out hangs on no clock.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such policy, or the file is not as described above; says where.
+    """
+    if text in BUILT_IN:
+        return make_policy(text, options)
+    from seaway.bootstrap.trained_policies import own_folder, own_policies
+    from seaway.learning.policies.check import read_policy
+    from seaway.learning.policies.file import SUFFIX as POLICY
+
+    trained = own_policies(own_folder())
+    if text.endswith(POLICY):
+        return trained.learned(read_policy(Path(text)), options)
+    if not text.endswith(SUFFIX):
+        return trained.make(text, options)
+    outline = read_outline(Path(text))
+    try:
+        return trained.joined(outline, options, load=lambda name: _own_file(name, Path(text).parent))
+    except RejectedError as error:
+        raise RejectedError(error.message, where=text) from error
+
+
+def own_files(path: Path) -> list[PolicyFile]:
+    """Return the trained policies of a profile file, from the user's own; raises as `policy_of`."""
+    return [_own_file(name, path.parent) for name in read_outline(path).policies]
+
+
+def _own_file(name: str, folder: Path) -> PolicyFile:
+    """Read a trained policy of the user's: by its name, or from a file, whose path begins at `folder`."""
+    from seaway.bootstrap.trained_policies import own_library
+    from seaway.learning.policies.check import read_policy
+    from seaway.learning.policies.file import SUFFIX as POLICY
+
+    return read_policy(folder / name) if name.endswith(POLICY) else own_library().load(name)
+
+
+def read_outline(path: Path) -> Outline:
+    """Read a profile file.
+
+    Raises
+    ------
+    RejectedError
+        When it cannot be read, or is not as described above; says where.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RejectedError(str(error), where=str(path)) from error
+    _only_known(content, KNOWN_ABOVE, str(path))
+    plugins = content.get("plugin")
+    if not isinstance(plugins, list) or not plugins:
+        raise RejectedError("names no plugin; begin each with a line [[plugin]]", where=str(path))
+    wanted = [_wanted(entry, f"{path}: plugin {number}") for number, entry in enumerate(plugins, 1)]
+    return Outline(str(content.get("name", path.stem)), tuple(wanted))
+
+
+def read_outlines(folder: str) -> dict[str, Outline]:
+    """Read the profile files of a folder, by the names of the profiles; none where no folder is named.
+
+    Raises
+    ------
+    RejectedError
+        With every mistake: files that are none, plugins that are not there, names that are none or are taken.
+    """
+    if not folder:
+        return {}
+    if not Path(folder).is_dir():
+        raise RejectedError("is no folder that can be read", where=f"[policies] profiles_dir: {folder}")
+    found: dict[str, Outline] = {}
+    problems: list[RejectedError] = []
+    for path in sorted(Path(folder).glob(f"[!.]*{SUFFIX}")):
+        try:
+            outline = read_outline(path)
+            _require_usable(outline, found, str(path))
+            found[outline.name] = outline
+        except RejectedError as error:
+            problems.append(error)
+    if problems:
+        raise RejectedError(problems[0].message, where=problems[0].where, also=tuple(problems[1:]))
+    return found
+
+
+def _require_usable(outline: Outline, others: Mapping[str, Outline], where: str) -> None:
+    """Check the name of a profile and its plugins, but for trained policies: those may be imported later."""
+    if not NAME.fullmatch(outline.name):
+        raise RejectedError(f"{outline.name[:80]!r} is no name of a policy: use a-z, 0-9, '-' and '.'", where=where)
+    if outline.name in policy_names() or outline.name in others:
+        raise RejectedError(f"there is another policy {outline.name!r}; give this one another name", where=where)
+    for each in outline.wanted:
+        if each.name != TRAINED:
+            try:
+                make_plugin(each, PolicyOptions())
+            except RejectedError as error:
+                raise RejectedError(error.message, where=where) from None
+
+
+def _wanted(entry: object, where: str) -> Wanted:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise RejectedError('needs a name = "..."', where=where)
+    _only_known(entry, KNOWN, where)
+    weight, settings, policy = entry.get("weight", 1), entry.get("settings", {}), entry.get("policy", "")
+    if isinstance(weight, float) and weight.is_integer():
+        weight = int(weight)
+    if not isinstance(weight, int) or isinstance(weight, bool) or weight < 1:
+        raise RejectedError("weight has to be a whole number from 1 up", where=where)
+    if not isinstance(settings, dict):
+        raise RejectedError("settings have to be a table, like { price = 2 }", where=where)
+    if not isinstance(policy, str) or (entry["name"] == TRAINED and not policy):
+        raise RejectedError('needs a trained policy, like policy = "pilot"', where=where)
+    return Wanted(entry["name"], weight, settings, policy)
+
+
+def _only_known(table: dict[str, object], known: set[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise RejectedError(f"unknown key {key!r}; there are: {', '.join(sorted(known))}", where=where)

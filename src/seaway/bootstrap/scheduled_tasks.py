@@ -1,0 +1,121 @@
+"""Which duties a control plane has, by its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from seaway.application.maintenance import Duty
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Retention, Store
+from seaway.bootstrap.settings import DatabaseSettings
+
+FORM = "seaway-%Y%m%dT%H%M%SZ.backup"
+NS_PER_S = 1_000_000_000
+
+
+class Backups:
+    """A folder of backups, named by when they were begun.
+
+    Parameters
+    ----------
+    folder
+        Where they lie; made when the first is written.
+    kept
+        How many are kept; 0 for all.
+    clock
+        For their names and their age.
+    write
+        Writes a backup to a file.
+    """
+
+    def __init__(self, folder: Path, kept: int, clock: Clock, write: Callable[[Path], object]) -> None:
+        self._folder = folder
+        self._kept = kept
+        self._clock = clock
+        self._write = write
+
+    def take(self) -> Path:
+        """Write a backup, and remove the oldest; one that is not finished is not taken for a backup."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self._folder / datetime.fromtimestamp(self._clock.now_ns() // NS_PER_S, UTC).strftime(FORM)
+        unfinished = path.with_name(f".{path.name}.part")
+        try:
+            self._write(unfinished)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        backups = self._oldest_first()
+        for old in backups[: len(backups) - self._kept] if 0 < self._kept < len(backups) else ():
+            old.unlink()
+        return path
+
+    def remove_leftovers(self) -> None:
+        """Remove what backups that were killed left half written; only where nobody else writes any."""
+        for path in self._folder.glob(".*seaway-*.backup.part*"):
+            path.unlink()
+
+    def due_in_s(self, every_s: float) -> float:
+        """Return the seconds until the newest backup is so old; 0 when there is none."""
+        now_ns = self._clock.now_ns()
+        newest = [each for each in map(_written_s, self._oldest_first()) if each * NS_PER_S <= now_ns][-1:]
+        return max(0.0, newest[0] + every_s - now_ns / NS_PER_S) if newest else 0.0
+
+    def _oldest_first(self) -> list[Path]:
+        """List backups; those from the future, of a clock that was set back, count as oldest."""
+        now_s = self._clock.now_ns() // NS_PER_S
+        paths = [path for path in self._folder.glob("seaway-*.backup") if _written_s(path)]
+        return sorted(paths, key=lambda path: (_written_s(path) <= now_s, _written_s(path)))
+
+
+def _written_s(path: Path) -> int:
+    """Return when a backup was begun by its name, seconds since 1970; 0 for a file that is none of these."""
+    try:
+        return int(datetime.strptime(path.name, FORM).replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        return 0
+
+
+NS_PER_DAY = 86_400_000_000_000
+S_PER_H = 3600
+FIRST_BACKUP_S = 300
+"""A backup that is overdue waits for so long after a start, which has enough to do."""
+
+FIRST_PRUNE_S = 60
+"""How long after the start old rows are removed for the first time, however often a server is restarted."""
+
+
+def retention(settings: DatabaseSettings) -> Retention:
+    """Return for how long rows are kept."""
+    return Retention(
+        jobs_ns=settings.keep_jobs_days * NS_PER_DAY,
+        audit_ns=settings.keep_audit_days * NS_PER_DAY,
+        samples_ns=settings.keep_samples_days * NS_PER_DAY,
+        keys_ns=settings.keep_keys_days * NS_PER_DAY,
+    )
+
+
+def duties(
+    settings: DatabaseSettings, store: Store, clock: Clock, folder: Path, backup: Callable[[Path], object]
+) -> list[Duty]:
+    """Return what is to be done on a schedule, and clear up after backups that were killed.
+
+    Parameters
+    ----------
+    folder
+        Where backups go; nobody else writes any there. The next is due by the age of the newest there.
+    backup
+        Writes a backup to a file.
+    """
+    found = []
+    if settings.prune_every_h:
+        keep = retention(settings)
+        every_s = settings.prune_every_h * S_PER_H
+        found.append(Duty("prune", every_s, lambda: store.prune(keep, clock.now_ns()), FIRST_PRUNE_S))
+    backups = Backups(folder, settings.backups_kept, clock, backup)
+    backups.remove_leftovers()
+    if settings.backup_every_h:
+        every_s = settings.backup_every_h * S_PER_H
+        found.append(Duty("backup", every_s, backups.take, max(backups.due_in_s(every_s), FIRST_BACKUP_S)))
+    return found

@@ -1,0 +1,160 @@
+"""Policies by name, trained ones among them, each of whose models is loaded once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from time import monotonic_ns
+
+from seaway.client.config import data_folder
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.choice import Learned
+from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
+from seaway.learning.policies.make import joined_edition, make_learned, make_plugin, make_unusable
+from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.monitor import Counts, Unwatched, Watch
+from seaway.learning.policies.session import Session
+from seaway.scheduling.engine import Policy
+from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, policy_names
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.registry import Outline, profile_from
+
+FOLDER = "policies"
+"""Where a user's policy files are, in the data folder."""
+
+
+class Trained:
+    """Makes policies: those of the engine, of other packages, and trained ones of a library.
+
+    Its methods may be called by any thread.
+
+    Parameters
+    ----------
+    library
+        The trained ones.
+    limits, watch
+        What they may take, and who is told when they take more.
+    outlines
+        Profiles that may have trained ones among their plugins, by name.
+    """
+
+    def __init__(self, library: Library, limits: Limits, watch: Watch, outlines: Mapping[str, Outline] = {}) -> None:
+        self._library = library
+        self._limits = limits
+        self._watch = watch
+        self._outlines = outlines
+        self._models: dict[tuple[str, str], Session] = {}
+        self._loading = threading.Lock()
+
+    def make(self, name: str, options: PolicyOptions, watch: Watch | None = None) -> Profile | Policy:
+        """Make a policy by its name; `watch` is told instead of the usual one.
+
+        Raises
+        ------
+        RejectedError
+            When there is none of that name, it does not have the asked-for level, or cannot decide here.
+        """
+        trained = [] if name in BUILT_IN else self._library.names()
+        if name in trained:
+            return self.learned(self._library.load(name), options, watch)
+        if name in self._outlines:
+            return self.joined(self._outlines[name], options, watch)
+        if name in BUILT_IN or name in (there := policy_names()):
+            return make_policy(name, options)
+        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join([*there, *self._outlines, *trained])}")
+
+    def learned(self, file: PolicyFile, options: PolicyOptions, watch: Watch | None = None) -> Profile:
+        """Make a trained policy; raises as `make`."""
+        _require_level(file, options)
+        return make_learned(file, options, self._limits, watch or self._watch, model=self._model(file))
+
+    def joined(
+        self,
+        outline: Outline,
+        options: PolicyOptions,
+        watch: Watch | None = None,
+        load: Callable[[str], PolicyFile] | None = None,
+    ) -> Profile:
+        """Make a profile that may have trained policies among its plugins; raises as `make`.
+
+        Parameters
+        ----------
+        load
+            Reads and checks the trained ones; None to take those of the library.
+        """
+        files: dict[str, PolicyFile] = {}
+
+        def plugin(policy: str) -> Learned:
+            try:
+                file = files[policy] = (load or self._library.load)(policy)
+                _require_level(file, options)
+                model = self._model(file)
+                return make_plugin(file, options, self._limits, watch or self._watch, model=model, profile=outline.name)
+            except RejectedError as error:
+                raise RejectedError(f"plugin {TRAINED!r} with policy {policy!r}: {error}") from error
+
+        profile = profile_from(outline, options, {TRAINED: plugin})
+        return profile.of_edition(joined_edition(outline, files)) if files else profile
+
+    def profile(self, name: str, mix: Sequence[Job]) -> Profile:
+        """Make a policy that consists of plugins, for a mix of jobs of the past; raises as `make`."""
+        return self._of_plugins(name, self.make(name, PolicyOptions(mix=mix)))
+
+    def stand_in(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
+        """Make what decides in place of a policy that cannot be used."""
+        return make_unusable(name, why, PolicyOptions(mix=mix), self._limits, self._watch)
+
+    def unwatched(self, name: str, options: PolicyOptions) -> Profile:
+        """Make a policy that consists of plugins, of whose decisions nobody is told; raises as `make`."""
+        return self._of_plugins(name, self.make(name, options, Unwatched()))
+
+    def forget(self, name: str) -> None:
+        """Let go of the models of a policy, as what bears its name is another by now."""
+        with self._loading:
+            self._models = {key: model for key, model in self._models.items() if key[0] != name}
+
+    def _of_plugins(self, name: str, policy: Profile | Policy) -> Profile:
+        if not isinstance(policy, Profile):
+            raise RejectedError(f"policy {name!r} does not consist of plugins, so that no queue can have it")
+        return policy
+
+    def _model(self, file: PolicyFile) -> Session:
+        digest = (file.manifest.name, file.manifest.model_sha256)
+        with self._loading:
+            model = self._models.get(digest)
+            if model is None:
+                model = self._models[digest] = Session(file)
+            return model
+
+
+def _require_level(file: PolicyFile, options: PolicyOptions) -> None:
+    if options.level == "cluster" and file.manifest.level is Level.NODE:
+        raise RejectedError(f"policy {file.manifest.name!r} chooses among nodes; leave the level out")
+
+
+@lru_cache(maxsize=4)
+def own_policies(folder: Path) -> Trained:
+    """Return what makes policies for whoever runs this, with a folder of their own: without a budget of time.
+
+    What goes wrong is logged, the first of its kind: models are loaded, and tell of that, once in a process.
+    """
+    return Trained(own_library(folder), Limits(budget_ms=0), Counts(monotonic_ns))
+
+
+def own_library(folder: Path | None = None) -> Library:
+    """Return the trained policies that come with Seaway, and those in a folder; None for the user's own."""
+    return JoinedLibrary([ShippedLibrary(), FolderLibrary(folder or own_folder())])
+
+
+def own_folder() -> Path:
+    """Return where a user's policy files are."""
+    return data_folder() / FOLDER
+
+
+TRAINED = "trained"
+"""The plugin that stands for a trained policy, which its key `policy` names."""

@@ -1,0 +1,1 @@
+"""Commands that set up and administer a server, its network and its gateways."""

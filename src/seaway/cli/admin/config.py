@@ -1,0 +1,228 @@
+"""`seaway config show` and `seaway login`: which server is spoken to, by which token; and how a server is set up."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import target
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+PASSWORD = re.compile(r"(://[^:/@\s]*:).*@")
+"""In a URL, up to the last @: who did not write a password's own as %40 does not want it shown either."""
+PASSWORD_PARAMETER = re.compile(r"((?:password|passwd|secret|token)=)[^&\s]*", re.IGNORECASE)
+
+
+def show_server_settings(output: Output, config: Path | None, data: Path | None) -> None:
+    """Print every setting, its value, and whether that is a default or stands in the file or the environment.
+
+    Raises
+    ------
+    RejectedError
+        When settings are wrong, as `seaway up` would say.
+    """
+    from seaway.bootstrap.settings import KINDS, trace_settings
+    from seaway.client.config import data_folder
+
+    settings, sources = trace_settings(config, os.environ, {})
+    folder = (data or data_folder()).absolute()
+    rows: list[dict[str, Any]] = []
+    for section, names in KINDS.items():
+        for name in names:
+            value = attrgetter(f"{section}.{name}")(settings)
+            source = sources.get((section, name), "default")
+            rows.append({"name": f"{section}.{name}", "value": without_passwords(value), "from": source})
+    for row in rows:
+        if row["name"] == "database.url" and not row["value"]:
+            row["value"] = f"sqlite:///{folder / 'seaway.db'}"
+    body = {"data": str(folder), "settings": rows}
+    show(output, body, lambda _: _picture(rows), lambda: [row["name"] for row in rows])
+
+
+def without_passwords(value: object) -> object:
+    """Hide passwords of URLs.
+
+    Examples
+    --------
+    >>> without_passwords("postgresql://seaway:s3cret@db/seaway?sslpassword=x")
+    'postgresql://seaway:***@db/seaway?sslpassword=***'
+    """
+    if not isinstance(value, str):
+        return value
+    return PASSWORD_PARAMETER.sub(r"\1***", PASSWORD.sub(r"\1***@", value))
+
+
+def _picture(rows: list[dict[str, Any]]) -> RenderableType:
+    from seaway.terminal.columns import Column, Rows
+
+    columns = (
+        Column("SETTING", lambda each: each["name"]),
+        Column("VALUE", lambda each: _written(each["value"])),
+        Column("FROM", lambda each: each["from"], cut=True),
+    )
+    return Rows(columns, rows)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "–" if value in ("", {}) else str(value)
+
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+PROFILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
+OURS = re.compile(r"(sw_[^_]+)_.+")
+"""Our own tokens: the part before the secret names the token and may be shown."""
+
+
+@app.callback()
+def config() -> None:
+    """Show where each setting of the client, or of the server, comes from.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway config show[/cyan]
+    """
+
+
+@app.command("show")
+def show_config(
+    context: typer.Context,
+    server: Annotated[
+        bool, typer.Option("--server", help="Show the settings of the server instead: those `seaway up` would use.")
+    ] = False,
+    config: Annotated[Path | None, typer.Option(help="With --server: settings in TOML, as for `seaway up`.")] = None,
+    data: Annotated[Path | None, typer.Option(help="With --server: the data folder, as for `seaway up`.")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the server and the token that commands use, and where each comes from. Secrets are masked.
+
+    A server is looked for in --server, SEAWAY_SERVER, the profile (--profile, SEAWAY_PROFILE, or the file's
+    default) and this machine's own server; a token in SEAWAY_TOKEN, the profile, and this machine's own server.
+
+    [bold]Examples[/bold]
+
+      [cyan]SEAWAY_PROFILE=berlin seaway config show[/cyan]
+
+    What `seaway up --config seaway.toml` would use:
+
+      [cyan]seaway config show --server --config seaway.toml[/cyan]
+    """
+    if server:
+        from seaway.cli.admin.config import show_server_settings
+
+        show_server_settings(output, config, data)
+        return
+    if config or data:
+        raise RejectedError("goes with --server only", where="--config" if config else "--data")
+    from seaway.client.config import data_folder, profiles_file, read_profiles
+
+    used = target(context)
+    profiles = read_profiles().get("profiles", {})
+    settings = {
+        "server": {"value": used.server, "from": used.server_from},
+        "token": {"value": masked(used.token), "from": used.token_from or "nowhere"},
+        "ca_file": {"value": used.ca_file, "from": "SEAWAY_CA_FILE or profile" if used.ca_file else "the system's"},
+        "profile": {"value": used.profile, "from": str(profiles_file())},
+        "data": {"value": str(data_folder()), "from": "SEAWAY_DATA" if os.environ.get("SEAWAY_DATA") else "default"},
+    }
+    body: dict[str, Any] = {"settings": settings, "profiles": sorted(profiles)}
+    show(output, body, lambda _: _settings_picture(body), lambda: settings)
+
+
+def login(
+    context: typer.Context,
+    name: Annotated[str, typer.Option("--name", "-n", help="What to call the profile.")] = "default",
+    ca_file: Annotated[
+        Path | None, typer.Option(help="Certificates to trust, PEM, where the system's will not do.")
+    ] = None,
+) -> None:
+    """Store a server and a token as a profile, after trying them; the profile is then the default.
+
+    The server is that of --server before the command. The token is asked for, or read from standard input where
+    that is no terminal.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway --server https://seaway.example login --name work[/cyan]
+      [cyan]seaway --server https://seaway.example login < token[/cyan]
+    """
+    from seaway.client.config import profiles_file
+    from seaway.client.sync import Client
+
+    if not PROFILE_NAME.fullmatch(name):
+        raise RejectedError("use letters, digits, '-' and '_'", where="--name")
+    server = target(context).server
+    token = typer.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
+    profile = {"server": server, "token": token.strip(), **({"ca_file": str(ca_file.resolve())} if ca_file else {})}
+    if ca_file:
+        os.environ["SEAWAY_CA_FILE"] = profile["ca_file"]
+    with Client(server, profile["token"]) as client:
+        who = client.me()
+    write_profile(name, profile)
+    typer.echo(f"signed in to {server} as {who.name} ({who.role}); profile {name} is in {profiles_file()}")
+
+
+def masked(token: str) -> str:
+    """Show so much of a token that one knows which it is, and nothing that opens a door."""
+    if not token:
+        return ""
+    ours = OURS.fullmatch(token)
+    return f"{ours[1]}_…" if ours else "set, not shown"
+
+
+def write_profile(name: str, profile: dict[str, str]) -> None:
+    """Put a profile into the file and make it the default; nobody else can read the file.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be written.
+    """
+    from seaway.client.config import profiles_file, read_profiles
+
+    path, read = profiles_file(), read_profiles()
+    profiles = {**read.get("profiles", {}), name: profile}
+    lines = [f"default = {_quoted(name)}"]
+    for each, fields in profiles.items():
+        lines += ["", f"[profiles.{_quoted(each)}]"]
+        lines += [f"{key} = {_quoted(value)}" for key, value in fields.items() if isinstance(value, str)]
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write("\n".join(lines) + "\n")
+        fresh.replace(path)
+    except OSError as error:
+        raise RejectedError(f"cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def _quoted(text: str) -> str:
+    """Write a text as TOML does; JSON's form is a part of TOML's."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _settings_picture(body: dict[str, Any]) -> Any:  # noqa: ANN401  # what rich can print
+    from seaway.terminal.columns import Column, Rows
+
+    rows = [{"name": name, **setting} for name, setting in body["settings"].items()]
+    columns = (
+        Column("SETTING", lambda each: each["name"]),
+        Column("VALUE", lambda each: each["value"] or "–"),
+        Column("FROM", lambda each: each["from"], cut=True),
+    )
+    return Rows(columns, rows)

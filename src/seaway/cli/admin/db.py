@@ -1,0 +1,226 @@
+"""`seaway db`: the database itself, without a server in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seaway.client.config import data_folder
+
+app = typer.Typer(
+    help="Look after the database: prune, back up, restore, check, migrate, make an admin token.",
+    epilog="Each takes the database of the data folder, unless --database or SEAWAY_DATABASE_URL names another.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def db(context: typer.Context) -> None:
+    """Look after the database; what is written is for its owner's eyes only."""
+    from seaway.bootstrap.data import private
+
+    context.with_resource(private())
+
+
+Progress = Callable[[int, int], None]
+
+MOST_NAMED = 20
+"""Tokens that are named after a restore."""
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database", metavar="URL", envvar="SEAWAY_DATABASE_URL", help="sqlite:///, mysql:// or postgresql://."
+    ),
+]
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_default="~/.local/share/seaway")]
+
+
+def url_of(database: str | None, data: Path | None) -> str:
+    """Return the database that is meant.
+
+    Raises
+    ------
+    RejectedError
+        When there is none in the data folder, or no SQLite file where the URL says; none is made.
+    """
+    from seaway.domain.errors import RejectedError
+
+    if database:
+        from seaway.adapters.sqlalchemy.engines import read_url
+
+        url = read_url(database)
+        file = url.database or ""
+        if url.get_backend_name() == "sqlite" and not file.startswith("file:") and not Path(file).exists():
+            raise RejectedError(
+                "there is no database: this SQLite file does not exist; four slashes begin an absolute path", where=file
+            )
+        return database
+    path = (data or data_folder()).absolute() / "seaway.db"
+    if not path.exists():
+        raise RejectedError(
+            "there is no database yet; start `seaway up` first, or name one with --database", where=str(path)
+        )
+    return f"sqlite:///{path}"
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress]:
+    """Show how far long work is, on a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; may not be there yet.")],
+    database: Database = None,
+    data: Data = None,
+) -> None:
+    """Write everything to one file, while the server goes on or not.
+
+    The file can be restored to any kind of database: seaway db restore FILE --database postgresql://...
+    """
+    from seaway.adapters.sqlalchemy.backups import backup as write
+    from seaway.domain.errors import RejectedError
+
+    if file.exists():
+        raise RejectedError("is there already; choose another name or remove it", where=str(file))
+    with progress_bar("Backing up") as progress:
+        rows = write(url_of(database, data), file, time.time_ns(), progress)
+    typer.echo(f"{sum(rows.values()):,} rows of {len(rows)} tables are in {file} ({file.stat().st_size:,} bytes).")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup.", exists=True, dir_okay=False)],
+    database: Database = None,
+    data: Data = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is in the database.")] = False,
+    revoke_tokens: Annotated[
+        bool, typer.Option("--revoke-tokens", help="Let none of the backup's tokens hold.")
+    ] = False,
+) -> None:
+    """Put a backup back, all of it or nothing. A server that still writes to the database is shut out.
+
+    Tokens that this database knows as revoked stay so. Into another database, those come back that were revoked since
+    the backup was taken.
+    """
+    from seaway.adapters.sqlalchemy.backups import restore as read
+
+    url = database or f"sqlite:///{(data or data_folder()).absolute() / 'seaway.db'}"
+    if not database:
+        (data or data_folder()).mkdir(parents=True, exist_ok=True, mode=0o700)
+    with progress_bar("Restoring") as progress:
+        restored = read(url, file, force=force, revoke_ns=time.time_ns() if revoke_tokens else None, progress=progress)
+    typer.echo(f"{sum(restored.rows.values()):,} rows of {len(restored.rows)} tables are restored.")
+    if restored.kept_revoked:
+        typer.echo(f"Tokens that were revoked here since the backup, and stay so: {restored.kept_revoked:,}.")
+    if restored.holding:
+        named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MOST_NAMED])
+        more = f" and {len(restored.holding) - MOST_NAMED:,} more" if len(restored.holding) > MOST_NAMED else ""
+        typer.echo(f"Tokens that hold now: {named}{more}.")
+        typer.echo("Were some revoked elsewhere since? seaway token revoke ID, or restore again with --revoke-tokens.")
+    elif restored.rows.get("tokens"):
+        typer.echo("No token holds. A new one for an admin: seaway db new-admin-token")
+
+
+@app.command()
+def check(database: Database = None, data: Data = None) -> None:
+    """Check that the database is whole and keeps Seaway's rules; ends with 1 when it does not."""
+    from seaway.adapters.sqlalchemy.checks import check as look
+
+    with progress_bar("Checking") as progress:
+        findings = look(url_of(database, data), progress)
+    for finding in findings:
+        typer.echo(finding)
+    if findings:
+        raise typer.Exit(1)
+    typer.echo("The database is whole.")
+
+
+@app.command()
+def migrate(database: Database = None, data: Data = None) -> None:
+    """Bring the tables up to this version of Seaway; `seaway up` does so by itself."""
+    from seaway.adapters.sqlalchemy.schema import current
+    from seaway.adapters.sqlalchemy.schema import migrate as bring_up
+
+    url = url_of(database, data)
+    before = bring_up(url)
+    now = current(url)
+    typer.echo(
+        f"The tables are at {now}." if before == now else f"The tables went from {before or 'nothing'} to {now}."
+    )
+
+
+@app.command()
+def prune(
+    database: Database = None,
+    data: Data = None,
+    jobs_days: Annotated[int, typer.Option(min=0, help="Keep jobs that are over for so many days.")] = 30,
+    audit_days: Annotated[int, typer.Option(min=0, help="Keep the audit log.")] = 365,
+    samples_days: Annotated[int, typer.Option(min=0, help="Keep the fleet's history.")] = 30,
+    keys_days: Annotated[int, typer.Option(min=0, help="Keep idempotency keys.")] = 2,
+) -> None:
+    """Remove what is old. The server does so by itself, by its [database] settings."""
+    from seaway.adapters.sqlalchemy.store import open_store
+    from seaway.bootstrap.scheduled_tasks import retention
+    from seaway.bootstrap.settings import DatabaseSettings
+
+    keep = DatabaseSettings(
+        keep_jobs_days=jobs_days,
+        keep_audit_days=audit_days,
+        keep_samples_days=samples_days,
+        keep_keys_days=keys_days,
+    )
+    store = open_store(url_of(database, data))
+    try:
+        removed = store.prune(retention(keep), time.time_ns())
+    finally:
+        store.close()
+    for table, rows in removed.items():
+        if rows:
+            typer.echo(f"{table}: {rows:,}")
+    typer.echo(f"{sum(removed.values()):,} rows removed.")
+
+
+@app.command("new-admin-token")
+def new_admin_token(database: Database = None, data: Data = None) -> None:
+    """Make a token for an admin when the others are lost, and leave it in the data folder. Stop the server first.
+
+    Commands on this machine find it there. A server that writes to the same database from elsewhere is shut out.
+    """
+    from random import SystemRandom
+
+    from seaway.adapters.sqlalchemy.store import open_store
+    from seaway.application.access import Access
+    from seaway.application.ports.clock import SystemClock
+    from seaway.application.writer import Writer
+    from seaway.bootstrap.data import DataFolder
+
+    url = url_of(database, data)
+    folder = DataFolder(data or data_folder())
+    try:
+        store = open_store(url)
+        try:
+            store.lead(f"{SystemRandom().getrandbits(64):016x}")
+            access = Access(store, Writer(store), SystemClock())
+            secret = access.new_admin_token("seaway db")
+            holding = [token for token in access.tokens() if token.revoked_ns is None]
+        finally:
+            store.close()
+        folder.write_token(secret)
+    finally:
+        folder.close()
+    typer.echo(f"A new admin token is in {folder.admin_token}; commands on this machine find it there.")
+    if len(holding) > 1:
+        typer.echo("Tokens that were lost still hold: `seaway token list`, then `seaway token revoke ID`.")

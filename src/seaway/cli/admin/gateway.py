@@ -1,0 +1,356 @@
+"""`seaway gateway`: this machine as an SRv6 gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from seaway.cli.admin.gateway_follow import follow
+from seaway.cli.errors import note
+from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
+from seaway.domain.gateways import MAIN_TABLE, NetworkConfig
+from seaway.steering.difference import Add, Change, Remove, Replace, Set, changes_along, commands
+from seaway.steering.obstacles import setting_text
+from seaway.steering.state import Hop, OddRoute, Present, Route, SidRoute
+
+if TYPE_CHECKING:
+    from seaway.adapters.srv6.machine import Machine
+    from seaway.cli.admin.gateway_source import Wanted
+    from seaway.domain.gateways import NetworkConfig
+    from seaway.steering.difference import Difference
+
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+File = Annotated[
+    str | None,
+    typer.Option("--file", "-f", metavar="FILE", help="The network; - is standard input. Left out, the server's."),
+]
+GatewayOption = Annotated[
+    str | None, typer.Option("--gateway", "-g", metavar="NAME", help="Which of its gateways this machine is.")
+]
+Netns = Annotated[
+    str, typer.Option("--netns", metavar="NAME", help="A network namespace, as `ip netns` has it, instead of this one.")
+]
+Via = Annotated[
+    list[str] | None,
+    typer.Option("--via", metavar="TARGET=PATH", help="Take this path to a gateway, not the best liked. Repeatable."),
+]
+State = Annotated[
+    Path, typer.Option("--state", metavar="FOLDER", help="Remembers what settings were before.", show_default=True)
+]
+STATE = Path("/run/seaway")
+
+
+@app.callback()
+def gateway() -> None:
+    """Make this machine an SRv6 gateway: SIDs, routes that wrap packets into segment lists, and the settings they need.
+
+    One file describes all gateways, and each takes its part of it. Seaway marks
+    its routes with the protocol number 151, touches no others, and remembers what
+    settings were before, so that [cyan]remove[/cyan] leaves nothing behind. A change of path
+    replaces a route in one step, which loses no packet.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway gateway check -f network.yaml[/cyan]
+      [cyan]seaway gateway plan -f network.yaml --gateway gw-1[/cyan]
+      [cyan]seaway gateway apply -f network.yaml --gateway gw-1[/cyan]
+      [cyan]seaway gateway apply -f network.yaml --gateway gw-1 --via gw-4=via-2[/cyan]
+      [cyan]seaway gateway remove[/cyan]
+
+    The file is described in docs/gateways.md.
+    """
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="The network; - is standard input.")],
+) -> None:
+    """Check a file: locators, SIDs, paths, loops, MTU. All mistakes are told at once, with their lines. Needs no root.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway gateway check -f network.yaml[/cyan]
+    """
+    from seaway.cli.admin.gateway_source import read_network
+
+    config = read_network(file)
+    typer.echo(_summary(config))
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    file: File = None,
+    gateway: GatewayOption = None,
+    netns: Netns = "",
+    via: Via = None,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Print the ip and sysctl commands that do the same, to do it by hand.")
+    ] = False,
+    state: State = STATE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what apply would change on this machine, and change nothing. + is new, ~ changes, - goes.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway gateway plan -f network.yaml --gateway gw-1[/cyan]
+
+    For people who apply it by other means:
+
+      [cyan]seaway gateway plan -f network.yaml --gateway gw-1 --commands[/cyan]
+    """
+    from seaway.cli.admin.gateway_source import wanted
+    from seaway.steering.difference import commands as written
+    from seaway.steering.difference import difference
+
+    goal = wanted(context, file, gateway, via or [])
+    present = _machine(netns, state).read()
+    found = difference(goal.state, present)
+    if commands:
+        for each in written(found.changes, netns):
+            typer.echo(each)
+    else:
+        _tell(found, f"{goal.name}: {{}} to be made", goal.config, netns, output)
+    _note(goal, netns, state)
+
+
+@app.command()
+def apply(
+    context: typer.Context,
+    file: File = None,
+    gateway: GatewayOption = None,
+    netns: Netns = "",
+    via: Via = None,
+    state: State = STATE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Give this machine what it has to have as a gateway, and say what was done. Doing it again changes nothing.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway gateway apply -f network.yaml --gateway gw-1[/cyan]
+
+    As the server wants it:
+
+      [cyan]seaway gateway apply --gateway gw-1[/cyan]
+    """
+    from seaway.cli.admin.gateway_source import wanted
+
+    goal = wanted(context, file, gateway, via or [])
+    found = _machine(netns, state).reach(goal.state)
+    _tell(found, f"{goal.name}: {{}} made", goal.config, netns, output)
+    _note(goal, netns, state)
+
+
+app.command()(follow)
+
+
+@app.command()
+def remove(
+    netns: Netns = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    state: State = STATE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take away all that Seaway wrote, and set settings back to what they were before it. Other routes stay.
+
+    A setting that somebody else changed in the meantime stays as it is. What cannot
+    be set back, as of an interface that has another name by now, is told.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway gateway remove[/cyan]
+    """
+    from seaway.steering.difference import difference
+    from seaway.steering.state import NOTHING
+
+    machine = _machine(netns, state)
+    if dry_run:
+        found, said = difference(NOTHING, machine.read()), "{} to be made"
+    else:
+        found, said = machine.remove(), "{} made"
+    _tell(found, said, None, netns, output)
+
+
+@app.command()
+def show(
+    file: File = None,
+    netns: Netns = "",
+    state: State = STATE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what this machine has of Seaway now; with a file, SIDs by their gateways' names.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway gateway show -f network.yaml[/cyan]
+    """
+    from seaway.cli.admin.gateway_source import read_network
+
+    present = _machine(netns, state).read()
+    if output is Output.JSON:
+        typer.echo(as_json(state_body(present, netns)))
+    elif output is Output.YAML:
+        typer.echo(as_yaml(state_body(present, netns)), nl=False)
+    elif not present.routes and not present.remembered:
+        typer.echo("nothing here is Seaway's")
+    else:
+        names = names_of(read_network(file) if file else None)
+        console().print(state_picture(present, names), soft_wrap=True)
+
+
+def _machine(netns: str, state: Path) -> Machine:
+    from seaway.adapters.srv6.machine import Machine
+
+    return Machine(netns, state)
+
+
+def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str, output: Output) -> None:
+    from seaway.steering.obstacles import losses
+
+    changes = found.changes
+    if output is Output.JSON:
+        typer.echo(as_json(body(changes, netns)))
+    elif output is Output.YAML:
+        typer.echo(as_yaml(body(changes, netns)), nl=False)
+    elif not changes:
+        typer.echo(said.partition("{}")[0] + "all is as it has to be, nothing to change")
+    else:
+        typer.echo(said.format(f"{len(changes)} change{'s' * (len(changes) > 1)}"))
+        console().print(picture(changes, names_of(config)), soft_wrap=True)
+    for each in losses(found.lost):
+        note(f"note: {each}")
+
+
+def _note(goal: Wanted, netns: str, state: Path) -> None:
+    from seaway.steering.obstacles import notes
+
+    for each in notes(goal.config, goal.name, goal.active, _machine(netns, state).read()):
+        note(f"note: {each}")
+
+
+def _summary(config: NetworkConfig) -> str:
+    from seaway.domain.gateway_paths import Room
+
+    room = Room(config)
+    pairs = [pair for each in config.gateways for pair in config.pairs_from(each)]
+    rooms = [room.inner_mtu(pair.source, path) for pair in pairs for path in pair.paths]
+    said = f"fine: {len(config.gateways)} gateways, {len(pairs)} pairs with {len(rooms)} paths"
+    if not rooms:
+        return said
+    if not all(rooms):
+        return f"{said}; how large packets may be is not known, for not all gateways say their mtu"
+    return f"{said}; packets of up to {min(rooms)} bytes fit on every path"
+
+
+Names = Mapping[IPv6Address, str]
+"""What SIDs are called."""
+
+STYLES = {"+": "green", "~": "yellow", "-": "red", "<": "cyan"}
+ARROW = "→"
+
+
+def names_of(config: NetworkConfig | None) -> Names:
+    """Return what the SIDs of a network are called, like ``gw-2 End``."""
+    gateways = config.gateways if config else ()
+    return {sid.address: f"{each.name} {sid.behaviour.value}" for each in gateways for sid in each.sids}
+
+
+def picture(changes: Iterable[Change], names: Names) -> RenderableType:
+    """Show changes, a line each: + is new, ~ changes, - goes, < is set back to what it was."""
+    return Group(*(_line(each, names) for each in changes))
+
+
+def body(changes: Iterable[Change], netns: str) -> list[dict[str, Any]]:
+    """Return changes for programs."""
+    return [{**_fields(each), "command": commands([each], netns)[0]} for each in changes]
+
+
+def state_picture(present: Present, names: Names) -> RenderableType:
+    """Show what a machine has of Seaway."""
+    routes = [Text(f"  {_route(each)}  {_does(each, names)}") for each in present.routes]
+    settings = [
+        Text(f"  {setting_text(knob)} = {present.settings.get(knob, '?')}").append(f"  (was {was.before})", "dim")
+        for knob, was in present.remembered.items()
+        if was.before != was.value and knob in present.settings and not changes_along(knob)
+    ]
+    return Group(*routes, *settings)
+
+
+def state_body(present: Present, netns: str) -> dict[str, Any]:
+    """Return what a machine has of Seaway, for programs."""
+    return {
+        "netns": netns,
+        "routes": [{"destination": str(each.destination), "does": _does(each, {})} for each in present.routes],
+        "settings": [
+            {"name": setting_text(knob), "value": present.settings.get(knob, ""), "before": was.before}
+            for knob, was in present.remembered.items()
+            if not changes_along(knob)
+        ],
+    }
+
+
+def _line(change: Change, names: Names) -> Text:
+    mark, what, text = _parts(change, names)
+    return Text(f"  {mark} ", STYLES[mark]).append(f"{what}  ", STYLES[mark]).append(text)
+
+
+def _parts(change: Change, names: Names) -> tuple[str, str, str]:
+    match change:
+        case Set(knob, before, value, back):
+            return "<" if back else "~", setting_text(knob), f"{before} {ARROW} {value}"
+        case Add(route):
+            return "+", _route(route), _does(route, names)
+        case Replace(before, route):
+            return "~", _route(route), f"{_does(before, names)} {ARROW} {_does(route, names)}"
+        case Remove(route):
+            return "-", _route(route), _does(route, names)
+
+
+def _fields(change: Change) -> dict[str, Any]:
+    match change:
+        case Set(knob, before, value, back):
+            return {
+                "change": "restore" if back else "set",
+                "what": setting_text(knob),
+                "before": before,
+                "after": value,
+            }
+        case Add(route):
+            return {"change": "add", "what": _route(route), "before": "", "after": _does(route, {})}
+        case Replace(before, route):
+            fields = {"change": "replace", "what": _route(route), "before": _does(before, {})}
+            return {**fields, "after": _does(route, {})}
+        case Remove(route):
+            return {"change": "remove", "what": _route(route), "before": _does(route, {}), "after": ""}
+
+
+def _route(route: Route) -> str:
+    if isinstance(route, SidRoute):
+        return f"SID {route.destination.network_address}"
+    return f"route {route.destination}"
+
+
+def _does(route: Route, names: Names) -> str:
+    if isinstance(route, OddRoute):
+        return route.text
+    if isinstance(route, SidRoute):
+        table = f" table {route.table}" if route.table != MAIN_TABLE else ""
+        neighbour = f" to {route.next_hop} on {route.interface}" if route.next_hop else ""
+        return f"{route.behaviour.value}{table}{neighbour}"
+    shown = [_hop(hop, names, weighed=len(route.hops) > 1) for hop in route.hops]
+    return " | ".join(shown)
+
+
+def _hop(hop: Hop, names: Names, *, weighed: bool) -> str:
+    segments = ", ".join(names.get(each, str(each)) for each in hop.segments)
+    return f"{hop.weight}x [{segments}]" if weighed else f"by {segments}"

@@ -1,0 +1,99 @@
+"""`seaway gateway follow`: keep this machine as the control plane wants it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from seaway.adapters.srv6.machine import Machine
+    from seaway.application.ports.steering import Wanted
+
+
+log = logging.getLogger(__name__)
+
+
+class Steering:
+    """A machine that is brought to what is wanted; fills `seaway.application.ports.steering.Steered`."""
+
+    def __init__(self, gateway: str, machine: Machine) -> None:
+        self._gateway = gateway
+        self._machine = machine
+
+    def reach(self, wanted: Wanted) -> int:
+        """Give it what it has to have, and return how many changes that took."""
+        from seaway.steering.desired import desired
+        from seaway.steering.obstacles import losses
+
+        found = self._machine.reach(desired(wanted.config, self._gateway, wanted.active))
+        for each in losses(found.lost):
+            log.warning("%s", each)
+        return len(found.changes)
+
+
+def follow(
+    context: typer.Context,
+    gateway: Annotated[str | None, typer.Option("--gateway", "-g", help="Which gateway this machine is.")] = None,
+    server: Annotated[str | None, typer.Option(metavar="URL", help="The control plane to follow.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token of the gateway's agent.", show_default="SEAWAY_TOKEN")
+    ] = None,
+    netns: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A network namespace, as `ip netns` has it, instead of this one.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings in TOML, table agent, as for `seaway agent`.")] = None,
+    state: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Remembers what settings were before.", show_default=True)
+    ] = Path("/run/seaway"),
+) -> None:
+    """Keep this machine as the control plane wants it, until SIGTERM; it stays so afterwards. Takes root.
+
+    It asks every five seconds, writes what became different, as when another path is
+    chosen, puts right what somebody else changed of it, and confirms what it wrote.
+    While the control plane is away, everything stays as it is.
+
+    It uses the settings and the token of `seaway agent`, but is another process: that
+    one needs no rights, and this one does.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway gateway follow --gateway gw-1 --server https://seaway.example --token-file agent.token[/cyan]
+    """
+    from random import Random
+
+    from seaway.adapters.srv6.machine import Machine
+    from seaway.application.agent.following import Follower
+    from seaway.bootstrap.agent import agent_client
+    from seaway.bootstrap.settings import load_settings
+    from seaway.client.agent import HttpSteerer
+
+    flags = {
+        "gateway": gateway,
+        "server": server or getattr(context.obj, "server", None),
+        "token_file": token_file and str(token_file),
+        "netns": netns,
+    }
+    settings = load_settings(config, os.environ, {("agent", name): value for name, value in flags.items()}).agent
+    if not settings.gateway or not settings.server:
+        raise RejectedError("say which gateway this is, and whom to follow", where="--gateway, --server")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    machine = Machine(settings.netns, state)
+    machine.read()  # says at once what is missing
+    stopping = threading.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stopping.set())
+    client = agent_client(settings, os.environ)
+    follower = Follower(HttpSteerer(client, settings.gateway), Steering(settings.gateway, machine), Random())
+    log.info("%s follows %s", settings.gateway, settings.server)
+    while not stopping.wait(follower.step()):
+        pass
+    log.info("ended; the gateway stays as it is")

@@ -1,0 +1,101 @@
+"""Where `seaway gateway` has the network from that is wanted: a file, or the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import NetworkConfig
+
+if TYPE_CHECKING:
+    from seaway.steering.state import GatewayState
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of a gateway.
+
+    Attributes
+    ----------
+    config
+        The network.
+    name
+        The gateway.
+    active
+        The paths that were chosen, by target.
+    """
+
+    config: NetworkConfig
+    name: str
+    active: Mapping[str, str]
+
+    @property
+    def state(self) -> GatewayState:
+        """What the gateway has to have."""
+        from seaway.steering.desired import desired
+
+        return desired(self.config, self.name, self.active)
+
+
+def read_network(file: str) -> NetworkConfig:
+    """Read a file; ``-`` is standard input.
+
+    Raises
+    ------
+    RejectedError
+        Says all that is wrong, and on which lines.
+    """
+    from seaway.cli.admin.network import read_network_file
+    from seaway.wire.network_in import NetworkConfigIn
+    from seaway.wire.reading import read_value
+
+    document = read_network_file(file)
+    try:
+        return read_value(NetworkConfigIn, document.fields).config()
+    except RejectedError as error:
+        raise document.placed(error) from None
+
+
+def wanted(context: typer.Context, file: str | None, gateway: str | None, via: list[str]) -> Wanted:
+    """Return what is wanted, by a file or else by the server.
+
+    Raises
+    ------
+    RejectedError
+        When it is not clear which gateway is meant, or the file or a choice is wrong.
+    """
+    chosen = dict(map(_choice, via))
+    if file is None:
+        return _asked(context, _named(gateway, None), chosen)
+    config = read_network(file)
+    return Wanted(config, _named(gateway, config), chosen)
+
+
+def _named(gateway: str | None, config: NetworkConfig | None) -> str:
+    if gateway:
+        return gateway
+    there = f"; there are: {', '.join(each.name for each in config.gateways)}" if config else ""
+    raise RejectedError(f"say which gateway this machine is, with --gateway{there}")
+
+
+def _choice(text: str) -> tuple[str, str]:
+    target, equals, path = text.partition("=")
+    if not target or not equals or not path:
+        raise RejectedError(f"{text!r} does not do; give a gateway and a path to it, like gw-1=direct", where="--via")
+    return target, path
+
+
+def _asked(context: typer.Context, gateway: str, chosen: Mapping[str, str]) -> Wanted:
+    from seaway.cli.remote import connect
+    from seaway.client.calls import network as agents
+    from seaway.wire.network_in import NetworkConfigIn
+    from seaway.wire.reading import read_value
+
+    with connect(context) as client:
+        body = client.body(agents.wanted(gateway))
+    config = read_value(NetworkConfigIn, body["network"]).config()
+    return Wanted(config, gateway, {**body["active"], **chosen})

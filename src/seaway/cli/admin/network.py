@@ -1,0 +1,149 @@
+"""`seaway network`: how the network between gateways is meant to be, and who measures it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.jobs.file import Kind, Written, read_jobs
+from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
+from seaway.cli.remote import Body, connect
+from seaway.domain.errors import RejectedError
+from seaway.wire.network_in import MOST_VALUES
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+NETWORK = Kind("network", "gateways: []", MOST_VALUES)
+
+
+def read_network_file(file: str) -> Written:
+    """Read it, with where everything stands in it; ``-`` is standard input.
+
+    Raises
+    ------
+    RejectedError
+        When it cannot be read, or holds not just one document.
+    """
+    first, *more = read_jobs(file, NETWORK)
+    if more:
+        raise RejectedError("holds more than one document; the network is one", where=file)
+    return first
+
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+Force = Annotated[bool, typer.Option("--force", help="Even if jobs run by a gateway that goes.")]
+
+
+class Form(StrEnum):
+    """How the network is written."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+@app.callback()
+def network() -> None:
+    """Set the network between gateways: gateways, paths between them, and how links are measured.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway network put -f network.yaml --dry-run[/cyan]
+      [cyan]seaway network get > network.yaml[/cyan]
+      [cyan]seaway network agents[/cyan]
+    """
+
+
+@app.command("get")
+def get_network(
+    context: typer.Context,
+    output: Annotated[Form, typer.Option("--output", "-o", help="How it is written.")] = Form.YAML,
+) -> None:
+    """Show it as the file that `seaway network put` takes."""
+    from seaway.client.calls.network import network as call
+
+    with connect(context) as client:
+        body = client.body(call())
+    typer.echo(as_json(body) if output is Form.JSON else as_yaml(body), nl=output is Form.JSON)
+
+
+@app.command("put")
+def put_network(
+    context: typer.Context,
+    file: Annotated[str, typer.Option("--file", "-f", help="The network as YAML; - reads standard input.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check it, and say what would become different.")
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Set it, as a whole, and say what becomes different. What is wrong is told with where it stands.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway network put -f network.yaml --dry-run[/cyan]
+    """
+    from seaway.cli.admin.network import read_network_file
+    from seaway.client.calls.network import put_network as call
+
+    written = read_network_file(file)
+    with connect(context) as client:
+        try:
+            plan = client.body(call(written.fields, dry_run=dry_run, force=force))
+        except RejectedError as error:
+            raise written.placed(error) from None
+    for change in plan["changes"]:
+        typer.echo(change)
+    for hurt in plan["hurts"]:
+        typer.echo(f"{hurt}: {'it would take --force' if dry_run else 'forced'}")
+    if not plan["changes"]:
+        typer.echo(f"nothing becomes different; it is at version {plan['version']}")
+    else:
+        typer.echo(f"it {'would be' if dry_run else 'is'} at version {plan['version']}")
+
+
+@app.command("delete")
+def delete_network(context: typer.Context, force: Force = False) -> None:
+    """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
+    from seaway.client.calls.network import delete_network as call
+
+    with connect(context) as client:
+        client.send(call(force=force))
+    typer.echo("the network between gateways is removed")
+
+
+@app.command()
+def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List the agents of all gateways: which report, which are silent, and what came of their reports."""
+    from seaway.client.calls.network import agents as call
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import NONE, ago
+
+    with connect(context) as client:
+        body = client.body(call())
+    rows = body["agents"]
+    columns = (
+        Column("GATEWAY", lambda each: each["gateway"]),
+        Column("STATE", _state),
+        Column("LAST REPORT", lambda each: NONE if each["age_s"] is None else f"{each['age_s']:.0f} s ago"),
+        Column("FROM", lambda each: each["address"] or NONE, drop=3),
+        Column("RUNS FOR", lambda each: ago(each["started_at"]), drop=4),
+        Column("ROUNDS", lambda each: str(each["rounds"]), right=True, drop=2),
+        Column("DROPPED", lambda each: str(each["dropped"]), right=True),
+        Column("DISCARDED", lambda each: str(each["discarded"]), right=True, drop=1),
+        Column("REFUSED", lambda each: str(each["refused"]), right=True),
+        Column("TROUBLE", lambda each: each["trouble"] or NONE, cut=True, drop=1),
+    )
+    nothing = "there are no gateways yet: seaway network put -f FILE"
+    names = (each["gateway"] for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else nothing, lambda: names)
+
+
+def _state(agent: Body) -> Text:
+    from rich.text import Text
+
+    colours: dict[Any, str] = {"reporting": "green", "silent": "red", "never": "yellow"}
+    return Text(agent["state"], colours.get(agent["state"], ""))

@@ -1,0 +1,66 @@
+"""`seaway pools`: parts of the fleet by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
+
+app = typer.Typer(rich_markup_mode="rich")
+
+
+@app.callback(invoke_without_command=True)
+def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List, set and remove pools: parts of the fleet that queues may use.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway pools[/cyan]
+      [cyan]seaway pools set eu --cluster berlin --cluster paris[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.client.calls.tenancy import pools as call
+    from seaway.terminal.columns import Column, Rows
+
+    with connect(context) as client:
+        body = client.body(call())
+    rows = body["pools"]
+    columns = (
+        Column("POOL", lambda each: each["name"]),
+        Column("CLUSTERS", lambda each: ", ".join(each["clusters"]) or "all", cut=True),
+        Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=1),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+
+
+@app.command("set")
+def set_pool(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The pool.")],
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", "-c", help="A cluster of it; without any, all.", autocompletion=arguments.clusters),
+    ] = None,
+    description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
+) -> None:
+    """Make a pool, or set one anew."""
+    from seaway.client.calls.tenancy import put_pool
+
+    with connect(context) as client:
+        after = client.body(put_pool(name, cluster or (), description))
+    typer.echo(f"pool {name}: {', '.join(after['clusters']) or 'all clusters'}")
+
+
+@app.command()
+def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="The pool.")]) -> None:
+    """Remove a pool that no queue uses."""
+    from seaway.client.calls.tenancy import delete_pool
+
+    with connect(context) as client:
+        client.send(delete_pool(name))
+    typer.echo(f"pool {name} is removed")

@@ -1,0 +1,162 @@
+"""`seaway queues`: where jobs wait, by which policy they are placed, and on what."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect, whole
+from seaway.domain.errors import RejectedError, StaleError, UnknownError
+
+app = typer.Typer(rich_markup_mode="rich")
+
+TRIES = 3
+FIELDS = ("tenant", "pool", "policy", "shadow", "open", "description")
+Name = Annotated[str, typer.Argument(help="The queue.", autocompletion=arguments.queues)]
+
+
+class Seen(NamedTuple):
+    """A queue as it was read."""
+
+    version: str
+
+
+@app.callback(invoke_without_command=True)
+def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List, set and remove queues; compare a policy with one in its shadow.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway queues[/cyan]
+      [cyan]seaway queues set batch --policy seaway --shadow fgd[/cyan]
+      [cyan]seaway queues set batch --closed[/cyan]
+      [cyan]seaway queues shadows batch[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.client.calls.tenancy import queues as call
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import NONE
+
+    with connect(context) as client:
+        body = client.body(call())
+    rows = body["queues"]
+    columns = (
+        Column("QUEUE", lambda each: each["name"]),
+        Column("TENANT", lambda each: each["tenant"] or "all", drop=3),
+        Column("POOL", lambda each: each["pool"], drop=2),
+        Column("POLICY", lambda each: each["policy"]),
+        Column("SHADOW", lambda each: each["shadow"] or NONE, drop=1),
+        Column("OPEN", lambda each: "yes" if each["open"] else "no"),
+        Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=4),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+
+
+@app.command("set")
+def set_queue(
+    context: typer.Context,
+    name: Name,
+    policy: Annotated[
+        str | None, typer.Option(help="By which its jobs are placed.", autocompletion=arguments.policies)
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="Which part of the fleet its jobs may use.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose jobs it takes; '' for everybody's.")] = None,
+    shadow: Annotated[
+        str | None,
+        typer.Option(
+            help="A policy that decides beside it without consequences; '' for none.", autocompletion=arguments.policies
+        ),
+    ] = None,
+    open_: Annotated[bool | None, typer.Option("--open/--closed", help="Whether it takes new jobs.")] = None,
+    description: Annotated[str | None, typer.Option(help="A sentence for people.")] = None,
+) -> None:
+    """Make a queue, or change one; what is not said stays as it is."""
+    from seaway.client.calls.tenancy import put_queue, queue
+
+    given = {
+        "tenant": tenant,
+        "pool": pool,
+        "policy": policy,
+        "shadow": shadow,
+        "open": open_,
+        "description": description,
+    }
+    with connect(context) as client:
+        for left in reversed(range(TRIES)):
+            try:
+                there = client.body(queue(name))
+            except UnknownError:
+                there = {}
+            fields = {field: there[field] for field in FIELDS if field in there}
+            fields |= {field: value for field, value in given.items() if value is not None}
+            seen = Seen(there["version"]) if there else None
+            try:
+                after = client.body(put_queue(name, seen=seen, **fields))
+                break
+            except StaleError:  # somebody else changed it in between: what is not said stays as it is now
+                if not left:
+                    raise
+            except RejectedError as error:
+                if error.where != "shadow":
+                    raise
+                raise RejectedError(
+                    f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also
+                ) from None
+    typer.echo(
+        f"queue {name} is {'changed' if there else 'made'}: policy {after['policy']}, pool {after['pool']}"
+        f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"
+    )
+
+
+@app.command()
+def delete(context: typer.Context, name: Name) -> None:
+    """Remove a queue in which no job waits or runs."""
+    from seaway.client.calls.tenancy import delete_queue
+
+    with connect(context) as client:
+        client.send(delete_queue(name))
+    typer.echo(f"queue {name} is removed")
+
+
+@app.command()
+def shadows(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Only of this queue.", autocompletion=arguments.queues)] = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 20,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show how policies in the shadow decided where the live ones decided.
+
+    DECIDED is how many jobs the shadow decided itself, FELL BACK how many something else decided because it had no
+    answer. A trained policy is not asked about a job that fits nowhere.
+    """
+    from seaway.client.calls.tenancy import shadows as call
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import day
+
+    with connect(context) as client:
+        body = whole(client, call(name, limit=limit))
+    rows = body["shadows"]
+    columns = (
+        Column("AT", lambda each: day(each["at"]), drop=2),
+        Column("QUEUE", lambda each: each["queue"]),
+        Column("JOBS", lambda each: str(each["jobs"]), right=True),
+        Column("LIVE", lambda each: f"{each['live']} placed {each['live_placed']}"),
+        Column("SHADOW", lambda each: f"{each['shadow']} placed {each['shadow_placed']}"),
+        Column("DECIDED", lambda each: str(each["answered"]), right=True),
+        Column("FELL BACK", lambda each: str(each["fallbacks"]), right=True),
+        Column("SAME NODES", lambda each: str(each["same_node"]), right=True, drop=1),
+        Column(
+            "FRAGMENTATION",
+            lambda each: (
+                f"{each['live_fragmentation_milli'] / 1000:.3f} / {each['shadow_fragmentation_milli'] / 1000:.3f}"
+            ),
+        ),
+    )
+    nothing = "no policy has decided in a shadow yet; set one: seaway queues set QUEUE --shadow POLICY"
+    ids = (str(each["id"]) for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else nothing, lambda: ids)

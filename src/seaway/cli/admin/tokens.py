@@ -1,0 +1,169 @@
+"""`seaway token` and `seaway audit`: who may do what, and who did."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli.errors import note
+from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
+from seaway.cli.remote import Body, connect, each_of, whole
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+
+class Role(StrEnum):
+    """What a token allows; each includes what stands before it, but for an agent's."""
+
+    AGENT = "agent"
+    VIEWER = "viewer"
+    USER = "user"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and revoke tokens. Takes an admin.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway token create ada --tenant vision[/cyan]
+      [cyan]seaway token list[/cyan]
+      [cyan]seaway token revoke 1a2b3c4d5e6f[/cyan]
+    """
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Who or what uses it; stands behind everything that is done with it.")],
+    role: Annotated[
+        Role,
+        typer.Option(
+            help="agent reports for a gateway, viewer looks, user submits, operator cordons and sets queues, "
+            "admin does all."
+        ),
+    ] = Role.USER,
+    tenant: Annotated[str, typer.Option(help="Whose jobs; needed for viewers and users.")] = "",
+    gateway: Annotated[str, typer.Option(help="For which gateway an agent speaks; needed for agents.")] = "",
+    expires_in: Annotated[
+        str | None, typer.Option(metavar="TIME", help="For how long it lasts: 30d. For ever without it.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a token. It is printed this once, alone on standard output, and never again.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway token create ada --tenant vision[/cyan]
+      [cyan]seaway token create ci --role operator --expires-in 90d > token[/cyan]
+      [cyan]seaway token create gw-1 --role agent --gateway gw-1 > token[/cyan]
+    """
+    from seaway.client.calls.service import create_token
+
+    with connect(context) as client:
+        body = client.body(create_token(name, role=role.value, tenant=tenant, gateway=gateway, expires_in=expires_in))
+    if output is Output.JSON:
+        typer.echo(as_json(body))
+    elif output is Output.YAML:
+        typer.echo(as_yaml(body), nl=False)
+    else:
+        note(f"token {body['name']} ({body['id']}), role {body['role']}; it is shown this once:")
+        typer.echo(body["secret"])
+
+
+@app.command("list")
+def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List tokens, revoked ones too; their secrets are kept nowhere."""
+    from seaway.client.calls.service import tokens as call
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import NONE, day
+
+    with connect(context) as client:
+        body = client.body(call())
+    rows = body["tokens"]
+    columns = (
+        Column("ID", lambda each: each["id"]),
+        Column("NAME", lambda each: each["name"]),
+        Column("ROLE", lambda each: each["role"]),
+        Column("TENANT", lambda each: each["tenant"] or NONE),
+        Column("GATEWAY", lambda each: each.get("gateway") or NONE, drop=1),
+        Column("HOLDS", _holds),
+        Column("MADE", lambda each: day(each["created_at"]), drop=1),
+        Column("BY", lambda each: each["created_by"], drop=2),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["id"] for each in rows))
+
+
+@app.command()
+def revoke(
+    context: typer.Context,
+    tokens: Annotated[list[str], typer.Argument(help="Their ids, as `seaway token list` says them.", metavar="ID...")],
+    force: Annotated[bool, typer.Option("--force", help="Even the last one of an admin.")] = False,
+) -> None:
+    """End tokens; from now on nobody gets in with them."""
+    from seaway.client.calls.service import revoke_token
+
+    with connect(context) as client:
+
+        def take(token: str) -> None:
+            typer.echo(f"token {client.body(revoke_token(token, force=force))['name']} ({token}) is revoked")
+
+        each_of(tokens, take)
+
+
+def audit(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 50,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show who asked for what, and what came of it. Takes an admin.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway audit --limit 1000 -o json | jq '.entries[] | select(.status >= 400)'[/cyan]
+    """
+    from seaway.client.calls.service import audit as call
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import day
+
+    with connect(context) as client:
+        body = whole(client, call(limit=limit))
+    rows = body["entries"]
+    columns = (
+        Column("AT", lambda each: day(each["at"])),
+        Column("WHO", lambda each: each["actor"] or "nobody known"),
+        Column("ROLE", lambda each: each["role"], drop=2),
+        Column("DID", lambda each: each["verb"], cut=True),
+        Column("TO", lambda each: each["target"], cut=True, drop=1),
+        Column("STATUS", _status),
+        Column("FROM", lambda each: each["address"], drop=3),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (str(each["id"]) for each in rows))
+
+
+def _holds(token: Body) -> Text:
+    from datetime import UTC, datetime
+
+    from rich.text import Text
+
+    from seaway.terminal.words import day, moment
+
+    if token["revoked_at"]:
+        return Text(f"revoked {day(token['revoked_at'])}", "red")
+    if not token["expires_at"]:
+        return Text("for ever", "green")
+    over = moment(token["expires_at"]) <= datetime.now(UTC)
+    return Text(f"{'expired' if over else 'until'} {day(token['expires_at'])}", "red" if over else "green")
+
+
+def _status(entry: Body) -> Text:
+    from rich.text import Text
+
+    return Text(str(entry["status"]), "green" if entry["status"] < 400 else "red")

@@ -1,0 +1,153 @@
+"""`seaway cluster`: real clusters joined on this machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
+from seaway.client.config import data_folder
+
+if TYPE_CHECKING:
+    from seaway.bootstrap.cluster_join import Joined
+
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+MOST_TROUBLES = 5
+
+NOTES = {
+    "simulated": "`seaway up` runs with simulated clusters here: start it anew to drive {name}. Jobs that are not over "
+    "by then go there after the grace period, and run: cancel what was only tried out",
+    "set": "`seaway up` runs on the clusters that its settings name, and does not look at those that are joined",
+}
+"""What there is to know of a server that runs already, by the kind of clusters that it drives."""
+
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_default="~/.local/share/seaway")]
+
+
+@app.callback()
+def cluster() -> None:
+    """Join real clusters, list those that were joined, and leave them.
+
+    Kubeconfigs are kept in the data folder; `seaway up` on that folder drives these clusters in place of simulated
+    ones, and notices one that joins or leaves while it runs. Members of a Karmada control plane need not be joined:
+    name its kubeconfig in the setting [cyan]clusters.karmada.kubeconfig[/cyan].
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan]
+      [cyan]seaway cluster list[/cyan]
+      [cyan]seaway cluster leave gpu-east[/cyan]
+    """
+
+
+@app.command()
+def join(
+    kubeconfig: Annotated[Path, typer.Option(help="A kubeconfig that reaches the cluster.", envvar="KUBECONFIG")],
+    context: Annotated[str, typer.Option(help="Which of its contexts.", show_default="the current one")] = "",
+    name: Annotated[str, typer.Option(help="What to call the cluster.", show_default="the context's name")] = "",
+    look: Annotated[bool, typer.Option("--look/--no-look", help="Try the cluster before it is joined.")] = True,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take this kubeconfig for a cluster that was joined, as with a new token.")
+    ] = False,
+    data: Data = None,
+) -> None:
+    """Join a cluster: see that it answers and what GPUs it has, then keep its kubeconfig.
+
+    Certificates that the kubeconfig names are put into the copy; a token's file and a program that gives
+    tokens stay where they are.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cluster join --kubeconfig alpha.kubeconfig[/cyan]
+
+    Its token expired, and here is another:
+
+      [cyan]seaway cluster join --kubeconfig alpha.kubeconfig --replace[/cyan]
+    """
+    from rich.console import Console
+
+    from seaway.bootstrap.cluster_join import join as do
+
+    with Console(stderr=True).status("asking the cluster what it has ..."):
+        found = do(kubeconfig, context, name, data or data_folder(), look=look, replace=replace)
+    _tell(found)
+
+
+@app.command("list")
+def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
+    """List the clusters that were joined on this machine; `seaway fleet` says how they are."""
+    from seaway.bootstrap.cluster_join import joined
+    from seaway.terminal.columns import Column, Rows
+
+    names = joined(data or data_folder())
+    if not names:
+        typer.echo("no cluster was joined yet: seaway cluster join --kubeconfig FILE", err=True)
+    rows = [{"name": name} for name in names]
+    columns = (Column("CLUSTER", lambda each: each["name"]),)
+    show(output, {"clusters": rows}, lambda wide: Rows(columns, rows, wide=wide), lambda: names)
+
+
+@app.command()
+def leave(name: Annotated[str, typer.Argument(help="The cluster.")], data: Data = None) -> None:
+    """Leave a cluster: its kubeconfig is removed. What runs there goes on; drain it first to take it along."""
+    from seaway.bootstrap.cluster_join import joined
+    from seaway.bootstrap.cluster_join import leave as do
+
+    file = do(name, data or data_folder())
+    if joined(data or data_folder()):
+        typer.echo(f"{name} was left; jobs there are placed elsewhere after the grace period")
+        return
+    typer.echo(f"{name} was left, and was the last: its jobs count as running there until another cluster is joined")
+    typer.echo(f"`seaway up` goes on without clusters; to have simulated ones again, remove {file.parent}")
+
+
+def _tell(found: Joined) -> None:
+    _tell_cluster(found)
+    if note := NOTES.get(found.driven):
+        typer.echo(note.format(name=found.name))
+
+
+def _tell_cluster(found: Joined) -> None:
+    if found.cluster is None:
+        typer.echo(f"{found.name} is joined, without a look at it: {found.file}")
+        return
+    nodes = found.cluster.nodes
+    models = Counter(device.model for node in nodes for device in node.devices)
+    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPU that Seaway can see"
+    typer.echo(f"{found.name} is joined: {len(nodes)} nodes, {gpus}")
+    for each in found.troubles[:MOST_TROUBLES]:
+        typer.echo(f"  note: {each}")
+    if len(found.troubles) > MOST_TROUBLES:
+        typer.echo(f"  and {len(found.troubles) - MOST_TROUBLES} more such notes")
+
+
+def forget(
+    context: typer.Context,
+    cluster: Annotated[
+        str,
+        typer.Argument(
+            help="A cluster that `seaway fleet` shows as gone.", autocompletion=arguments.clusters, metavar="CLUSTER"
+        ),
+    ],
+) -> None:
+    """Give up for good a cluster that is not of the fleet any more: what is held there is free.
+
+    Jobs that have something there are placed elsewhere at once. What still runs there goes on and is nobody's,
+    so be sure that the cluster is switched off, or empty.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway forget berlin[/cyan]
+    """
+    from seaway.client.calls.fleet import forget_cluster as call
+
+    with connect(context) as client:
+        client.send(call(cluster))
+    typer.echo(f"{cluster} is forgotten; what was held there is free")

@@ -1,0 +1,86 @@
+"""`seaway cordon`, `uncordon`, `drain`: keeping work away from clusters and nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.arguments import Place, Reason, split_place
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
+
+
+def cordon(
+    context: typer.Context,
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            help="A cluster, or CLUSTER/NODE. Without it, what is cordoned is listed.",
+            autocompletion=arguments.places,
+            metavar="PLACE",
+        ),
+    ] = None,
+    reason: Reason = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Keep new work away from a cluster or a node; what runs there goes on.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cordon berlin/node-7 --reason "new driver"[/cyan]
+      [cyan]seaway cordon[/cyan]
+    """
+    from seaway.client.calls import fleet as calls
+
+    with connect(context) as client:
+        if place is not None:
+            client.send(calls.cordon(*split_place(place), reason=reason))
+            typer.echo(f"{place} takes no new work; what runs there goes on")
+            return
+        body = client.body(calls.cordons())
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import day
+    from seaway.terminal.words import place as named
+
+    rows = body["cordons"]
+    columns = (
+        Column("PLACE", lambda each: named(each["cluster"], each["node"])),
+        Column("DRAIN", lambda each: "yes" if each["drain"] else "no"),
+        Column("SINCE", lambda each: day(each["at"]), drop=1),
+        Column("BY", lambda each: each["actor"]),
+        Column("REASON", lambda each: each["reason"], cut=True),
+    )
+    names = (named(each["cluster"], each["node"]) for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "nothing is cordoned", lambda: names)
+
+
+def uncordon(context: typer.Context, place: Place) -> None:
+    """Let new work come to a cluster or a node again.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway uncordon berlin/node-7[/cyan]
+    """
+    from seaway.client.calls.fleet import uncordon as call
+
+    with connect(context) as client:
+        client.send(call(*split_place(place)))
+    typer.echo(f"{place} takes new work")
+
+
+def drain(context: typer.Context, place: Place, reason: Reason = "") -> None:
+    """Keep new work away from a cluster or a node, and move away what runs there.
+
+    See before what that would do: [cyan]seaway whatif --drain PLACE[/cyan].
+
+    [bold]Example[/bold]
+
+      [cyan]seaway drain berlin --reason "moving racks"[/cyan]
+    """
+    from seaway.client.calls.fleet import drain as call
+
+    with connect(context) as client:
+        client.send(call(*split_place(place), reason=reason))
+    typer.echo(f"{place} takes no new work, and what runs there is moved away; watch: seaway fleet slices")

@@ -1,0 +1,322 @@
+"""`seaway fleet`: what there is, and how much of it is taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import Body, connect, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
+
+    from seaway.terminal.columns import Column
+
+
+app = typer.Typer(rich_markup_mode="rich")
+
+Cluster = Annotated[
+    str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=arguments.clusters)
+]
+Node = Annotated[str, typer.Option(help="Only of this node.")]
+Name = Annotated[str, typer.Option(help="Only nodes with this in the name.")]
+Device = Annotated[str, typer.Option(help="Only devices with this in the uuid.")]
+Model = Annotated[str, typer.Option(help="Only devices with this in the model, like A100.")]
+FreeMemory = Annotated[str, typer.Option(help="Only devices with at least so much free memory, like 24Gi.")]
+FreeCores = Annotated[str, typer.Option(help="Only devices with at least so many free cores, like 50%.")]
+Ready = Annotated[
+    bool | None, typer.Option("--ready/--not-ready", help="Only what takes new work, or only what does not.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Show clusters, nodes, devices and slices, and how much is taken; alone, every cluster.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway fleet[/cyan]
+      [cyan]seaway fleet nodes --cluster berlin[/cyan]
+      [cyan]seaway fleet devices --model A100 --free-memory 40Gi -o wide[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.client.calls.fleet import clusters as call
+
+    with connect(context) as client:
+        body = client.body(call())
+    show(output, body, lambda wide: table(body, wide=wide), lambda: (each["name"] for each in body["clusters"]))
+
+
+@app.command()
+def nodes(
+    context: typer.Context,
+    cluster: Cluster = "",
+    name: Name = "",
+    model: Model = "",
+    free_memory: FreeMemory = "",
+    free_cores: FreeCores = "",
+    ready: Ready = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show nodes, with their devices drawn side by side."""
+    from seaway.client.calls.fleet import nodes as call
+
+    mib, milli = _free(free_memory, free_cores)
+    wanted = call(cluster=cluster, name=name, model=model, ready=ready, free_memory_mib=mib, free_core_milli=milli)
+    with connect(context) as client:
+        body = whole(client, wanted)
+    names = (f"{each['cluster']}/{each['name']}" for each in body["nodes"])
+    show(output, body, lambda wide: _nodes(body, wide=wide), lambda: names)
+
+
+@app.command()
+def devices(
+    context: typer.Context,
+    cluster: Cluster = "",
+    node: Node = "",
+    device: Device = "",
+    model: Model = "",
+    free_memory: FreeMemory = "",
+    free_cores: FreeCores = "",
+    ready: Ready = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show devices, with what is taken of their memory and cores, and by how many slices."""
+    from seaway.client.calls.fleet import devices as call
+
+    mib, milli = _free(free_memory, free_cores)
+    wanted = call(
+        cluster=cluster,
+        node=node,
+        device=device,
+        model=model,
+        ready=ready,
+        free_memory_mib=mib,
+        free_core_milli=milli,
+    )
+    with connect(context) as client:
+        body = whole(client, wanted)
+    show(output, body, lambda wide: _devices(body, wide=wide), lambda: (each["uuid"] for each in body["devices"]))
+
+
+@app.command()
+def slices(
+    context: typer.Context,
+    cluster: Cluster = "",
+    node: Node = "",
+    device: Device = "",
+    model: Model = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show slices of devices, and which jobs hold them."""
+    from seaway.client.calls.fleet import slices as call
+
+    with connect(context) as client:
+        body = whole(client, call(cluster=cluster, node=node, device=device, model=model))
+    show(output, body, lambda wide: _slices(body, wide=wide), lambda: (each["uuid"] for each in body["slices"]))
+
+
+def _free(memory: str, cores: str) -> tuple[int, int]:
+    """Return what is to be free of a device at the least, MiB and thousandths; raises where it is no amount."""
+    from seaway.domain.units import memory_mib, percent_milli
+
+    mib = memory_mib(memory, where="--free-memory") if memory else 0
+    return mib, percent_milli(cores, where="--free-cores") if cores else 0
+
+
+def table(body: Body, *, wide: bool) -> RenderableType:
+    """Make the table of clusters."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import cordoned, cores, gib, level, seconds, state
+
+    columns = (
+        Column("CLUSTER", lambda each: each["name"]),
+        Column("STATE", lambda each: state(each["state"])),
+        Column("NODES", lambda each: str(each["nodes"]), right=True, drop=2),
+        Column("GPU CORES", lambda each: level(each["gpu_milli"], cores)),
+        Column("GPU MEMORY", lambda each: level(each["gpu_memory_mib"], gib), drop=5),
+        Column("CPU", lambda each: level(each["cpu_milli"], cores), wide=True, drop=7),
+        Column("MEMORY", lambda each: level(each["memory_mib"], gib), wide=True, drop=8),
+        Column("JOBS", lambda each: str(each["jobs"]), right=True, drop=1),
+        Column("PRICE/GPU H", lambda each: each["price_per_gpu_hour"], right=True, drop=4),
+        Column("GATEWAY", lambda each: each["gateway"], drop=6),
+        Column("REGION", lambda each: each["region"], wide=True, drop=6),
+        Column("HARDWARE", lambda each: ", ".join(each["hardware"]), wide=True, cut=True, drop=9),
+        Column("SILENT", lambda each: seconds(each["silent_s"]), right=True, wide=True, drop=9),
+        Column("STRAYS", lambda each: str(len(each["strays"])), right=True, wide=True, drop=9),
+        Column("CORDON", cordoned, cut=True, drop=3),
+        *([Column("SILENCE", _silence, cut=True)] if not wide and any(map(_silence, body["clusters"])) else ()),
+    )
+    rows = Rows(columns, body["clusters"], wide=wide)
+    whole_words = [Text(f"{each['name']}: {said}") for each in body["clusters"] if wide and (said := _silence(each))]
+    return Group(rows, "", *whole_words) if whole_words else rows
+
+
+def _silence(cluster: Body) -> str:
+    """Say why a cluster does not answer, in the row that names it; servers of old do not."""
+    return str(cluster.get("silence", "")).removeprefix(f"{cluster['name']}: ")
+
+
+def _nodes(body: Body, *, wide: bool) -> RenderableType:
+    from rich.text import Text
+
+    from seaway.terminal.columns import Column
+    from seaway.terminal.words import cordoned, cores, gib, level, models, small_bars
+
+    columns = (
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("NODE", lambda each: each["name"]),
+        Column("READY", lambda each: Text("yes", "green") if each["ready"] else Text("no", "red")),
+        Column("GPUS", lambda each: models(each["devices"]), drop=4),
+        Column("TAKEN", lambda each: small_bars(each["devices"])),
+        Column("CPU", lambda each: level(each["cpu_milli"], cores), drop=5),
+        Column("MEMORY", lambda each: level(each["memory_mib"], gib), drop=6, wide=True),
+        Column("PODS", _pods, right=True, drop=6, wide=True),
+        Column("SLICES", lambda each: str(sum(len(one["slices"]) for one in each["devices"])), right=True, drop=2),
+        Column("CORDON", cordoned, cut=True, drop=3),
+    )
+    return _with_reasons(columns, body["nodes"], lambda each: f"{each['cluster']}/{each['name']}", wide=wide)
+
+
+def _with_reasons(
+    columns: tuple[Column, ...], things: list[Body], name: Callable[[Body], str], *, wide: bool
+) -> RenderableType:
+    """Say why things take no new work, where any does not: in a column, or below a wide table each reason whole, once.
+
+    Servers of old do not say.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    from seaway.terminal.columns import Column, Rows
+
+    named: dict[str, list[str]] = {}
+    for each in things:
+        if reason := each.get("reason", ""):
+            named.setdefault(reason, []).append(name(each))
+    if not named:
+        return Rows(columns, things, wide=wide)
+    if not wide:
+        return Rows((*columns, Column("REASON", lambda each: each.get("reason", ""), cut=True)), things)
+    said = (
+        f"{first}{f' and {len(others)} more' if others else ''}: {reason}" for reason, (first, *others) in named.items()
+    )
+    return Group(Rows(columns, things, wide=True), "", *map(Text, said))
+
+
+def _pods(node: Body) -> str:
+    """Say how many pods a node has and takes; servers of old, and nodes that take any number, do not."""
+    from seaway.terminal.words import NONE
+
+    pods = node.get("pods")
+    return f"{pods['used']}/{pods['total']}" if pods else NONE
+
+
+def _devices(body: Body, *, wide: bool) -> RenderableType:
+    from rich.text import Text
+
+    from seaway.terminal.columns import Column
+    from seaway.terminal.words import cores, gib, level
+
+    columns = (
+        Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        Column("#", lambda each: str(each["index"]), right=True),
+        Column("MODEL", lambda each: each["model"], drop=3),
+        Column("MEMORY", lambda each: level(each["memory_mib"], gib)),
+        Column("CORES", lambda each: level(each["core_milli"], cores)),
+        *(_used_columns() if any(each.get("used") for each in body["devices"]) else ()),
+        Column("SLICES", lambda each: f"{len(each['slices'])}/{each['share_limit']}", right=True, drop=1),
+        Column("MODE", lambda each: each["mode"], drop=4),
+        Column("HEALTHY", lambda each: Text("yes", "green") if each["healthy"] else Text("no", "red"), drop=2),
+        Column("UUID", lambda each: each["uuid"], wide=True, drop=5),
+        Column(
+            "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=6
+        ),
+    )
+    return _with_reasons(
+        columns, body["devices"], lambda each: f"{each['cluster']}/{each['node']} #{each['index']}", wide=wide
+    )
+
+
+def _used_columns() -> tuple[Column, ...]:
+    """Return what was measured of devices, for fleets where anything is."""
+    from seaway.terminal.columns import Column
+    from seaway.terminal.words import NONE, cores, gib
+
+    def figure(device: Body, name: str, write: Callable[[int], str]) -> str:
+        value = (device.get("used") or {}).get(name)
+        return NONE if value is None else write(value)
+
+    return (
+        Column("USED", lambda each: figure(each, "memory_bytes", lambda value: gib(value >> 20)), right=True, drop=1),
+        Column("BUSY", lambda each: figure(each, "core_milli", cores), right=True, drop=1),
+    )
+
+
+def _slices(body: Body, *, wide: bool) -> RenderableType:
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import cores, gib
+
+    columns = (
+        Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        Column("DEVICE", lambda each: each["uuid"], cut=True),
+        Column("JOB", lambda each: each["job"] or "another tenant's"),
+        Column("ID", lambda each: each["job_id"], drop=2),
+        Column("REPLICA", lambda each: str(each["replica"]), right=True, drop=1),
+        Column("MEMORY", lambda each: gib(each["memory_mib"]), right=True),
+        Column("CORES", lambda each: cores(each["core_milli"]), right=True),
+        Column("TENANT", lambda each: each["tenant"], wide=True),
+        Column("MIG", lambda each: each["mig_profile"], wide=True),
+    )
+    return Rows(columns, body["slices"], wide=wide)
+
+
+def metrics(
+    context: typer.Context,
+    metric: Annotated[str, typer.Argument(help="Like [bold]GPUDeviceMemoryAllocated[/bold]; all when left out.")] = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=arguments.clusters)
+    ] = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the metrics of clusters, devices and vGPUs, as Prometheus reads them.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway metrics ClusterGPUMemoryPercentage[/cyan]
+      [cyan]seaway metrics vGPUMemoryAllocated --cluster berlin -o json[/cyan]
+    """
+    from seaway.client.calls.fleet import metrics as call
+
+    with connect(context) as client:
+        body = client.body(call(metric, cluster=cluster))
+    show(output, body, lambda wide: _table(body, wide=wide), lambda: body["data"])
+
+
+def _table(body: Body, *, wide: bool) -> RenderableType:
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import place
+
+    columns = (
+        Column("METRIC", lambda each: each["metric"]),
+        Column("PLACE", lambda each: place(each["cluster"], each.get("nodeid", ""))),
+        Column("#", lambda each: each.get("deviceidx", ""), right=True),
+        Column("VALUE", lambda each: str(each["value"]), right=True),
+        Column("POD", _pod, cut=True, drop=1),
+        Column("UUID", lambda each: each.get("deviceuuid", ""), wide=True, drop=2),
+    )
+    rows = [{"metric": name, **each} for name, series in body["data"].items() for each in series]
+    return Rows(columns, rows, wide=wide)
+
+
+def _pod(series: Body) -> str:
+    return "/".join(part for name in ("namespace", "pod", "container") if (part := series.get(name)))

@@ -1,0 +1,103 @@
+"""`seaway links` and `seaway gateways`: the network between clusters and users."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.jobs.list import keep_showing
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import Body, connect, whole
+from seaway.terminal.link_tables import Figure, matrix, table
+from seaway.terminal.link_tables import history as drawn
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+app = typer.Typer(rich_markup_mode="rich")
+
+
+@app.callback(invoke_without_command=True)
+def links(  # options of a command
+    context: typer.Context,
+    source: Annotated[str, typer.Option("--source", "-s", help="Only from this gateway.")] = "",
+    target: Annotated[str, typer.Option("--target", "-t", help="Only to this gateway.")] = "",
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", "-c", help="Only those that end at this cluster.", autocompletion=arguments.clusters),
+    ] = "",
+    as_matrix: Annotated[bool, typer.Option("--matrix", "-m", help="From each gateway to each other.")] = False,
+    figure: Annotated[Figure, typer.Option(help="What the matrix shows.")] = Figure.RTT,
+    raw: Annotated[bool, typer.Option("--raw", help="The latest round of probes, not what decisions go by.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show links between gateways: round-trip time, jitter, loss, bandwidth, and how old that is.
+
+    Decisions go by figures that stay where they are until it matters; [bold]--raw[/bold] shows the latest round.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway links --source gw-4[/cyan]
+      [cyan]seaway links --matrix --figure loss --watch[/cyan]
+      [cyan]seaway links history gw-4 gw-1[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.client.calls.fleet import links as call
+
+    asked = call(source=source, target=target, cluster=cluster)
+
+    def drawn_now(body: Body, *, wide: bool) -> RenderableType:
+        return matrix(body, figure, raw=raw) if as_matrix else table(body, raw=raw, wide=wide)
+
+    with connect(context) as client:
+        if watch:
+            keep_showing(lambda: drawn_now(client.body(asked), wide=output is Output.WIDE))
+            return
+        body = client.body(asked)
+    names = (f"{each['source']}/{each['target']}" for each in body["links"])
+    show(output, body, lambda wide: drawn_now(body, wide=wide), lambda: names)
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="The gateway that it is from.")],
+    target: Annotated[str, typer.Argument(help="The gateway that it is to.")],
+    hours: Annotated[float, typer.Option(min=0.01, max=24 * 366, help="How far back.")] = 6,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show how a link was, as a line for each figure; every sample with [bold]-o wide[/bold].
+
+    [bold]Example[/bold]
+
+      [cyan]seaway links history gw-4 gw-1 --hours 24[/cyan]
+    """
+    from seaway.client.calls.fleet import link_history
+
+    since = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    with connect(context) as client:
+        body = whole(client, link_history(source, target, since=since))
+    samples = body["samples"]
+    show(output, body, lambda wide: drawn(samples, wide=wide), lambda: (each["at"] for each in samples))
+
+
+def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Show gateways: the network's doors to clusters and to users.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway gateways -o name[/cyan]
+    """
+    from seaway.client.calls.fleet import gateways as call
+    from seaway.terminal.columns import Column, Rows
+
+    with connect(context) as client:
+        body = client.body(call())
+    columns = (Column("GATEWAY", lambda each: each["name"]), Column("ADDRESS", lambda each: each["address"]))
+    rows = body["gateways"]
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))

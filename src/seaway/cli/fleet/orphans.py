@@ -1,0 +1,69 @@
+"""`seaway strays`: copies in clusters that no job accounts for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
+
+app = typer.Typer(rich_markup_mode="rich")
+
+
+@app.callback(invoke_without_command=True)
+def strays(
+    context: typer.Context,
+    cluster: Annotated[
+        str, typer.Option("--cluster", "-c", help="Only in this cluster.", autocompletion=arguments.clusters)
+    ] = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List copies that no job accounts for, as after restoring an older backup, and have them removed.
+
+    What they hold is kept from others until they are gone. Those that ended go by themselves after a while.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway strays[/cyan]
+      [cyan]seaway strays remove berlin sw-6dqdpn803cf2t-1[/cyan]
+      [cyan]seaway strays remove berlin[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.client.calls.orphans import strays as call
+    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.words import cores, gib, state
+
+    with connect(context) as client:
+        body = client.body(call(cluster=cluster))
+    rows = body["strays"]
+    columns = (
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("COPY", lambda each: each["name"]),
+        Column("STATE", lambda each: state(each["phase"]), drop=2),
+        Column("NODES", lambda each: ", ".join(each["nodes"]), cut=True, drop=3),
+        Column("GPU CORES", lambda each: cores(each["gpu_milli"]), right=True, drop=1),
+        Column("GPU MEMORY", lambda each: gib(each["gpu_memory_mib"]), right=True, drop=4),
+        Column("CPU", lambda each: cores(each["cpu_milli"]), right=True, wide=True, drop=5),
+        Column("MEMORY", lambda each: gib(each["memory_mib"]), right=True, wide=True, drop=6),
+        Column("GPUS", lambda each: ", ".join(each["gpus"]), wide=True, cut=True, drop=7),
+    )
+    names = (each["name"] for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "there are no strays", lambda: names)
+
+
+@app.command()
+def remove(
+    context: typer.Context,
+    cluster: Annotated[str, typer.Argument(help="The cluster.", autocompletion=arguments.clusters)],
+    name: Annotated[str, typer.Argument(help="The copy; all strays of the cluster without it.")] = "",
+) -> None:
+    """Have a cluster remove a stray, or all it has; be sure that they are nobody else's."""
+    from seaway.client.calls.orphans import remove_strays
+
+    with connect(context) as client:
+        removed = client.body(remove_strays(cluster, name))["removed"]
+    typer.echo(f"{cluster} is to remove {', '.join(removed)}" if removed else f"{cluster} has no strays")

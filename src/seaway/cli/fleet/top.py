@@ -1,0 +1,82 @@
+"""`seaway top`: the fleet, the queue and the jobs, live."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli.output import console
+from seaway.cli.remote import Body, connect, connect_to_watch, whole
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seaway.client.sync import Client
+
+MOST = 20
+"""Jobs that --once shows of those that wait, and of those that do not."""
+
+
+def top(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Print how things are now as text, and end.")] = False,
+    light: Annotated[bool, typer.Option("--light", help="Dark letters on a light ground; t changes that.")] = False,
+) -> None:
+    """Show fleet, queue, jobs and links on the whole screen, and keep up with what happens.
+
+    1 to 4 or tab choose the view, arrows and enter look closer, / finds, esc goes back, ? lists all keys, q leaves.
+    With the role for it, x cancels a job and c cordons a cluster or node; both ask first.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway top[/cyan]
+      [cyan]seaway --profile work top --light[/cyan]
+      [cyan]seaway top --once | less[/cyan]
+    """
+    from seaway.client.calls.service import me
+
+    if not once and not all(each.isatty() for each in (sys.stdin, sys.stdout, sys.stderr)):
+        raise RejectedError("a whole screen needs a terminal; here use `seaway top --once`, or `seaway jobs --watch`")
+    with connect(context) as client:
+        who = client.body(me())
+        if once:
+            console().print(picture(client))
+            return
+    asyncio.run(_watch(context, who, light=light))
+
+
+async def _watch(context: typer.Context, who: Body, *, light: bool) -> None:
+    from seaway.terminal.app import Top
+
+    async with connect_to_watch(context) as client:
+        await Top(client, who, light=light).run_async()
+
+
+def picture(client: Client) -> RenderableType:
+    """Show in tables how things are now: the sums, clusters, what waits, and what is on its way or runs."""
+    from rich.console import Group
+
+    from seaway.cli.fleet.fleet import table as clusters_table
+    from seaway.cli.jobs.list import table as jobs_table
+    from seaway.client.calls import fleet as fleet_calls
+    from seaway.client.calls import jobs as job_calls
+    from seaway.terminal.panes import LIVE, QUEUED
+    from seaway.terminal.summary import Summary
+
+    clusters = client.body(fleet_calls.clusters())
+    summary = Summary.of(clusters["clusters"], client.body(job_calls.count())["states"])
+    waiting = whole(client, job_calls.jobs(limit=MOST, state=QUEUED))
+    others = whole(client, job_calls.jobs(limit=MOST, state=[each for each in LIVE if each not in QUEUED]))
+    parts: list[RenderableType] = [summary.fleet_line(), summary.room_line(console().width), summary.jobs_line()]
+    parts += ["", clusters_table(clusters, wide=False)]
+    for title, body in (("waiting", waiting), ("not waiting", others)):
+        parts += [
+            "",
+            f"[bold]{title}[/bold], the newest {MOST} at most",
+            jobs_table({**body, "next": None}, wide=False),
+        ]
+    return Group(*parts)

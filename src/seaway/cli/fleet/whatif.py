@@ -1,0 +1,128 @@
+"""`seaway whatif`: a question to a copy of the live fleet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.arguments import split_place
+from seaway.cli.output import Output, OutputOption, console, show
+from seaway.cli.remote import Body, connect
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MOST = 20
+"""Jobs that are shown unless more are asked for."""
+
+
+def whatif(
+    context: typer.Context,
+    drain: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PLACE", help="A cluster or CLUSTER/NODE goes; may be repeated.", autocompletion=arguments.places
+        ),
+    ] = None,
+    add_nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CLUSTER/NODE",
+            help="More nodes like this one come; may be repeated.",
+            autocompletion=arguments.places,
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many of each, with --add-nodes.")] = 1,
+    policy: Annotated[
+        str | None, typer.Option(help="This policy places everything anew.", autocompletion=arguments.policies)
+    ] = None,
+    file: Annotated[str | None, typer.Option("--file", "-f", help="These jobs come; - reads standard input.")] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Everything is placed anew, by the policies of its queues.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Ask what would happen, on a copy of the fleet and its queue as they are now. Nothing is touched.
+
+    What is asked together holds together. Takes an operator.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway whatif --drain berlin/node-7[/cyan]
+      [cyan]seaway whatif --add-nodes berlin/node-1 --count 4 -f sweep.yaml[/cyan]
+      [cyan]seaway whatif --policy fgd[/cyan]
+    """
+    from seaway.client.calls.service import whatif as call
+
+    question: Body = {
+        "drain": drain or [],
+        "add_nodes": [_addition(each, count) for each in add_nodes or []],
+        "policy": policy or "",
+        "replay": replay,
+        "jobs": _jobs(file) if file else [],
+    }
+    question = {name: value for name, value in question.items() if value}
+    if not question:
+        raise RejectedError("say what: --drain, --add-nodes, --policy, -f or --replay; see --help")
+    with connect(context) as client, console(err=True).status("asking a copy of the fleet"):
+        body = client.body(call(question))
+    show(output, body, lambda wide: _picture(body, wide=wide), lambda: (each["id"] for each in body["moved"]))
+
+
+def _jobs(file: str) -> list[Body]:
+    from seaway.cli.jobs.file import read_jobs
+
+    return [each.fields for each in read_jobs(file)]
+
+
+def _addition(place: str, count: int) -> Body:
+    cluster, node = split_place(place)
+    if not node:
+        raise RejectedError("name a node that the new ones are like: CLUSTER/NODE", where="--add-nodes")
+    return {"cluster": cluster, "like": node, "count": count}
+
+
+def _picture(body: Body, *, wide: bool) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from seaway.terminal.columns import Column, Rows
+
+    figures = [
+        {"name": name.replace("_", " "), "before": body["before"].get(name), "after": after}
+        for name, after in body["after"].items()
+    ]
+    columns = (
+        Column("", lambda each: each["name"]),
+        Column("BEFORE", lambda each: _figure(each["before"]), right=True),
+        Column("AFTER", lambda each: _figure(each["after"]), right=True),
+    )
+    parts: list[RenderableType] = [Text(body["sentence"], "bold"), Rows(columns, figures)]
+    moves = [{"what": what, **job} for what in ("moved", "started", "stopped", "waiting") for job in body.get(what, [])]
+    if moves:
+        shown = moves if wide else moves[:MOST]
+        move_columns = (
+            Column("JOB", lambda each: each["name"]),
+            Column("ID", lambda each: each["id"], wide=True),
+            Column("WOULD BE", lambda each: each["what"]),
+            Column("FROM", lambda each: _places(each["before"]), cut=True),
+            Column("TO", lambda each: _places(each["after"]), cut=True),
+            Column("WHY", lambda each: each.get("why") or "", wide=True),
+        )
+        parts += ["", Rows(move_columns, shown, wide=wide)]
+        if len(shown) < len(moves):
+            parts.append(f"[dim]and {len(moves) - len(shown)} more: -o wide[/dim]")
+    return Group(*parts)
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def _places(places: list[str]) -> str:
+    return ", ".join(dict.fromkeys(places)) or "–"

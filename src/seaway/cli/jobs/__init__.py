@@ -1,0 +1,1 @@
+"""Commands that submit, show and control jobs."""

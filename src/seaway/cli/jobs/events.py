@@ -1,0 +1,153 @@
+"""`seaway events`: what happened, in order, and what happens."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.arguments import JOB
+from seaway.cli.errors import FAILED, OK, note
+from seaway.cli.output import Output, OutputOption, console, show
+from seaway.cli.remote import Body, connect, whole
+from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from seaway.cli.remote import Body
+    from seaway.client.sync import Client
+
+
+TAIL = 20
+"""Lines of the log that are shown of a job that failed."""
+
+
+def attach(client: Client, job: Body, *, after: int = 0) -> int:
+    """Show what happens to a job until it is over, or runs where it is one that never ends by itself.
+
+    Returns
+    -------
+    int
+        The exit code: whether the job did what it was to do.
+    """
+    from seaway.cli.remote import be_patient
+
+    out = console()
+    be_patient(client)
+    serves = job["spec"].get("template") == "deployment"
+    state = str(job["state"])
+    try:
+        with _live(out, job) as status:
+            for heard in client.listen(job["id"], after=after):
+                state = _said(out, status, job, heard.body) or state
+                if serves and state == "running":
+                    return OK
+    except KeyboardInterrupt:
+        out.print(f"\ndetached; the job goes on. Come back: [bold]seaway events -f {job['id']}[/bold]")
+        return OK
+    except UnavailableError:
+        note(f"nothing is heard of the job, which may go on. Follow it again: seaway events -f {job['id']}")
+        raise
+    if state == "failed":
+        _show_end_of_log(client, job, out)
+    return OK if state == "completed" else FAILED
+
+
+def _live(out: Console, job: Body) -> AbstractContextManager[Any]:
+    """Return a line that shows what the job does now; nothing where nobody watches."""
+    from rich.markup import escape
+
+    return out.status(escape(f"{job['name']}: {job['state']}")) if out.is_terminal else nullcontext()
+
+
+def _said(out: Console, status: Any, job: Body, event: Body) -> str:  # noqa: ANN401  # a status line or None
+    """Show an event, and return the job's state after it; empty where it says none."""
+    from rich.markup import escape
+
+    from seaway.terminal.words import line
+
+    out.print(line(event))
+    state = str(event["state"])
+    if state and status is not None:
+        status.update(escape(f"{job['name']}: {state}"))
+    return state
+
+
+def _show_end_of_log(client: Client, job: Body, out: Console) -> None:
+    from seaway.client.calls.jobs import logs
+
+    try:
+        text = client.send(logs(job["id"], tail=TAIL))
+    except SeawayError:
+        return  # there are none, or not any more
+    if text.strip():
+        out.print("\nthe end of its log:", style="bold")
+        typer.echo(text, nl=not text.endswith("\n"))
+
+
+def events(
+    context: typer.Context,
+    job: Annotated[str | None, JOB] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stay, and show what happens, until the job is over.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the timeline of a job: every change, when, why and who did it.
+
+    With -f it goes on live until the job is over, and exits with 1 if it did not complete. Without a job,
+    -f follows everything that you may see. With -o json each live event is one line.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway events train[/cyan]
+      [cyan]seaway events -f train[/cyan]
+      [cyan]seaway events -f -o json | jq .reason[/cyan]
+    """
+    from seaway.client.calls import jobs as calls
+
+    if job is None and not follow:
+        raise RejectedError("name a job, or follow all with -f", where="JOB")
+    with connect(context) as client:
+        if not follow:
+            body = whole(client, calls.events(job or ""))
+            show(
+                output,
+                body,
+                lambda wide: _picture(body, wide=wide),
+                lambda: (str(each["id"]) for each in body["events"]),
+            )
+        elif job is None or output is Output.JSON:
+            _follow(client, job, output)
+        else:
+            from seaway.cli.jobs.events import attach
+
+            raise typer.Exit(attach(client, client.body(calls.job(job))))
+
+
+def _picture(body: Body, *, wide: bool) -> RenderableType:
+    from rich.console import Group
+
+    from seaway.terminal.words import line
+
+    return Group(*(line(each, dated=True, named=wide) for each in body["events"]))
+
+
+def _follow(client: Client, job: str | None, output: Output) -> None:
+    from seaway.cli.remote import be_patient
+    from seaway.terminal.words import line
+
+    out = console()
+    be_patient(client)
+    try:
+        for heard in client.listen(job):
+            if output is Output.JSON:
+                import orjson
+
+                typer.echo(orjson.dumps(heard.body))
+            else:
+                out.print(line(heard.body, named=True))
+    except KeyboardInterrupt:
+        return

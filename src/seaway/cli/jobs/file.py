@@ -1,0 +1,232 @@
+"""Job files: YAML with one job or several, and where each field stands in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from seaway.domain.errors import RejectedError
+
+STDIN = "-"
+MOST_BYTES = 16 << 20
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file holds one or several of.
+
+    Attributes
+    ----------
+    name
+        What one is called.
+    example
+        A line of one.
+    most
+        Fields that one may have, each alias counted as all that it stands for.
+    """
+
+    name: str
+    example: str
+    most: int
+
+
+JOB = Kind("job", "name: train", 50_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A job as it was written.
+
+    Attributes
+    ----------
+    fields
+        What it says, as it is sent.
+    source
+        The file; empty where it was written as options.
+    lines
+        On which line each field stands, by path like ``resources.gpus``; from 1.
+    options
+        Which option each field comes from, by path.
+    """
+
+    fields: dict[str, Any]
+    source: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def placed(self, error: RejectedError) -> RejectedError:
+        """Return an error that says where in what was written it is."""
+        others = tuple(self.placed(each) for each in error.also)
+        return type(error)(error.message, where=self._where(error.where), also=others)
+
+    def changed(self, fields: Mapping[str, Any], options: Mapping[str, str]) -> Written:
+        """Return the job with options in place of some of its fields."""
+        return Written(merged(self.fields, fields), self.source, self.lines, options)
+
+    def _where(self, path: str) -> str:
+        near = path
+        while near and near not in self.lines and near not in self.options:
+            near = near[: max(near.rfind("."), near.rfind("["), 0)]
+        if near in self.options:
+            return self.options[near]
+        if not self.source:
+            return path
+        return ":".join(filter(None, (self.source, str(self.lines.get(near, "")), path)))
+
+
+def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
+    """Read all jobs of a file, or what else it holds one or several of; ``-`` is standard input.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be read, is no YAML, or holds what is no job. Says on which line.
+    """
+    source = "stdin" if file == STDIN else file
+    text = _text(file, source)
+    try:
+        jobs = list(_documents(text, source, kind))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{source}:{mark.line + 1}" if mark else source
+        raise RejectedError(f"this is no YAML: {error.problem or error}", where=where) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:200]}", where=source) from None
+    if not jobs:
+        raise RejectedError(f"there is no {kind.name} in it", where=source)
+    return jobs
+
+
+def merged(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what is given over what there is, field by field; lists are replaced."""
+    result = dict(base)
+    for name, value in above.items():
+        there = result.get(name)
+        result[name] = merged(there, value) if isinstance(there, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _text(file: str, source: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read(MOST_BYTES + 1) if file == STDIN else Path(file).read_bytes()
+        if len(raw) > MOST_BYTES:
+            raise RejectedError("is too large", where=source)
+        return raw.decode()
+    except OSError as error:
+        raise RejectedError(f"cannot be read: {error.strerror}", where=source) from None
+    except UnicodeDecodeError:
+        raise RejectedError("is not text in UTF-8", where=source) from None
+
+
+def _documents(text: str, source: str, kind: Kind) -> Iterator[Written]:
+    for root in yaml.compose_all(text, Loader):
+        if isinstance(root, yaml.ScalarNode) and root.tag.endswith(":null"):
+            continue
+        line = root.start_mark.line + 1
+        if not isinstance(root, yaml.MappingNode):
+            raise RejectedError(
+                f"has to be a mapping of names to values, like `{kind.example}`", where=f"{source}:{line}"
+            )
+        lines = {"": line}
+        _walk(root, "", source, lines, kind.most)
+        loader = Loader("")
+        try:
+            fields = loader.construct_document(root)
+        finally:
+            loader.dispose()
+        yield Written(_plain(fields, source, line), source, lines)
+
+
+def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int], most: int) -> None:
+    """Note on which line everything below a node stands."""
+    if isinstance(node, yaml.SequenceNode):
+        for at, part in enumerate(node.value):
+            lines[f"{path}[{at}]"] = part.start_mark.line + 1
+            _walk(part, f"{path}[{at}]", source, lines, most)
+    elif isinstance(node, yaml.MappingNode):
+        here: set[str] = set()
+        for key, value in node.value:
+            name = f"{path}.{key.value}" if path else str(key.value)
+            line = key.start_mark.line + 1
+            if name in here:
+                raise RejectedError("stands there twice", where=f"{source}:{line}:{name}")
+            here.add(name)
+            lines[name] = line
+            _walk(value, name, source, lines, most)
+    if len(lines) > most:
+        raise RejectedError(f"has more than {most} fields", where=source)
+
+
+def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anything that YAML may hold
+    """Return a value as JSON can hold it; dates become text again."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each, source, line) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, source, line) for each in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise RejectedError(f"holds a {type(value).__name__}, which has no place here", where=f"{source}:{line}")
+
+
+OPTIONS = {
+    "run.command": "COMMAND",
+    "placement.clusters": "--cluster",
+    "labels": "--label",
+    "data.location": "--data",
+    "data.size": "--data-size",
+}
+"""Options that are not called as their fields are."""
+
+
+def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
+    """Return the jobs of all files, with options in place of their fields; or the one that options make.
+
+    Parameters
+    ----------
+    given
+        By path, like ``resources.gpus``.
+    """
+    from seaway.cli.jobs.file import Written, merged, read_jobs
+
+    if not files and not given:
+        raise RejectedError("say what to run: -f job.yaml, or options like --name and --gpus; see --help")
+    fields: dict[str, Any] = {}
+    for path, value in given.items():
+        outer, _, inner = path.rpartition(".")
+        fields = merged(fields, {outer: {inner: value}} if outer else {inner: value})
+    options = {path: option_of(path) for path in given}
+    if not files:
+        return [Written(fields, options=options)]
+    return [each.changed(fields, options) for file in files for each in read_jobs(file)]
+
+
+def option_of(path: str) -> str:
+    """Name the option that a field comes from."""
+    name = path.rpartition(".")[2]
+    return OPTIONS.get(path, f"--{name.replace('_', '-')}")
+
+
+def pairs(texts: list[str] | None, option: str) -> dict[str, str] | None:
+    """Take ``NAME=VALUE`` apart.
+
+    Raises
+    ------
+    RejectedError
+        When there is no ``=``.
+    """
+    if not texts:
+        return None
+    for text in texts:
+        if "=" not in text:
+            raise RejectedError(f"{text!r} has no '='; write NAME=VALUE", where=option)
+    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}

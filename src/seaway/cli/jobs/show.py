@@ -1,0 +1,98 @@
+"""`seaway show`: all about one job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli.arguments import Job
+from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
+from seaway.cli.remote import Body, connect, whole
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def show_job(
+    context: typer.Context,
+    job: Job,
+    spec: Annotated[
+        bool, typer.Option("--spec", help="Print what was asked for, as YAML that `seaway submit -f` takes.")
+    ] = False,
+    normalised: Annotated[
+        bool, typer.Option("--normalised", help="Print what the scheduler sees, in exact figures, as JSON.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a job: its state and why, what it asks for, and each attempt to run it.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway show train[/cyan]
+
+    Submit a job once more, changed a little:
+
+      [cyan]seaway show train --spec > job.yaml; seaway submit -f job.yaml --replicas 4[/cyan]
+    """
+    from seaway.client.call import Paged
+    from seaway.client.calls import jobs as calls
+
+    with connect(context) as client:
+        if normalised:
+            typer.echo(as_json(client.body(calls.normalised(job))))
+            return
+        body = client.body(calls.job(job))
+        if spec:
+            typer.echo(as_yaml(body["spec"]), nl=False)
+            return
+        plain = output in (Output.TABLE, Output.WIDE)
+        ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {"attempts": [], "copies": []}
+    show(output, body, lambda wide: _picture(body, ran["attempts"], ran["copies"], wide=wide), lambda: [body["id"]])
+
+
+def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from seaway.terminal.columns import Rows
+    from seaway.terminal.job_tables import ATTEMPT_COLUMNS, containers, facts
+
+    shown: list[RenderableType] = [facts(body, copies)]
+    if attempts:
+        shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
+    if wide:
+        shown += ["", containers(copies)] if copies else []
+        shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
+    return Group(*shown)
+
+
+def explain(
+    context: typer.Context,
+    job: Job,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Once: place in the queue, and how many nodes each rule refuses. "
+            "Twice: the scores of every candidate, and what would admit it.",
+            show_default=False,
+        ),
+    ] = 0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Say why a job is where it is: in one sentence, with -v in a few lines, with -vv in full.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway explain train[/cyan]
+      [cyan]seaway explain train -vv[/cyan]
+    """
+    from seaway.client.calls.jobs import explain as asked
+    from seaway.terminal.reasons import picture
+
+    with connect(context) as client:
+        body = client.body(asked(job))
+    show(output, body, lambda wide: picture(body, verbose + wide), lambda: [body["id"]])

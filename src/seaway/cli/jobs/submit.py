@@ -1,0 +1,321 @@
+"""`seaway submit`: jobs from a file or from options, shown where they could go, and stayed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from seaway.cli import arguments
+from seaway.cli.errors import FAILED
+from seaway.cli.jobs.file import pairs, written_jobs
+from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
+from seaway.cli.remote import Body, connect
+from seaway.domain.errors import RejectedError
+from seaway.domain.network import OnBreach
+from seaway.terminal.columns import Column, Rows
+from seaway.terminal.reasons import refusals, remedies, scores
+from seaway.terminal.words import NONE, rate, rtt
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seaway.cli.jobs.file import Written
+    from seaway.cli.remote import Body
+    from seaway.client.sync import Client
+
+
+MOST = 8
+"""Candidates that are shown unless more are asked for; the chosen one always is."""
+
+
+def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
+    """Show what would happen to a job."""
+    verdict = Text.assemble((name, "bold"), ": ", trial["sentence"])
+    choices = trial["choices"]
+    if not choices:
+        return Group(verdict, *refusals(trial["explanation"]), *remedies(trial["explanation"]), "")
+    shown = choices if wide else [each for at, each in enumerate(choices) if at < MOST or each["chosen"]]
+    columns = (
+        Column("", lambda each: "→" if each["chosen"] else " "),
+        Column("NODE", lambda each: each["node"], cut=True),
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("FREE SLICES", lambda each: f"{each['free_slices']:,}", right=True),
+        Column("RTT", lambda each: rtt(each["link"]["latency_ns"]) if each["link"] else NONE, right=True),
+        Column("BANDWIDTH", lambda each: _bandwidth(each["link"]), right=True, drop=1),
+        Column("PRICE/H", lambda each: each["price_per_hour"], right=True),
+        Column("SCORE", lambda each: f"{each['total']:,}", right=True, drop=2),
+    )
+    parts: list[RenderableType] = [verdict, Rows(columns, shown, wide=wide)]
+    if len(shown) < len(choices):
+        parts.append(f"[dim]and {len(choices) - len(shown)} more: -o wide[/dim]")
+    if wide:
+        parts += scores(trial["explanation"]["candidates"])
+    return Group(*parts, "")
+
+
+def _bandwidth(link: Body | None) -> str:
+    return rate(max(link["bandwidth_mbps"] - link["used_mbps"], 0)) if link else NONE
+
+
+T = TypeVar("T")
+
+LEAST = 5
+"""Less than this is done before anybody reads a bar."""
+
+
+def progress(things: Sequence[T], doing: str) -> Iterator[T]:
+    """Go through things, and show how far it is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    if len(things) < LEAST or not console.is_terminal:
+        yield from things
+        return
+    with Progress(TextColumn(doing), BarColumn(), MofNCompleteColumn(), console=console, transient=True) as bar:
+        yield from bar.track(things)
+
+
+NEEDS, RUNS, WHERE = "What it needs", "What it runs", "Where and when"
+
+
+def submit(
+    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What each replica runs, after two dashes.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option("--file", "-f", help="Job YAML, one job or several with --- between; - reads standard input."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="What you call it.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="Devices of each replica.", rich_help_panel=NEEDS)] = None,
+    gpu_memory: Annotated[
+        str | None, typer.Option(help="Memory of each device: 24GB or 50%.", rich_help_panel=NEEDS)
+    ] = None,
+    gpu_cores: Annotated[str | None, typer.Option(help="Cores of each device: 30%.", rich_help_panel=NEEDS)] = None,
+    gpu_model: Annotated[
+        list[str] | None, typer.Option(help="A product that will do; may be repeated.", rich_help_panel=NEEDS)
+    ] = None,
+    cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
+    replicas: Annotated[int | None, typer.Option(help="How many run at once.", rich_help_panel=NEEDS)] = None,
+    gang: Annotated[
+        bool | None,
+        typer.Option("--gang/--no-gang", help="All replicas start together, or none.", rich_help_panel=NEEDS),
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="The container's image.", rich_help_panel=RUNS)] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be repeated.", rich_help_panel=RUNS)
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            help="What it becomes: job, which ends; deployment, which serves; on real clusters also torchrun, "
+            "pytorchjob, raycluster, rayjob, volcanojob, kueue, or one of your own.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    runs: Annotated[
+        str | None, typer.Option(help="How long you expect it to run: 10m, 2h.", rich_help_panel=RUNS)
+    ] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop it after this: 1d.", rich_help_panel=RUNS)] = None,
+    retries: Annotated[
+        int | None, typer.Option(help="How often it is started again after it failed.", rich_help_panel=RUNS)
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", "-q", help="Where it waits.", autocompletion=arguments.queues, rich_help_panel=WHERE),
+    ] = None,
+    priority: Annotated[int | None, typer.Option(help="Higher goes first.", rich_help_panel=WHERE)] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose it is.", rich_help_panel=WHERE)] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A cluster that will do; may be repeated.", autocompletion=arguments.clusters, rich_help_panel=WHERE
+        ),
+    ] = None,
+    gateway: Annotated[
+        str | None, typer.Option(help="The gateway that you reach clusters from.", rich_help_panel=WHERE)
+    ] = None,
+    max_latency: Annotated[
+        str | None, typer.Option(help="Largest round-trip time from there: 20ms.", rich_help_panel=WHERE)
+    ] = None,
+    min_bandwidth: Annotated[
+        str | None, typer.Option(help="Bandwidth that it takes: 1Gbps.", rich_help_panel=WHERE)
+    ] = None,
+    on_breach: Annotated[
+        OnBreach | None,
+        typer.Option(help="What to do when its links break its bounds while it runs.", rich_help_panel=WHERE),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOCATION",
+            help="Where its data is, a cluster, gateway or region: it goes near there if there is room.",
+            autocompletion=arguments.clusters,
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    data_size: Annotated[str | None, typer.Option(help="How much data there is: 200GB.", rich_help_panel=WHERE)] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", "-l", metavar="KEY=VALUE", help="May be repeated.", rich_help_panel=WHERE),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show where it would go; exits with 1 if it would have to wait.")
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave when it is stored.")] = False,
+    key: Annotated[
+        str, typer.Option(help="An idempotency key: the same job sent twice with it is one job.", show_default=False)
+    ] = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    r"""Submit jobs: show where each could go, send it, and stay with it until it is over.
+
+    Options go over what the file says. Ctrl-C detaches; the job goes on. Several jobs, or another output
+    than a table, detach at once. Exits with 1 when the job does not complete.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway submit --name hello --gpus 1 --gpu-memory 8GB -- python train.py[/cyan]
+      [cyan]seaway submit -f job.yaml --dry-run[/cyan]
+      [cyan]id=$(seaway submit -f job.yaml -o name)[/cyan]
+
+    A job file:
+
+      [dim]name: train
+      resources: {cpu: 4, memory: 32GB, gpus: 1, gpu_memory: 24GB}
+      run: {image: "pytorch:2.9", command: \[python, train.py]}[/dim]
+    """
+    given = {
+        "name": name,
+        "resources.gpus": gpus,
+        "resources.gpu_memory": gpu_memory,
+        "resources.gpu_cores": gpu_cores,
+        "resources.gpu_model": gpu_model,
+        "resources.cpu": cpu,
+        "resources.memory": memory,
+        "replicas": replicas,
+        "gang": gang,
+        "run.image": image,
+        "run.command": command,
+        "run.env": pairs(env, "--env"),
+        "template": template,
+        "runs": runs,
+        "time_limit": time_limit,
+        "retries": retries,
+        "queue": queue,
+        "priority": priority,
+        "tenant": tenant,
+        "placement.clusters": cluster,
+        "gateway": gateway,
+        "network.max_latency": max_latency,
+        "network.min_bandwidth": min_bandwidth,
+        "network.on_breach": on_breach.value if on_breach else None,
+        "data.location": data,
+        "data.size": data_size,
+        "labels": pairs(label, "--label"),
+    }
+    jobs = written_jobs(
+        [str(each) for each in file or []], {path: value for path, value in given.items() if value is not None}
+    )
+    if key and len(jobs) > 1:
+        raise RejectedError("one key stands for one job, and there are several", where="--key")
+    plain = output in (Output.TABLE, Output.WIDE)
+    with connect(context) as client:
+        if dry_run or plain:
+            trials = try_out(client, jobs)
+            show_trials(jobs, trials, output)
+            if dry_run:
+                raise typer.Exit(0 if all(each["fits"] for each in trials) else FAILED)
+        stored = send(client, jobs, key)
+        if not plain:
+            show_stored(stored, output)
+        elif detach or len(stored) > 1:
+            say_stored(stored)
+        else:
+            from seaway.cli.jobs.events import attach
+
+            say_stored(stored)
+            raise typer.Exit(attach(client, stored[0]))
+
+
+def try_out(client: Client, jobs: list[Written]) -> list[Body]:
+    """Ask what would happen to each job; nothing is sent for good while one of them is wrong.
+
+    Raises
+    ------
+    RejectedError
+        Says all that is wrong with all of them, and where.
+    """
+    from seaway.client.calls.jobs import trial
+
+    trials, wrong = [], []
+    for job in jobs:
+        try:
+            trials.append(client.body(trial(job.fields)))
+        except RejectedError as error:
+            placed = job.placed(error)
+            wrong += [type(placed)(placed.message, where=placed.where), *placed.also]
+    if wrong:
+        raise type(wrong[0])(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+    return trials
+
+
+def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None:
+    """Print what would happen to each job."""
+    if output is Output.JSON:
+        typer.echo(as_json(trials[0] if len(trials) == 1 else trials))
+    elif output is Output.YAML:
+        typer.echo(as_yaml(trials[0] if len(trials) == 1 else trials), nl=False)
+    elif output is Output.NAME:
+        for trial in trials:
+            typer.echo(next((f"{each['cluster']}/{each['node']}" for each in trial["placements"]), ""))
+    else:
+        from seaway.cli.jobs.submit import picture
+
+        for job, trial in zip(jobs, trials, strict=True):
+            console().print(picture(str(job.fields.get("name", "")), trial, wide=output is Output.WIDE))
+
+
+def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
+    """Submit jobs; a progress bar shows how far it is where there are many."""
+    from seaway.cli.jobs.submit import progress
+    from seaway.client.calls.jobs import submit as call
+
+    stored = []
+    for job in progress(jobs, "submitting"):
+        try:
+            stored.append(client.body(call(job.fields, key=key)))
+        except RejectedError as error:
+            say_stored(stored)
+            raise job.placed(error) from None
+    return stored
+
+
+def show_stored(stored: list[Body], output: Output) -> None:
+    """Print what was stored, for programs."""
+    whole = stored[0] if len(stored) == 1 else stored
+    if output is Output.JSON:
+        typer.echo(as_json(whole))
+    elif output is Output.YAML:
+        typer.echo(as_yaml(whole), nl=False)
+    else:
+        for job in stored:
+            typer.echo(job["id"])
+
+
+def say_stored(stored: list[Body]) -> None:
+    """Print what was stored, for people, and how to go on."""
+    out = console()
+    for job in stored:
+        out.print(f"submitted {job['name']} as [bold]{job['id']}[/bold]")
+    if stored:
+        what = f"seaway events -f {stored[0]['id']}" if len(stored) == 1 else "seaway jobs --watch"
+        out.print(f"[dim]follow: {what}[/dim]")

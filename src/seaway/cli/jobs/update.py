@@ -1,0 +1,142 @@
+"""`seaway change`: other figures for a job that is not over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.arguments import Job
+from seaway.cli.remote import Body, connect
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MISSING = "–"
+PLACED = ("scheduled", "deploying", "running")
+KEEPS_RUNNING = ("name", "labels", "priority", "queue", "runs", "time_limit", "retries", "data", "network.on_breach")
+"""What may be changed without stopping what runs, by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The version of a job that was looked at."""
+
+    id: str
+    version: int
+
+
+def change(
+    context: typer.Context,
+    job: Job,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="YAML with the fields that change; - is standard input.")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="A field by its path; null takes it back to its default."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would change and whether it would be taken; change nothing."),
+    ] = False,
+) -> None:
+    """Change what a job asks for. One that runs is stopped and started anew where it has to be.
+
+    Fields are those of job files, and only those that are named change; lists are replaced. Nothing happens if
+    somebody else changes the job meanwhile.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway change train --set resources.gpus=2 --set time_limit=4h[/cyan]
+      [cyan]seaway change train -f patch.yaml --dry-run[/cyan]
+    """
+    from seaway.cli.output import console
+    from seaway.client.calls import jobs as calls
+
+    patch = patch_of(file, given or [])
+    with connect(context) as client:
+        before = client.body(calls.job(job))
+        changes = list(differences(before["spec"], patch))
+        if not changes:
+            typer.echo(f"{before['name']} ({before['id']}) asks for that already")
+            return
+        console().print(picture(before, changes))
+        seen = Version(before["id"], before["version"])
+        if dry_run:
+            client.body(calls.change(before["id"], patch, seen=seen, dry_run=True))
+            typer.echo("the server would take this; nothing is changed")
+            return
+        after = client.body(calls.change(before["id"], patch, seen=seen))
+    typer.echo(f"{after['name']} ({after['id']}) is changed and {after['state']}")
+
+
+def patch_of(file: str | None, given: list[str]) -> dict[str, Any]:
+    """Put a patch together; what is set by options goes over what the file says.
+
+    Raises
+    ------
+    RejectedError
+        When there is nothing in it, or something is no field with a value.
+    """
+    from seaway.cli.jobs.file import merged, read_jobs
+
+    patch: dict[str, Any] = {}
+    if file:
+        first, *more = read_jobs(file)
+        if more:
+            raise RejectedError("holds several documents; one job is changed by one", where=file)
+        patch = first.fields
+    for text in given:
+        patch = merged(patch, _field(text))
+    if not patch:
+        raise RejectedError("say what is to change: -f patch.yaml, or --set resources.gpus=2")
+    return patch
+
+
+def differences(spec: Mapping[str, Any], patch: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """List what a patch changes: the path of each field, its value now, and its value then; None stands for none."""
+    for name, value in patch.items():
+        there, where = spec.get(name), f"{path}{name}"
+        if isinstance(value, Mapping):
+            yield from differences(there if isinstance(there, Mapping) else {}, value, f"{where}.")
+        elif value != there:
+            yield where, there, value
+
+
+def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType:
+    """Show what changes, and what that means for what runs."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text(f"{path}: {_written(now)} → {_written(then)}") for path, now, then in changes]
+    stops = [path for path, *_ in changes if not {path, path.partition(".")[0]} & {*KEEPS_RUNNING}]
+    if stops and before["state"] in PLACED:
+        lines.append(Text(f"it is {before['state']}: for {', '.join(stops)} it is stopped and started anew", "yellow"))
+    return Group(*lines)
+
+
+def _field(text: str) -> dict[str, Any]:
+    """Take ``resources.gpus=2`` apart; the value is read as YAML is."""
+    import yaml
+
+    path, sign, value = text.partition("=")
+    names = path.split(".")
+    if not sign or not all(names):
+        raise RejectedError(f"{text!r} is no FIELD=VALUE, like resources.gpus=2", where="--set")
+    try:
+        read: Any = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError):
+        raise RejectedError(f"{value!r} is no value", where=f"--set {path}") from None
+    for name in reversed(names):
+        read = {name: read}
+    return dict(read)
+
+
+def _written(value: object) -> str:
+    from seaway.cli.output import as_json
+
+    return MISSING if value is None else value if isinstance(value, str) else " ".join(as_json(value).split())

@@ -1,0 +1,50 @@
+"""Running several policies on one trace, with a progress bar for people who watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from seaway.bootstrap.policies import policy_of
+from seaway.domain.cluster import Fleet
+from seaway.domain.job import Job
+from seaway.scheduling.kernels.compile import never_compiled
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.simulation.outcome import Outcome
+from seaway.simulation.replay import replay
+from seaway.simulation.timeline import replay_with_departures
+
+
+def compare(
+    fleet: Fleet,
+    jobs: Sequence[Job],
+    policies: Sequence[str],
+    options: PolicyOptions,
+    *,
+    departures: bool = False,
+    offers: int = 1,
+) -> list[Outcome]:
+    """Replay jobs by each policy in turn, each on an empty fleet.
+
+    Progress goes to standard error, and only where that is a terminal; that the engine is being compiled
+    is said there in any case.
+    """
+    run = replay_with_departures if departures else partial(replay, offers=offers)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    outcomes = []
+    if never_compiled():
+        console.print("Compiling the engine: about a minute, once on this machine.", style="dim")
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        for name in policies:
+            task = bar.add_task(name, total=len(jobs))
+            progress = partial(_advance, bar, task)
+            outcomes.append(run(fleet, jobs, partial(policy_of, name, options), progress))
+    return outcomes
+
+
+def _advance(bar: Progress, task: TaskID, jobs: int) -> None:
+    bar.update(task, completed=jobs)

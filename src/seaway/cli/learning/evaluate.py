@@ -1,0 +1,235 @@
+"""`seaway evaluate`: policies compared on a set of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli.errors import FAILED
+from seaway.cli.learning.replay import Level
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from seaway.learning.evaluation.measure import Trial
+    from seaway.learning.instances.instance import Instance
+
+ON, WHO, OUT, MANY = "What on", "The policies", "What comes out", "At once"
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class Output(StrEnum):
+    """How figures are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def evaluate(
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR ...]", help="More folders, after the first.", show_default=False),
+    ] = None,
+    instances: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR [DIR ...]",
+            help="Folders with nodes.csv and jobs.csv (and links.csv), or folders of such. Policies that learn what is "
+            "likely to come learn it from the instances beside each, never from its own jobs.",
+            rich_help_panel=ON,
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        str,
+        typer.Option(
+            metavar="N or N,N,...",
+            help="How many seeds to try where a policy is random, or which: [bold]7,[/bold] is seed 7 alone.",
+            rich_help_panel=ON,
+        ),
+    ] = "5",
+    best: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Most jobs known to fit at once: instance, placed. Else best.csv beside the instances' folders.",
+            rich_help_panel=ON,
+        ),
+    ] = None,
+    pack: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Look for the best packing of each instance, with all jobs known, for about this long: tries are "
+            "counted, so that the same is found on any machine. Needs the extra learn.",
+            rich_help_panel=ON,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Names ([bold]bestfit[/bold], [bold]bestfit@cluster[/bold]), profile files (.toml), trained policies "
+            "(.policy), runs of [bold]seaway train[/bold], or a folder of runs: each of those is measured only on what "
+            "it was trained on, under its algorithm's name. Without this: the published heuristics among clusters, "
+            "all policies among nodes, and the trained ones that come with Seaway.",
+            rich_help_panel=WHO,
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[
+        Level,
+        typer.Option(help="What names without [bold]@[/bold] choose among.", rich_help_panel=WHO),
+    ] = Level.NODE,
+    output: Annotated[
+        Output,
+        typer.Option(
+            "--output",
+            "-o",
+            help="[bold]csv[/bold] and [bold]json[/bold]: a row for each policy, instance and seed.",
+            rich_help_panel=OUT,
+        ),
+    ] = Output.TABLE,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="In csv and json: a row for each policy instead, with deviations and intervals.",
+            rich_help_panel=OUT,
+        ),
+    ] = False,
+    offers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="How often a job that a policy lets wait is offered in total: on arrival, and again after the last "
+            "arrival. [bold]1[/bold]: nothing waits, as in published replays of traces.",
+            rich_help_panel=ON,
+        ),
+    ] = 2,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Draw pictures there, each as PNG and SVG: the comparison, use by cluster, curves of runs.",
+            rich_help_panel=OUT,
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            "--jobs",
+            metavar="N",
+            help="How many processes; times of decisions are truest with 1.",
+            rich_help_panel=MANY,
+        ),
+    ] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread trials over the machines of a Ray cluster, like head:6379, which all have to see the same "
+            "folders; [bold]local[/bold]: over --workers processors of this machine.",
+            rich_help_panel=MANY,
+        ),
+    ] = None,
+) -> None:
+    """Compare policies on instances: jobs placed, fragmentation, balance, use, decision time.
+
+    A job counts as [italic]refused[/italic] when nothing could have held it, as [italic]failed[/italic] when something
+    could have. [italic]right[/italic] is placed and refused together. [italic]ratio[/italic] is placed over the best
+    packing known. Policies decide one job after the other and see none that comes later. A job that a policy has wait
+    is offered once more after the last arrival, whatever the policy. Trained policies of the published kind run as
+    published: an illegal choice loses the job.
+
+    [bold]Examples[/bold]
+
+    [cyan]seaway evaluate --instances placement-16x4-seed*[/cyan]
+
+    A run on what it was trained on, and on another instance, beside two heuristics:
+
+    [cyan]seaway evaluate --instances seed0 seed1 --policy runs/eade,seaway,bestfit@cluster -o csv[/cyan]
+
+    Many runs, one of each algorithm and instance, with pictures:
+
+    [cyan]seaway evaluate --instances placement-16x4-seed* --policy runs,utilization@cluster --plots pictures[/cyan]
+    """
+    from seaway.cli.errors import note
+    from seaway.cli.learning.contestants import contestants, seed_list
+    from seaway.cli.learning.tables import Shown, watched
+    from seaway.learning.evaluation.measure import measure, tasks
+    from seaway.learning.spreading.choose import choose_spread
+
+    which = seed_list(seeds)
+    who = contestants(policy, level.value)
+    spread = choose_spread(workers, ray, note)
+    if offers < 1:
+        raise RejectedError(f"{offers} is not at least 1", where="--offers")
+    if plots:
+        make_folder(plots)
+    on = read([*(instances or []), *(more or [])], best, pack)
+    work = tasks(who, on, which, offers)
+    if not work:
+        raise RejectedError("none of the runs was trained on any of the instances", where="--policy")
+    shown = Shown(output.value, summary=summary)
+    ended: dict[int, Trial] = {}
+    try:
+        for at, trial in watched(measure(work, spread), len(work)):
+            ended[at] = trial
+            shown.take(at, trial.row)
+    except KeyboardInterrupt:
+        note(f"stopped after {len(ended)} of {len(work)} trials: the figures below are of those")
+    finally:
+        shown.end()
+    trials = [ended[at] for at in sorted(ended)]
+    if plots:
+        from seaway.cli.learning.pictures import draw_all
+
+        draw_all(plots, trials, on, who)
+    if len(trials) < len(work):
+        raise typer.Exit(INTERRUPTED)
+    if all(trial.row.placed is None for trial in trials):
+        raise typer.Exit(FAILED)
+
+
+def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list[Instance]:
+    """Read the instances, and what is known of their best packings."""
+    from seaway.learning.instances.folder import read_best, read_instances
+
+    if not paths:
+        raise RejectedError("name folders with nodes.csv and jobs.csv", where="--instances")
+    if best and not best.is_file():
+        raise RejectedError(f"there is no file {str(best)!r}", where="--best")
+    found = read_instances(paths, read_best(best) if best else None)
+    return found if pack_s is None else packed(found, pack_s)
+
+
+def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
+    """Look for the best packing of each instance; what is known already stays where it is more."""
+    from seaway.cli.learning.tables import watched
+    from seaway.learning.packing.search import best_packing
+
+    if not 0 < seconds < inf:
+        raise RejectedError(f"{seconds} is not more than 0", where="--pack")
+    counts = [best_packing(each, seconds).count for each in watched(iter(instances), len(instances), "packing")]
+    return [
+        replace(each, best_known=max(count, each.best_known or 0))
+        for each, count in zip(instances, counts, strict=True)
+    ]
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of pictures, before anything is measured for them."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RejectedError(f"{str(path)!r} cannot be made: {error.strerror}", where="--plots") from None

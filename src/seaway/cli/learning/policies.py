@@ -1,0 +1,312 @@
+"""`seaway policies`: what there is to choose from, and trained policies from training to a queue."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli import arguments
+from seaway.cli.learning.policy_store import shown_file, store_of
+from seaway.cli.output import Output, OutputOption, console, show
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from seaway.cli.remote import Body
+    from seaway.learning.policies.file import PolicyFile
+
+policies = typer.Typer(rich_markup_mode="rich")
+
+ONNX = ".onnx"
+
+Remote = Annotated[bool, typer.Option("--remote", "-r", help="On the server, instead of this machine.")]
+Name = Annotated[str, typer.Argument(help="The policy.", autocompletion=arguments.policies)]
+NewName = Annotated[
+    str, typer.Option("--name", help="Another name than the file's own. That invalidates a signature: sign it again.")
+]
+File = Annotated[Path, typer.Argument(help="A policy file.", show_default=False)]
+
+
+@policies.callback(invoke_without_command=True)
+def list_when_alone(
+    context: typer.Context,
+    remote: Annotated[
+        bool, typer.Option("--remote", "-r", help="Ask the server which its queues may have, instead of this machine.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    r"""List the policies by which jobs can be placed, and the plugins that a profile file may join.
+
+    Those that other packages bring are listed too, and trained ones. Compare some with
+    [bold]seaway replay --policy[/bold], choose one for a queue with [bold]seaway queues set --policy[/bold].
+
+      [cyan]seaway policies --remote -o wide[/cyan]
+
+    A trained policy goes from training to a queue, whose shadow it is before it may decide:
+
+      [cyan]seaway policies show runs/mine/best.policy[/cyan]
+      [cyan]seaway policies import runs/mine/best.policy --name mine --remote[/cyan]
+      [cyan]seaway policies activate mine --queue batch --shadow[/cyan]
+
+    A profile file is TOML: a name, and a [bold]\[\[plugin]][/bold] with name, weight and settings for each
+    plugin. Name it wherever [bold]seaway replay[/bold] asks for a policy:
+
+      name = "near-and-tight"
+
+      \[\[plugin]]
+      name = "ClusterScore"
+      weight = 3
+      settings = { location = 4, price = 0 }
+
+      \[\[plugin]]
+      name = "BestFit"
+    """
+    if not context.invoked_subcommand:
+        _list(context, remote, output)
+
+
+@policies.command("list")
+def list_policies(context: typer.Context, remote: Remote = False, output: OutputOption = Output.TABLE) -> None:
+    """List the policies by which jobs can be placed, as without a verb."""
+    _list(context, remote, output)
+
+
+@policies.command("show")
+def show_policy(
+    context: typer.Context,
+    what: Annotated[str, typer.Argument(help="A policy, or a policy file.", autocompletion=arguments.policies)],
+    remote: Remote = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a policy: of a trained one, what it says of itself, how it was made, and who signed it.
+
+    With [bold]--remote[/bold] operators also see how it did as the shadow of queues: how many jobs it decided, and how
+    many something else decided because it had no answer.
+    """
+    compared: list[Body] = []
+    if not remote and what.endswith(".policy"):
+        body = shown_file(_read(Path(what), untried=True))
+    else:
+        with store_of(context, remote=remote) as store:
+            body = store.shown(what)
+            if body["trained"] and output in (Output.TABLE, Output.WIDE):
+                compared = store.compared(body)
+    show(output, body, lambda _: _picture(body, compared), lambda: [body["name"]])
+
+
+@policies.command("import")
+def import_policy(context: typer.Context, file: File, name: NewName = "", remote: Remote = False) -> None:
+    """Check a policy file and keep it, on this machine or on the server, under its own name or another.
+
+    It is refused where it is damaged, holds more than a plain network, or does not answer as it did where it was made.
+    """
+    read = _read(file)
+    if name and name != read.manifest.name:
+        read = _renamed(read, name)
+    with store_of(context, remote=remote) as store:
+        where = store.bring(read)
+    typer.echo(f"policy {read.manifest.name} is kept {where}; digest {read.digest}")
+
+
+@policies.command("export")
+def export_policy(
+    context: typer.Context,
+    name: Name,
+    to: Annotated[
+        Path | None, typer.Argument(help="Where to: a .policy file, or its model alone as .onnx.", show_default=False)
+    ] = None,
+    remote: Remote = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite a file.")] = False,
+) -> None:
+    """Write a trained policy to a file, NAME.policy if not told where; as .onnx only its network."""
+    from seaway.learning.policies.file import SUFFIX, unpack
+
+    path = to or Path(f"{name}{SUFFIX}")
+    if path.suffix not in (SUFFIX, ONNX):
+        raise RejectedError(f"has to end with {SUFFIX} or {ONNX}", where=str(path))
+    if path.exists() and not force:
+        raise RejectedError("exists already; overwrite it with --force", where=str(path))
+    with store_of(context, remote=remote) as store:
+        content = store.content(name)
+    _write(path, unpack(content).model if path.suffix == ONNX else content)
+    typer.echo(f"policy {name} is written to {path}")
+
+
+@policies.command()
+def sign(
+    file: File,
+    key_file: Annotated[
+        Path,
+        typer.Option("--key-file", "-k", help="A private Ed25519 key: ssh-keygen -t ed25519 -N '' -f KEY makes one."),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write the signed policy here, instead of over the file.")] = None,
+) -> None:
+    """Sign a policy file, so that servers take it that trust the key.
+
+    The digest of its content (SHA-256) is in it in any case. Standard output is the line for the servers'
+    [bold]trusted_keys[/bold].
+    """
+    from seaway.cli.errors import note
+    from seaway.learning.policies.file import pack
+    from seaway.learning.policies.signature import public_key
+    from seaway.learning.policies.signature import sign as signed
+
+    try:
+        key = key_file.read_bytes()
+    except OSError as error:
+        raise RejectedError(f"cannot be read: {error.strerror}", where=str(key_file)) from None
+    try:
+        read = signed(_read(file), key)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=error.where or str(key_file)) from None
+    _write(out or file, pack(read))
+    public = public_key(key)
+    note(f"{out or file} is signed by {public.fingerprint}; digest {read.digest}")
+    typer.echo(public.line)
+
+
+@policies.command()
+def activate(
+    context: typer.Context,
+    name: Name,
+    queue: Annotated[
+        str, typer.Option("--queue", "-q", help="For which queue.", autocompletion=arguments.queues, show_default=False)
+    ],
+    shadow: Annotated[bool, typer.Option("--shadow", help="Only compare it: the queue keeps its policy.")] = False,
+) -> None:
+    """Let a policy of the server decide for a queue; a trained one only after it was the queue's shadow for a while."""
+    from seaway.cli.remote import connect
+    from seaway.client.calls.policies import activate_policy
+
+    with connect(context) as client:
+        body = client.body(activate_policy(name, queue, shadow=shadow))
+    if body["queue"]["policy"] == name:
+        typer.echo(f"policy {name} decides for queue {queue} now")
+    else:
+        left = body["left"] or "it may decide"
+        typer.echo(f"policy {name} is compared in the shadow of queue {queue}: {left}")
+
+
+@policies.command("rm")
+def remove(context: typer.Context, name: Name, remote: Remote = False) -> None:
+    """Remove a trained policy that was imported, where no queue has it."""
+    with store_of(context, remote=remote) as store:
+        store.remove(name)
+    typer.echo(f"policy {name} is removed")
+
+
+def _list(context: typer.Context, remote: bool, output: Output) -> None:
+    from seaway.terminal.columns import Column, Rows
+
+    with store_of(context, remote=remote) as store:
+        body = store.listed()
+    rows = body["policies"]
+    columns = (
+        Column("POLICY", lambda each: each["name"]),
+        Column("HOW IT PLACES", lambda each: each["description"], cut=True),
+        Column("FROM", lambda each: each["source"], drop=2),
+        Column("QUEUES", lambda each: ", ".join(each.get("queues", [])), wide=True, drop=1),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+    if not remote and output in (Output.TABLE, Output.WIDE):
+        from seaway.bootstrap.trained_policies import TRAINED
+        from seaway.scheduling.registry import plugin_names
+
+        console().print(f"\nplugins for profile files: {', '.join([*plugin_names(), TRAINED])}", markup=False)
+
+
+def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
+    from rich.console import Group
+
+    from seaway.terminal.columns import details
+
+    said = body["trained"]
+    about = {"policy": body["name"], "does": body["description"], "from": body["source"]}
+    if body.get("queues"):
+        about["queues"] = ", ".join(body["queues"])
+    if said is None:
+        return details(about.items())
+    about |= {
+        "level": said["level"] + (f", for {said['clusters']} clusters" if said["clusters"] else ""),
+        "network": "goes by links" if said["network"] else "does not look at links",
+        "trained by": said["algo"],
+        "made by": said["made_by"],
+        "created": said["created"],
+        "imported": f"{said['at']} by {said['brought_by']}" if said["at"] else "",
+        "as a shadow": _as_shadow(compared),
+        "signed by": said["signed_by"] or "nobody",
+        "digest": said["digest"],
+        "size": f"{said['size_bytes']:,} bytes",
+    }
+    figures = {name: f"{value:g}" for name, value in said["figures"].items()}
+    parts: list[RenderableType] = [details(about.items())]
+    if figures:
+        parts += ["", details(figures.items())]
+    if said["config"]:
+        parts += ["", "settings", details((name, _written(value)) for name, value in said["config"].items())]
+    return Group(*parts)
+
+
+def _as_shadow(compared: Sequence[Body]) -> str:
+    """Say of each queue how a policy did as its shadow."""
+    sums: dict[str, Counter[str]] = {}
+    for row in compared:
+        counts = {name: row[name] for name in ("jobs", "answered", "fallbacks")}
+        sums.setdefault(row["queue"], Counter()).update(counts)
+    return "\n".join(
+        f"queue {queue}: decided {of['answered']:,} of {of['jobs']:,} jobs, something else {of['fallbacks']:,}"
+        for queue, of in sorted(sums.items())
+    )
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _read(path: Path, *, untried: bool = False) -> PolicyFile:
+    """Read a policy file of somebody's, after it was tried where nothing is harmed by it.
+
+    With `untried` it need not be, where nothing can be tried here.
+    """
+    from seaway.cli.learning.policy_store import can_try, not_tried
+    from seaway.learning.policies.check import read_policy, try_apart
+    from seaway.learning.policies.file import read_content, unpack
+
+    try:
+        content = read_content(path)
+        file = unpack(content)
+        if untried and not can_try():
+            return not_tried(file)
+        try_apart(content)
+        return read_policy(content)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=str(path)) from None
+
+
+def _renamed(file: PolicyFile, name: str) -> PolicyFile:
+    """Return the same policy under another name, which nobody signed."""
+    from msgspec.structs import replace
+
+    from seaway.learning.policies.file import PolicyFile
+    from seaway.learning.policies.manifest import check_manifest
+
+    manifest = replace(file.manifest, name=name)
+    check_manifest(manifest)
+    return PolicyFile(manifest, file.model, file.trials)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file; whoever reads it meanwhile, and whatever happens, there is the old one or the new one."""
+    from seaway.learning.policies.file import write_beside
+
+    try:
+        write_beside(path, content)
+    except OSError as error:
+        raise RejectedError(f"cannot be written: {error.strerror}", where=str(path)) from None

@@ -1,0 +1,253 @@
+"""Where `seaway policies` keeps and finds trained policies: on this machine, or on a server."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnknownError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import typer
+
+    from seaway.cli.remote import Body
+    from seaway.client.sync import Client
+    from seaway.learning.policies.file import PolicyFile
+    from seaway.learning.policies.library import JoinedLibrary
+
+
+MOST_COMPARED = 1_000
+"""Comparisons that are looked through."""
+
+
+class PolicyStore(Protocol):
+    """Keeps trained policies."""
+
+    def listed(self) -> Body:
+        """Return all policies, as the API shows them."""
+
+    def shown(self, name: str) -> Body:
+        """Return what is known of one, as the API shows it."""
+
+    def compared(self, body: Body) -> list[Body]:
+        """Return comparisons in which a trained policy that was shown was the shadow, new to old."""
+
+    def content(self, name: str) -> bytes:
+        """Return the file of one."""
+
+    def bring(self, file: PolicyFile) -> str:
+        """Keep one; return where it is now, for people."""
+
+    def remove(self, name: str) -> None:
+        """Remove one that was brought."""
+
+
+@contextmanager
+def store_of(context: typer.Context, *, remote: bool) -> Iterator[PolicyStore]:
+    """Open the server's policies, or this machine's."""
+    if not remote:
+        yield HereStore()
+        return
+    from seaway.cli.remote import connect
+
+    with connect(context) as client:
+        yield ServerStore(client)
+
+
+class ServerStore:
+    """The policies of a server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def listed(self) -> Body:
+        """Ask for all."""
+        from seaway.client.calls.policies import policies
+
+        return self._client.body(policies())
+
+    def shown(self, name: str) -> Body:
+        """Ask for one."""
+        from seaway.client.calls.policies import policy
+
+        return self._client.body(policy(name))
+
+    def compared(self, body: Body) -> list[Body]:
+        """Fetch them, out of the newest `MOST_COMPARED` of all policies; none for those who may not see them."""
+        from seaway.cli.remote import whole
+        from seaway.client.calls.tenancy import shadows
+
+        try:
+            rows = whole(self._client, shadows(limit=MOST_COMPARED))["shadows"]
+        except ForbiddenError:
+            return []
+        return [row for row in rows if _is_model(row["shadow"], body)]
+
+    def content(self, name: str) -> bytes:
+        """Fetch one."""
+        from seaway.client.calls.policies import export_policy
+
+        return self._client.send(export_policy(name))
+
+    def bring(self, file: PolicyFile) -> str:
+        """Send one."""
+        from seaway.client.calls.policies import import_policy
+        from seaway.learning.policies.file import pack
+
+        self._client.send(import_policy(pack(file)))
+        return "on the server"
+
+    def remove(self, name: str) -> None:
+        """Have one removed."""
+        from seaway.client.calls.policies import delete_policy
+
+        self._client.send(delete_policy(name))
+
+
+class HereStore:
+    """The policies of this machine: what came with the package, and files in the data folder."""
+
+    def listed(self) -> Body:
+        """List heuristics, those of other packages, and trained ones."""
+        from seaway.scheduling.policies.registry import BUILT_IN, policy_names
+
+        rules = [
+            {"name": name, "description": BUILT_IN[name].says, "source": "seaway"}
+            if name in BUILT_IN
+            else {"name": name, "description": "from another package", "source": "package"}
+            for name in policy_names()
+        ]
+        return {"policies": [*rules, *map(self._row, library().names())]}
+
+    def shown(self, name: str) -> Body:
+        """Read one."""
+        for row in self.listed()["policies"]:
+            if row["name"] == name and row["source"] != "trained":
+                return {**row, "trained": None}
+        return shown_file(_loaded(name))
+
+    def compared(self, body: Body) -> list[Body]:
+        """Return none: there are no queues here."""
+        return []
+
+    def content(self, name: str) -> bytes:
+        """Read one, checked."""
+        from seaway.learning.policies.file import pack
+        from seaway.scheduling.policies.registry import policy_names
+
+        if name in policy_names():
+            raise RejectedError(f"policy {name!r} is a heuristic and has no file: trained policies alone have one")
+        return pack(_loaded(name))
+
+    def bring(self, file: PolicyFile) -> str:
+        """Write one into the data folder."""
+        from seaway.learning.policies.file import write_policy
+        from seaway.learning.policies.library import ShippedLibrary
+        from seaway.scheduling.policies.registry import policy_names
+
+        name = file.manifest.name
+        if name in policy_names() or name in ShippedLibrary().names():
+            raise RejectedError(f"{name!r} is the name of a policy that Seaway has; import it with --name")
+        path = _path(name)
+        if path.exists() and library().load(name).digest != file.digest:
+            raise ConflictError(f"there is another policy {name!r}; remove that first, or import this with --name")
+        write_policy(path, file)
+        return f"in {path}"
+
+    def remove(self, name: str) -> None:
+        """Remove the file of one."""
+        from seaway.learning.policies.library import ShippedLibrary
+        from seaway.scheduling.policies.registry import BUILT_IN, policy_names
+
+        path = _path(name)
+        if not path.exists():
+            if name in BUILT_IN or name in ShippedLibrary().names():
+                raise ConflictError(f"policy {name!r} comes with Seaway and is always there")
+            if name in policy_names():
+                raise ConflictError(f"policy {name!r} comes with another package and goes with that")
+            raise UnknownError(f"no policy {name!r} was imported on this machine: {path} is not there")
+        path.unlink()
+
+    def _row(self, name: str) -> Body:
+        try:
+            says = library().load(name).manifest.says or "a trained policy"
+        except RejectedError as error:
+            says = f"cannot be used: {error}"
+        return {"name": name, "description": says, "source": "trained"}
+
+
+def shown_file(file: PolicyFile) -> Body:
+    """Show a policy file as the API shows a policy."""
+    from seaway.application.policies import Brought
+    from seaway.learning.policies.signature import signer
+    from seaway.wire.policies import trained_fields
+
+    said = file.manifest
+    trained = trained_fields(Brought(file, signer(file)))
+    return {"name": said.name, "description": said.says, "source": "trained", "trained": trained}
+
+
+def library() -> JoinedLibrary:
+    """Return the trained policies of this machine."""
+    from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, ShippedLibrary
+
+    return JoinedLibrary((ShippedLibrary(), FolderLibrary(folder())))
+
+
+def folder() -> Path:
+    """Return where policies are kept that were imported on this machine; it need not be there."""
+    from seaway.client.config import data_folder
+
+    return data_folder() / "policies"
+
+
+def can_try() -> bool:
+    """Tell whether networks can run here."""
+    return find_spec("onnxruntime") is not None
+
+
+def not_tried(file: PolicyFile) -> PolicyFile:
+    """Return a file that was read and not run, and say so."""
+    from seaway.cli.errors import note
+    from seaway.learning.policies.onnx_message import MISSING
+
+    note(f"policy {file.manifest.name} is not tried here: {MISSING}")
+    return file
+
+
+def _loaded(name: str) -> PolicyFile:
+    """Return a policy of this machine, tried where that can be."""
+    from seaway.learning.policies.file import unpack
+    from seaway.learning.policies.library import FolderLibrary, ShippedLibrary
+
+    if not can_try():
+        for each in (ShippedLibrary(), FolderLibrary(folder())):
+            if name in each.names():
+                return not_tried(unpack(each.content(name)))
+    return library().load(name)
+
+
+def _is_model(title: str, body: Body) -> bool:
+    """Tell whether a comparison names the model of a policy that was shown, like `pilot@3f2a9c1b2d4e`."""
+    name, _, digits = title.partition("@")
+    return bool(digits) and name == body["name"] and body["trained"]["model_sha256"].startswith(digits)
+
+
+def _path(name: str) -> Path:
+    """Return where a policy of this machine is kept.
+
+    Raises
+    ------
+    RejectedError
+        When it is no name that a policy can have.
+    """
+    from seaway.domain.tenancy import NAME
+    from seaway.learning.policies.file import SUFFIX
+
+    if not NAME.fullmatch(name):
+        raise RejectedError(f"{name[:80]!r} is no name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
+    return folder() / f"{name}{SUFFIX}"

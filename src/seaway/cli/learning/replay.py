@@ -1,0 +1,287 @@
+"""`seaway replay`: a trace, replayed by some policies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from seaway.domain.job import Job
+    from seaway.scheduling.policies.registry import PolicyOptions
+
+BOUND = "gpu_allocated_bound_pct_at_100"
+"""Name of the bound in JSON."""
+
+TRACE, POLICIES, OUTPUT = "The trace", "The policies", "What comes out"
+
+
+class Output(StrEnum):
+    """How figures are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Level(StrEnum):
+    """What a policy chooses among."""
+
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
+def replay(
+    nodes: Annotated[
+        Path,
+        typer.Option(
+            metavar="CSV",
+            help="The nodes: sn or node, cpu_milli, memory_mib, gpu; where known model, gpu_memory_mib, "
+            "cluster, gateway. Cluster number k stands behind gateway gw-k unless the column says otherwise.",
+            rich_help_panel=TRACE,
+        ),
+    ],
+    jobs: Annotated[
+        Path,
+        typer.Option(
+            metavar="CSV",
+            help="The jobs: name, cpu_milli, memory_mib, num_gpu, gpu_milli; where known gpu_memory_mib, "
+            "gpu_spec, replicas, gang, priority, times, user_gateway and bounds on the network. "
+            "Without gpu_memory_mib, cores stand for memory too.",
+            rich_help_panel=TRACE,
+        ),
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="Which policies, see [bold]seaway policies[/bold], files of trained ones (.policy), or profile files "
+            "(.toml) that join plugins.",
+            rich_help_panel=POLICIES,
+        ),
+    ] = "seaway",
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Links between gateways: source, target, latency_us, jitter_us, loss, bandwidth_mbps; "
+            "both ways alike unless the way back has its own line.",
+            rich_help_panel=TRACE,
+        ),
+    ] = None,
+    job_order: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Who arrives when, by name; a name that comes again is another copy of that job.",
+            rich_help_panel=TRACE,
+        ),
+    ] = None,
+    node_order: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Every node once, by sn or node: of equal ones the first is taken.",
+            rich_help_panel=TRACE,
+        ),
+    ] = None,
+    arrived: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIMES",
+            help="Stop when so many times the fleet's GPU cores have been asked for; 1.3 in published runs. "
+            "All jobs arrive without it.",
+            rich_help_panel=TRACE,
+        ),
+    ] = None,
+    departures: Annotated[
+        bool,
+        typer.Option(
+            "--departures",
+            help="Let jobs come at their arrives_s (or creation_time), wait until they fit, and end after "
+            "runs_s (or at deletion_time). Figures of use are then means over time.",
+            rich_help_panel=TRACE,
+        ),
+    ] = False,
+    offers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="How often a job that a policy lets wait is offered in total, without [bold]--departures[/bold]: on "
+            "arrival, and again after the last arrival. With 1, as in published runs, nothing waits.",
+            rich_help_panel=TRACE,
+        ),
+    ] = 1,
+    mix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Past jobs from which fgd and seaway learn what is likely to come. Without it they learn "
+            "from the list in --jobs, as the published runs of FGD do.",
+            rich_help_panel=POLICIES,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of random choices.", rich_help_panel=POLICIES)] = 0,
+    level: Annotated[
+        Level,
+        typer.Option(
+            help="Choose among all nodes, or first a cluster and then a node of it.",
+            rich_help_panel=POLICIES,
+        ),
+    ] = Level.NODE,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="Do without compiled policies: slow, the same plans.", rich_help_panel=POLICIES),
+    ] = False,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to print the figures.", rich_help_panel=OUTPUT)
+    ] = Output.TABLE,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            help="Say too what full knowledge could have had in use at most when 100 % had been asked for.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    curve: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Write what was allocated after each arrival: policy, arrived_pct, allocated_pct "
+            "(time_s too with --departures).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the same as a picture (.png, .svg or .pdf).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+) -> None:
+    """Replay a trace by one or more policies and compare how well each used the fleet.
+
+    Jobs arrive one after the other. What does not fit is lost, unless [bold]--departures[/bold] lets
+    jobs wait; with [bold]--offers 2[/bold] a policy may put a job back once, until all have arrived. A job
+    counts as [italic]refused[/italic] when nothing could have held it at that moment, and as
+    [italic]failed[/italic] when something could have but the policy did not place it there.
+
+    [bold]Examples[/bold]
+
+    Two policies on a trace, until 130 % of the GPUs have been asked for, with a picture:
+
+    [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --policy fgd,seaway
+    --arrived 1.3 --plot curve.png[/cyan]
+
+    Clusters with a network between them and their users, for a script:
+
+    [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --links links.csv --policy bestfit -o json[/cyan]
+
+    How long jobs wait when they come and go:
+
+    [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --policy bestfit --departures[/cyan]
+    """
+    from seaway.cli.learning.compare import compare
+    from seaway.cli.learning.curves import draw, picture_file, write_curves
+    from seaway.cli.tables import show_bound, show_comparison
+    from seaway.scheduling.policies.registry import PolicyOptions
+    from seaway.simulation.bound import bound_pct
+    from seaway.simulation.replay import until_asked
+    from seaway.simulation.trace import TraceFiles, read_trace
+
+    names = policy_list(policy)
+    check_numbers(arrived, seed)
+    check_offers(offers, departures=departures)
+    for file, option in ((curve, "--curve"), (plot, "--plot")):
+        if file:
+            check_writable(file, option)
+    if plot:
+        picture_file(plot)
+    check_policies(names, PolicyOptions(level.value, seed, (), plain))
+    trace = read_trace(TraceFiles(nodes, jobs, links, node_order, job_order, mix))
+    if departures:
+        check_times(trace.jobs, jobs)
+    options = PolicyOptions(level.value, seed, trace.mix, plain)
+    coming = trace.jobs if arrived is None else until_asked(trace.fleet, trace.jobs, arrived)
+    outcomes = compare(trace.fleet, coming, names, options, departures=departures, offers=offers)
+    most = {BOUND: bound_pct(trace.fleet, trace.jobs)} if bound else {}
+    if output is Output.JSON:
+        typer.echo(json.dumps([outcome.record() | most for outcome in outcomes], indent=2))
+    else:
+        show_comparison(outcomes)
+        if bound:
+            show_bound(most[BOUND])
+    if curve:
+        write_curves(outcomes, curve)
+    if plot:
+        draw(outcomes, plot)
+
+
+def policy_list(text: str) -> list[str]:
+    """Split names at commas.
+
+    Raises
+    ------
+    RejectedError
+        When there is none, or one stands there twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise RejectedError("a name is missing; separate names with a comma", where="--policy")
+    for name in names:
+        if names.count(name) > 1:
+            raise RejectedError(f"{name!r} appears more than once", where="--policy")
+    return names
+
+
+def check_policies(names: list[str], options: PolicyOptions) -> None:
+    """Make each policy once, so that a wrong name is told before any file is read."""
+    from seaway.bootstrap.policies import policy_of
+
+    for name in names:
+        try:
+            policy_of(name, options)
+        except RejectedError as error:
+            raise RejectedError(error.message, where=error.where or "--policy") from None
+
+
+def check_numbers(arrived: float | None, seed: int) -> None:
+    """Reject numbers that mean nothing."""
+    if arrived is not None and not arrived > 0:
+        raise RejectedError(f"{arrived} is not more than 0", where="--arrived")
+    if not 0 <= seed < 2**63:
+        raise RejectedError(f"{seed} is not between 0 and 2**63 - 1", where="--seed")
+
+
+def check_offers(offers: int, *, departures: bool) -> None:
+    """Reject numbers of offers that mean nothing; with departures, jobs are offered whenever something ended."""
+    if offers < 1:
+        raise RejectedError(f"{offers} is not at least 1", where="--offers")
+    if departures and offers > 1:
+        raise RejectedError(
+            "goes without --departures, with which jobs are tried as often as it takes", where="--offers"
+        )
+
+
+def check_times(jobs: Sequence[Job], path: Path) -> None:
+    """Reject jobs none of which has a time, so that nothing could come and go."""
+    if all(not job.arrives_s and job.runs_s is None for job in jobs):
+        raise RejectedError(
+            "no job has a time: arrives_s and runs_s (or creation_time, deletion_time)", where=str(path)
+        )
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Reject a file that could not be written at the end, before anything is replayed."""
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise RejectedError(f"{str(path)!r} cannot be written", where=option)

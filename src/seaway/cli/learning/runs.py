@@ -1,0 +1,282 @@
+"""What was asked of `seaway train`, and the run that it stands for."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from pathlib import Path
+
+import typer
+
+from seaway.cli.errors import note
+from seaway.cli.learning.tables import watched
+from seaway.cli.learning.watch import ENDING, Ended
+from seaway.domain.errors import RejectedError
+from seaway.learning.algos import ALGOS, check_installed
+from seaway.learning.instances.folder import folders_of
+from seaway.learning.runs.assemble import new_run, option
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.options import unused
+from seaway.learning.runs.run import resume, train
+from seaway.learning.spreading.spread import Spread
+from seaway.learning.training.listener import Listener, Nobody, Reached
+from seaway.learning.training.settings import Run
+
+RUNS = Path("runs")
+"""Where runs are kept that nobody gave a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was typed.
+
+    Attributes
+    ----------
+    algo
+        None where it was left out.
+    instances, draw
+        Folders, and kinds of instances to draw.
+    named, pairs
+        Settings with options of their own, and those of ``--set``, by name.
+    out
+        The run's folder; None where it was left out.
+    """
+
+    algo: str | None
+    instances: tuple[str, ...]
+    draw: tuple[str, ...]
+    named: Mapping[str, object]
+    pairs: Mapping[str, str]
+    out: Path | None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """All settings.
+
+        Raises
+        ------
+        RejectedError
+            When one was given twice.
+        """
+        for name in self.pairs:
+            if name in self.named:
+                raise RejectedError(f"{name} is also given by {option(name)}", where="--set")
+        return {**self.named, **self.pairs}
+
+    def where(self, name: str) -> str:
+        """Say where a setting was given."""
+        return f"--set {name}" if name in self.pairs else option(name)
+
+    def run(self) -> Run:
+        """Return the run that it stands for, from the beginning."""
+        if self.algo is None:
+            raise RejectedError(f"choose an algorithm: {', '.join(ALGOS)}", where="--algo")
+        return new_run(self.algo, self.instances, self.draw, self.given, self.where)
+
+    def idle(self, run: Run) -> list[str]:
+        """Say which of the settings that were given change nothing in the run, and what would make each count."""
+        return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
+
+
+def begin(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+    """Learn from the beginning; return the run's folder and what it came to.
+
+    Parameters
+    ----------
+    tell
+        Told what was asked for in vain.
+    """
+    run = asked.run()
+    for text in asked.idle(run):
+        tell(text)
+    folder = asked.out or folder_of(run)
+    return folder, train(run, folder, watch)
+
+
+def go_on(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+    """Learn on; or from the beginning, as `begin` does, where there is no run, but it is said which one it would be."""
+    if asked.out is None and asked.algo is None:
+        raise RejectedError("say which run to resume: --out runs/...", where="--resume")
+    folder = asked.out or folder_of(asked.run())
+    if asked.algo is not None and not RunFolder(folder).has_run:
+        return begin(asked, watch, tell)
+    before, _ = RunFolder(folder).read_config()
+    _check_same(asked, before)
+    return folder, resume(folder, asked.given, asked.instances, watch, asked.where)
+
+
+def folder_of(run: Run) -> Path:
+    """Name the folder of a run after what it is."""
+    names = [Path(path).resolve().name for path in run.instances] + list(run.draw)
+    on = names[0] if len(names) == 1 else f"{names[0]}-and-{len(names) - 1}-more"
+    return RUNS / f"{run.algo}-{on}-seed{run.settings.seed}"
+
+
+def _check_same(asked: Asked, before: Run) -> None:
+    """Reject another algorithm, or other kinds of instances, than the run began with."""
+    if asked.algo not in (None, before.algo):
+        raise RejectedError(f"the run began with {before.algo}, not {asked.algo}", where="--algo")
+    if asked.draw and asked.draw != before.draw:
+        raise RejectedError(f"the run began with {' '.join(before.draw) or 'none'}", where="--draw")
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One of the runs.
+
+    Attributes
+    ----------
+    asked
+        What it is.
+    folder
+        Where it is kept, as it is shown.
+    """
+
+    asked: Asked
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What a run came to: something, or an error that says why not."""
+
+    reached: Reached | None
+    error: str = ""
+
+
+def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
+    """List the runs: of every algorithm, instance and seed.
+
+    Parameters
+    ----------
+    asked
+        What was typed; its algorithm may be several with commas between, its `out` is where all runs are kept.
+    seeds
+        None for the one in `asked`.
+    each
+        Whether there is a run for each instance, rather than one for all.
+
+    Raises
+    ------
+    RejectedError
+        When a run cannot be, or is there already and is not to go on, or something is not installed.
+    """
+    if seeds and "seed" in asked.given:
+        raise RejectedError("give --seed or --seeds, not both", where="--seeds")
+    if each and not asked.instances:
+        raise RejectedError("needs folders of instances: --instances", where="--each")
+    paths = [folders_of(Path(name)) for name in asked.instances]  # in full: workers may stand elsewhere
+    places: list[tuple[str, ...]] = [tuple(map(str, chain(*paths)))]
+    if each:
+        places = [(str(path),) for path in chain(*paths)]
+    numbers: Sequence[int | None] = seeds or [None]
+    found = []
+    for algo, instances, seed in product((asked.algo or "").split(","), places, numbers):
+        named = asked.named if seed is None else {**asked.named, "seed": seed}
+        one = replace(asked, algo=algo or None, instances=instances, named=named)
+        folder = (asked.out or RUNS) / folder_of(one.run()).name
+        if RunFolder(folder).has_run and not resume:
+            raise RejectedError(
+                "holds a run already: add --resume to go on with it, or choose another --out", where=str(folder)
+            )
+        found.append(Errand(replace(one, out=folder.absolute()), folder))
+    for one in {errand.asked.algo: errand.asked for errand in found}.values():
+        run = one.run()
+        check_installed(run.algo)
+        for text in one.idle(run):
+            note(f"{run.algo}: {text}")
+    return found
+
+
+def learn(errand: Errand) -> Came:
+    """Do one run, until it is over or the process is told to end."""
+    with _ended_quietly() as watch:
+        try:
+            _, reached = go_on(errand.asked, watch, _unsaid)  # where a worker died it has begun
+        except RejectedError as error:
+            return Came(None, str(error))
+    return Came(reached)
+
+
+def sweep(runs: Sequence[Errand], spread: Spread) -> int:
+    """Do all runs and say of each what it came to, as it ends; return how many are not finished."""
+    unfinished = len(runs)
+    with _interrupted_by_sigterm(), closing(spread.map(learn, runs)) as results:  # type: ignore[type-var]
+        for at, came in watched(results, len(runs), "training"):
+            typer.echo(f"{runs[at].folder}: {said(came)}")
+            unfinished -= came.reached is not None and not came.reached.unfinished
+            if came.reached and came.reached.unfinished:
+                break
+    return unfinished
+
+
+def announce_all(asked: Asked, unfinished: int) -> None:
+    """Say what to type next."""
+    where = asked.out or RUNS
+    if unfinished:
+        note(f"{unfinished} not finished; repeat the command with --resume to go on")
+    elif asked.instances:
+        typer.echo(f"compare: seaway evaluate --instances {' '.join(asked.instances)} --policy {where}")
+    typer.echo(f"curves:  tensorboard --logdir {where}")
+
+
+def said(came: Came) -> str:
+    """Say what a run came to."""
+    if came.reached is None:
+        return came.error
+    best = came.reached.best
+    placed = (
+        f"best: {best.placed} of {best.jobs} jobs placed, after episode {came.reached.best_episode}" if best else ""
+    )
+    return f"{came.reached.why}: {came.reached.episodes}; {placed}"
+
+
+def _unsaid(_: str) -> None:
+    """Say nothing: what was asked for in vain is said once, before the runs."""
+
+
+class _Quiet(Nobody):
+    """Says nothing; ends the run where the process was told to end."""
+
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+
+    @property
+    def stopping(self) -> bool:  # type: ignore[override]
+        """Whether the process was told to end."""
+        return bool(self._ended.signal)
+
+
+@contextmanager
+def _ended_quietly() -> Iterator[_Quiet]:
+    """Have the run end, where it can go on later, when the process is told to end.
+
+    A worker leaves ^C to whoever started it.
+    """
+    ended = Ended()
+
+    def noted(number: int, _: object) -> None:
+        ended.signal = number
+
+    here = threading.current_thread() is threading.main_thread()
+    heeded = [each for each in ENDING if here and signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, noted) for each in heeded}
+    try:
+        yield _Quiet(ended)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM do what ^C does, so that workers end with this process."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,202 @@
+"""`seaway train`: an algorithm learns to place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli.errors import FAILED
+from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from seaway.cli.learning.runs import Asked
+
+WHAT, LEARNING, RUN, MANY = "What is learned", "The algorithm", "The run", "Several runs"
+
+
+def train(
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR ...]", help="More folders, after the first.", show_default=False),
+    ] = None,
+    algo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Ours: pilot. The published one: eade-ddpg. Its rivals: ddpg, td3, sac, ppo, sb3-ddpg.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    instances: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR [DIR ...]",
+            help="Folders with nodes.csv and jobs.csv (and links.csv), or folders of such, to learn on.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    draw: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Learn on random instances: placement, network, trace or any; --set draws=8 says how many.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(metavar="N", help="How many at most; 1000 without it.", rich_help_panel=RUN)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of everything that is drawn; 0.", rich_help_panel=RUN)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to keep the run; runs/ALGO-INSTANCE-seedN.", rich_help_panel=RUN),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the run in --out, if there is one.", rich_help_panel=RUN),
+    ] = False,
+    evaluate_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Episodes between evaluations, which are without noise; 5.", rich_help_panel=RUN
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="End after this many evaluations without a better one; 0 plays all episodes.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    hidden: Annotated[
+        str | None, typer.Option(metavar="N-N", help="Sizes of the hidden layers; 128-64.", rich_help_panel=LEARNING)
+    ] = None,
+    attention: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Width of the attention layer of eade-ddpg; 128.", rich_help_panel=LEARNING),
+    ] = None,
+    expert_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of each batch that comes from the expert's history (eade-ddpg).",
+            rich_help_panel=LEARNING,
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(metavar="N", help="Transitions in each update.", rich_help_panel=LEARNING)
+    ] = None,
+    actor_rate: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Learning rate of the actor (eade-ddpg, ddpg).", rich_help_panel=LEARNING),
+    ] = None,
+    critic_rate: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Learning rate of the critic (eade-ddpg, ddpg).", rich_help_panel=LEARNING),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N or N,N,...",
+            help="A run for each seed: how many, or which; [bold]7,[/bold] is seed 7 alone. --out is then where all "
+            "runs are kept; so it is with --each and with several algorithms.",
+            rich_help_panel=MANY,
+        ),
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="A run for each instance, not one for all.", rich_help_panel=MANY)
+    ] = False,
+    workers: Annotated[int, typer.Option(metavar="N", help="How many runs at once.", rich_help_panel=MANY)] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread runs over the machines of a Ray cluster, like head:6379, which all have to see the same "
+            "folders; [bold]local[/bold]: over --workers processors of this machine.",
+            rich_help_panel=MANY,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting, of the algorithm or the run; repeat it for several. A wrong name lists them all.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = None,
+) -> None:
+    """Have an algorithm learn to place jobs, in episodes.
+
+    The run is kept in a folder: settings, checkpoints, one line an episode, curves for TensorBoard, and at the end
+    the best policy as a file that Seaway can decide by. The best is the one that placed most jobs when it was
+    evaluated without noise, and of those the one with the lowest GPU load variance.
+
+    Ctrl-C ends the run where it can go on later, with [bold]--resume[/bold]; so it does after a kill, from the last
+    checkpoint. With one thread, as is usual, that gives the same weights as a run that was never stopped.
+
+    [bold]Examples[/bold]
+
+    [cyan]seaway train --algo eade-ddpg --instances instances/toy-0 --episodes 1000 --out runs/first[/cyan]
+
+    [cyan]seaway train --out runs/first --resume[/cyan]
+
+    [cyan]seaway train --algo td3 --instances instances/toy-0 --seed 3 --set discount=0.99[/cyan]
+
+    Two algorithms, each instance for itself, three seeds of each, four runs at once:
+
+    [cyan]seaway train --algo eade-ddpg,ddpg --instances instances --each --seeds 3 --workers 4 --out runs/all[/cyan]
+    """
+    from seaway.cli.errors import note
+    from seaway.cli.learning.runs import Asked, begin, go_on
+    from seaway.cli.learning.watch import Ended, RunWatch, announce, ended_by_signals
+    from seaway.learning.runs.options import read_pairs
+
+    named = {
+        "episodes": episodes,
+        "seed": seed,
+        "evaluate_every": evaluate_every,
+        "patience": patience,
+        "hidden": hidden,
+        "attention": attention,
+        "expert_share": expert_share,
+        "batch": batch,
+        "actor_rate": actor_rate,
+        "critic_rate": critic_rate,
+    }
+    asked = Asked(
+        algo,
+        tuple(str(folder) for folder in [*(instances or []), *(more or [])]),
+        tuple(draw or []),
+        {name: value for name, value in named.items() if value is not None},
+        read_pairs(settings or [], "--set"),
+        out,
+    )
+    if seeds or each or "," in (algo or ""):
+        raise typer.Exit(several(asked, seeds, resume=resume, each=each, workers=workers, ray=ray))
+    if workers != 1 or ray:
+        raise RejectedError("is for several runs: add --seeds or --each", where="--ray" if ray else "--workers")
+    ended = Ended()
+    with ended_by_signals(ended), RunWatch(ended) as watch:
+        folder, reached = (go_on if resume else begin)(asked, watch, note)
+    announce(folder, reached)
+    if reached.unfinished:
+        raise typer.Exit(128 + ended.signal)
+
+
+def several(asked: Asked, seeds: str | None, *, resume: bool, each: bool, workers: int, ray: str | None) -> int:
+    """Do several runs; return the exit code."""
+    from seaway.cli.errors import note
+    from seaway.cli.learning.contestants import seed_list
+    from seaway.cli.learning.runs import announce_all, errands, sweep
+    from seaway.learning.spreading.choose import choose_spread
+
+    spread = choose_spread(workers, ray, note)
+    unfinished = sweep(errands(asked, seed_list(seeds) if seeds else None, each=each, resume=resume), spread)
+    announce_all(asked, unfinished)
+    return FAILED if unfinished else 0

@@ -1,0 +1,168 @@
+"""A run of `seaway train` as those see it who started it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import typer
+
+from seaway.cli.errors import note
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.training.listener import Evaluated, Plan, Reached, Row
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
+ENDING_SOON = "ending after this episode, with a checkpoint to go on from; a second signal ends at once"
+LAST = "the run is over and its policy file is being written; a second signal ends at once"
+
+SILENT_S = 60.0
+"""Where nobody sees a bar, a line says how far it is as often as this, besides one for each new best."""
+
+
+@dataclass(slots=True)
+class Ended:
+    """Whether the process was told to end.
+
+    Attributes
+    ----------
+    signal
+        By which signal; 0 while it was not.
+    over
+        Whether no episode is left to be played, and only the policy file is being written.
+    """
+
+    signal: int = 0
+    over: bool = False
+
+
+@contextmanager
+def ended_by_signals(ended: Ended) -> Iterator[None]:
+    """Have the first Ctrl-C or SIGTERM noted; the second ends the process as ever."""
+
+    def noted(number: int, _: object) -> None:
+        ended.signal = number
+        note(LAST if ended.over else ENDING_SOON)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    before = {each: signal.signal(each, noted) for each in ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class RunWatch:
+    """A bar with the figures of the last episode, or now and then a line; both on standard error.
+
+    Parameters
+    ----------
+    ended
+        Says when the run is to end.
+    """
+
+    def __init__(self, ended: Ended) -> None:
+        from rich.console import Console
+
+        self._ended = ended
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Progress | None = None
+        self._task: Any = None
+        self._plan: Plan | None = None
+        self._best = ""
+        self._said_s = time.monotonic()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the process was told to end."""
+        return bool(self._ended.signal)
+
+    def __enter__(self) -> Self:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        if self._console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, TextColumn("{task.fields[figures]}"), console=self._console, transient=True)
+            self._task = self._bar.add_task("", total=None, figures="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def doing(self, text: str) -> None:
+        """Show it in place of the name of the algorithm; after the first episode only the end has something to do."""
+        self._ended.over = self._plan is not None
+        if self._bar:
+            self._bar.update(self._task, description=text)
+        else:
+            note(text)
+
+    def begins(self, plan: Plan) -> None:
+        """Show how many episodes there are."""
+        self._plan = plan
+        if plan.best:
+            self._best = _placed(plan.best)
+        if self._bar:
+            self._bar.update(self._task, description=plan.algo, total=plan.episodes, completed=plan.done)
+        elif plan.done:
+            note(f"{plan.algo} goes on after episode {plan.done} of {plan.episodes}")
+
+    def played(self, row: Row) -> None:
+        """Show an episode."""
+        assert self._plan
+        if row.best and row.evaluated:
+            self._best = f"{_placed(row.evaluated)} (episode {row.episode})"
+        play = row.play
+        figures = f"reward {play.reward:.0f} · placed {play.placed} of {play.jobs}"
+        figures += f" · best {self._best}" if self._best else ""
+        if self._bar:
+            self._bar.update(self._task, completed=row.episode, figures=figures)
+        elif row.best or time.monotonic() - self._said_s >= SILENT_S:
+            self._said_s = time.monotonic()
+            note(f"episode {row.episode} of {self._plan.episodes}: {figures}")
+
+    def saved(self, episode: int) -> None:
+        """Say nothing: it is as it should be."""
+
+    def ends(self, reached: Reached) -> None:
+        """Say nothing yet: `announce` does when the bar is gone."""
+
+
+def announce(folder: Path, reached: Reached) -> None:
+    """Say what a run came to, and what to type next."""
+    run, _ = RunFolder(folder).read_config()
+    best = f"{_placed(reached.best)} jobs placed, after episode {reached.best_episode}" if reached.best else "none yet"
+    if reached.unfinished:
+        typer.echo(f"{run.algo} stopped after episode {reached.episodes} of {run.settings.episodes}; best: {best}")
+        if reached.policy:
+            typer.echo(f"policy:  {reached.policy}, the best until now")
+        typer.echo(f"go on:   seaway train --out {folder} --resume")
+        return
+    typer.echo(f"{run.algo}, {reached.why}: {reached.episodes}; best: {best}{_variance(reached.best)}")
+    typer.echo(f"policy:  {reached.policy}")
+    if run.instances:
+        typer.echo(f"compare: seaway evaluate --instances {' '.join(run.instances)} --policy {reached.policy},seaway")
+    typer.echo(f"curves:  tensorboard --logdir {folder}")
+
+
+def _placed(found: Evaluated) -> str:
+    return f"{found.placed} of {found.jobs}"
+
+
+def _variance(found: Evaluated | None) -> str:
+    return f", GPU load variance {found.gpu_load_variance:.4f}" if found else ""

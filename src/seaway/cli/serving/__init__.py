@@ -1,0 +1,1 @@
+"""Commands that run a server: the control plane and simulated clusters."""

@@ -1,0 +1,121 @@
+"""Whose turn it is to run the control plane: one process's at once, or with a Lease one after the other."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from rich.console import Console
+
+from seaway.api.http.standby import Standby
+from seaway.application.control.dispatch import Dispatcher
+from seaway.application.ports.clock import Clock
+from seaway.bootstrap.compilation import warm_up
+from seaway.bootstrap.leader_election import FencedThreads, Leadership
+from seaway.bootstrap.settings import Settings
+
+NEWS, END = "news", "end"
+ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
+class Turn:
+    """The turn of a process that is alone: it has come, and it lasts."""
+
+    came = True
+    over = False
+    """Whether this process was told to end before it began."""
+    waited_s = 0.0
+    """For how long it was waited for."""
+
+    @property
+    def lost(self) -> str:
+        """Why the turn is over; empty while it is not."""
+        return ""
+
+    def on_lost(self, call: Callable[[], None]) -> None:
+        """Have something called, from any thread, when the turn is over; at once if it is."""
+
+    def begin(self) -> None:
+        """Say that the real server answers from now on."""
+
+    def dispatcher(self, clock: Clock, stale_s: float) -> Dispatcher | None:
+        """Return who talks to clusters; None for the usual one."""
+        return None
+
+
+class LedTurn(Turn):
+    """The turn of the process that holds the Lease.
+
+    SIGTERM and Ctrl-C end the waiting; once it has begun, whoever serves answers to them.
+
+    Parameters
+    ----------
+    settings
+        Which Lease, and where to answer while waiting.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._news: SimpleQueue[str] = SimpleQueue()
+        self._calls: list[Callable[[], None]] = []
+        self._lease = settings.leader.lease
+        self._leadership = Leadership(settings.leader, self._told)
+        self._standby = Standby(settings.server, self._why, lambda: self._leadership.can_follow)
+        self._before = {each: signal.signal(each, self._told_to_end) for each in ENDING}
+        self.came = False
+        self.over = False
+
+    @property
+    def lost(self) -> str:
+        """See `Turn`."""
+        return self._leadership.lost
+
+    def wait(self, listener: socket.socket) -> None:
+        """Wait until it comes, or this process is told to end."""
+        gc.enable()  # this may take weeks
+        began_s = time.monotonic()
+        self._standby.start(listener)
+        warm_up()  # so that nobody waits for that once this process leads
+        self._leadership.start()
+        Console(highlight=False, soft_wrap=True).print(
+            f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"
+        )
+        self.came = self._news.get() == NEWS and not self.over
+        self.waited_s = time.monotonic() - began_s
+
+    def begin(self) -> None:
+        """Leave the port to the real server."""
+        self._standby.stop()
+
+    def on_lost(self, call: Callable[[], None]) -> None:
+        """Have something called when the Lease is lost; at once if it is."""
+        self._calls.append(call)
+        if self.lost:
+            call()
+
+    def dispatcher(self, clock: Clock, stale_s: float) -> Dispatcher | None:
+        """Return one that is silent when the Lease is not held."""
+        return FencedThreads(clock, stale_s, lambda: self._leadership.holds)
+
+    def close(self) -> None:
+        """Give the Lease back."""
+        self._standby.stop()
+        self._leadership.close()
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+
+    def _why(self) -> str:
+        return self._leadership.waiting or "this process leads, and is starting"
+
+    def _told(self) -> None:
+        self._news.put(NEWS)
+        if self.lost:
+            for call in list(self._calls):
+                call()
+
+    def _told_to_end(self, *_: object) -> None:
+        self.over = True
+        self._news.put(END)

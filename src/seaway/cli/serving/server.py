@@ -1,0 +1,302 @@
+"""Serving: from settings to a process that answers, and down again."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from rich.console import Console
+
+from seaway.adapters.sqlalchemy.backups import backup
+from seaway.adapters.sqlalchemy.store import open_store
+from seaway.api.app import make_app
+from seaway.api.http.server import Server, make_server
+from seaway.application.access import require_loopback
+from seaway.application.clusters import ClusterNames
+from seaway.application.maintenance import Maintenance
+from seaway.application.ports.clock import SystemClock
+from seaway.bootstrap.cluster_join import joined
+from seaway.bootstrap.clusters import Kind, make_clusters
+from seaway.bootstrap.compilation import warm_up
+from seaway.bootstrap.control_plane import Plane, make_bearer, make_plane
+from seaway.bootstrap.data import DataFolder
+from seaway.bootstrap.scheduled_tasks import duties
+from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
+from seaway.cli.serving.leader import LedTurn, Turn
+from seaway.client.config import data_folder
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.scheduling.kernels.compile import never_compiled
+
+SWITCH_S = 0.001
+"""How long a thread computes before another may: short, so that requests are answered while jobs are decided."""
+
+BACKLOG = 2048
+
+HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- nvidia-smi"
+"""A first job, with all that simulated clusters and real ones ask for."""
+
+JOIN = "seaway cluster join --kubeconfig FILE"
+"""How a fleet without clusters gets one."""
+
+IMPORTED_S = time.monotonic()
+"""When this module was imported, by the monotonic clock."""
+
+
+def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Path | None) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Raises
+    ------
+    RejectedError
+        When settings are wrong, the port is taken, or the data folder is in use.
+    UnavailableError
+        When another process took the database over.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = load_settings(config, os.environ, flags)
+    if settings.server.no_auth:
+        require_loopback(settings.server.host)
+    _require_tls(settings.server)
+    sys.setswitchinterval(SWITCH_S)
+    folder = DataFolder(data or data_folder())
+    try:
+        with _listening(settings.server) as listener, _turn(settings, listener) as turn:
+            if turn.came:
+                _serve(settings, folder, listener, turn)
+    finally:
+        folder.close()
+
+
+def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: Turn) -> None:
+    """Serve for as long as this process leads."""
+    with _running(settings, folder, turn) as (plane, kind):
+        url = _url(settings.server, listener)
+        first_token = _first_token(plane, folder)
+
+        def welcome() -> None:
+            folder.announce(url, kind)
+            _welcome(plane, folder, url, first=first_token, waited_s=turn.waited_s)
+            if kind is Kind.JOINED and not joined(folder.path):
+                Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
+
+        server = _Greeting(make_server(_application(plane, settings), settings.server).config, welcome)
+        plane.writer.on_deposed(server.end)
+        turn.on_lost(server.end)
+        turn.begin()
+        with _ending_by_itself():
+            if not turn.over:
+                server.run(sockets=[listener])
+        if why := plane.writer.deposed or turn.lost:
+            raise UnavailableError(why)
+
+
+def _application(plane: Plane, settings: Settings) -> FastAPI:
+    """Make what answers: the API, and pages beside it unless they are switched off."""
+    app = make_app(plane, home=not settings.server.web)
+    if settings.server.web:
+        from seaway.web.addresses import LOGIN_CALLBACK
+        from seaway.web.mount import mount  # takes a second to load
+        from seaway.web.provider import ProviderSettings, require_whole
+
+        oidc, public_url = settings.oidc, settings.server.public_url.rstrip("/")
+        provider = ProviderSettings(
+            issuer=oidc.issuer,
+            audience=oidc.audience,
+            client_id=oidc.client_id,
+            client_secret=oidc.client_secret,
+            redirect=oidc.redirect or (public_url and public_url + LOGIN_CALLBACK),
+            scopes=oidc.scopes,
+        )
+        if oidc.client_id:
+            require_whole(provider)
+        mount(app, app.inside, provider if oidc.client_id else None, public_url, lambda: plane.controller.rush.on)
+    return app
+
+
+@contextmanager
+def _turn(settings: Settings, listener: socket.socket) -> Iterator[Turn]:
+    """Wait until it is this process's turn, answering meanwhile that it waits."""
+    if not settings.leader.lease:
+        yield Turn()
+        return
+    turn = LedTurn(settings)
+    try:
+        turn.wait(listener)
+        yield turn
+    finally:
+        turn.close()
+
+
+class _Greeting(Server):
+    """A server that says when it answers.
+
+    Parameters
+    ----------
+    greet
+        Called once connections are taken.
+    """
+
+    def __init__(self, config: uvicorn.Config, greet: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._greet = greet
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._greet()
+
+    def end(self) -> None:
+        """Have it end by itself; may be called from any thread."""
+        self.should_exit = True
+
+
+def _require_tls(server: ServerSettings) -> None:
+    """Look whether certificate and key are there and go together, before anything is begun.
+
+    Raises
+    ------
+    RejectedError
+        When they are not; says why.
+    """
+    if not server.tls_certificate:
+        return
+    for path, where in ((server.tls_certificate, "tls_certificate"), (server.tls_key, "tls_key")):
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            raise RejectedError(f"cannot read {path}: {error.strerror}", where=f"[server] {where}") from error
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(server.tls_certificate, server.tls_key, lambda: "")
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        text = f"{server.tls_certificate} and {server.tls_key} are no certificate and its key, PEM: {reason}"
+        raise RejectedError(text, where="[server] tls_certificate") from error
+
+
+@contextmanager
+def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[tuple[Plane, Kind]]:
+    """Have a control plane run; say which clusters it drives."""
+    if cold := never_compiled():
+        Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
+        warm_up()
+    clock = SystemClock()
+    url = settings.database.url or folder.database_url
+    store = open_store(url)
+    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_s)
+    bearer = make_bearer(settings.oidc, clock)
+    talker = turn.dispatcher(clock, settings.control.stale_s)
+    plane = make_plane(
+        settings, store, clusters.backends, clock, dispatcher=talker, bearer=bearer, templates=clusters.templates
+    )
+    turn.on_lost(plane.dispatcher.stop)
+    back_up = partial(backup, url)
+    maintenance = Maintenance(
+        duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())), clock
+    )
+    plane.start()
+    maintenance.start()
+    if not cold:  # the engine is loaded beside the rest, ahead of the first job
+        threading.Thread(target=warm_up, name="warm up", daemon=True).start()
+    try:
+        yield plane, clusters.kind
+    finally:
+        maintenance.stop()
+        plane.stop()
+        clusters.close()
+
+
+@contextmanager
+def _listening(server: ServerSettings) -> Iterator[socket.socket]:
+    """Take the port before anything else is begun."""
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((server.host, server.port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        where = f"{server.host}:{server.port}"
+        other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise RejectedError(f"cannot listen there: {error.strerror}; choose another {other}", where=where) from error
+    with listener:
+        yield listener
+
+
+@contextmanager
+def _ending_by_itself() -> Iterator[None]:
+    """Let the server answer to SIGTERM and Ctrl-C, and what comes after it end in peace.
+
+    When it is done the server raises the signal once more, which by default would end the process at once.
+    """
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _url(server: ServerSettings, listener: socket.socket) -> str:
+    scheme = "https" if server.tls_certificate else "http"
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
+
+
+def _first_token(plane: Plane, folder: DataFolder) -> bool:
+    """Make the first token where there is none yet; return whether that was so."""
+    plane.access.refresh()
+    secret = plane.access.first_token()
+    if secret:
+        folder.write_token(secret)
+    return bool(secret)
+
+
+def _welcome(plane: Plane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
+    """Say where the server is, how to get in, and how long the start took, without the wait for this process's turn."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {_ready_after(waited_s)})")
+    console.print(f"Data in {folder.path}; the API is described at {url}/docs")
+    if first:
+        console.print(f"A first admin token is in {folder.admin_token}; commands on this machine find it there.")
+    if plane.settings.server.no_auth:
+        console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
+    console.print(f"Try: [bold]{HELLO}[/bold]    Stop with Ctrl-C.")
+
+
+def _ready_after(waited_s: float) -> str:
+    """Say how long the start took, and beside that for how long this process waited for its turn, if it did."""
+    started = f"{age_s() - waited_s:.1f} s"
+    return f"{started}, and {waited_s:.1f} s until it was to lead" if waited_s else started
+
+
+def age_s() -> float:
+    """Return for how many seconds this process has been there, its own start included.
+
+    Only the system knows that. Where it does not tell, the time counts from the import of this module.
+
+    References
+    ----------
+    proc_pid_stat(5): field 22, counted from the boot, in ticks.
+    """
+    since_import_s = time.monotonic() - IMPORTED_S
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, IndexError, ValueError):
+        return since_import_s
+    return max(age, since_import_s)

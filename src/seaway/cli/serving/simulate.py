@@ -1,0 +1,219 @@
+"""`seaway simulate`: clusters that are made up, in a process of their own, and what goes wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from seaway.adapters.simulated.client import RemoteSimulatedBackends
+    from seaway.adapters.simulated.faults import Faults
+
+PORT = 7070
+URL = f"http://127.0.0.1:{PORT}"
+FOUND = 1
+"""Exit code of `audit` when a rule was broken."""
+
+app = typer.Typer(
+    name="simulate",
+    help="Serve simulated clusters, and have things go wrong in them.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+)
+
+FleetOption = Annotated[
+    str,
+    typer.Option(metavar="demo|FILE", help="A made-up fleet, or a YAML file like examples/fleets/three-clusters.yaml."),
+]
+ServerOption = Annotated[str, typer.Option(metavar="URL", help="The server that [bold]serve[/bold] started.")]
+
+
+@app.command()
+def serve(
+    fleet: FleetOption = "demo",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Where to listen, on this machine only; 0 for any.")
+    ] = PORT,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep state here, and go on from it; without it, nothing is kept."),
+    ] = None,
+    start_delay: Annotated[str, typer.Option(metavar="TIME", help="How long a copy takes to start.")] = "1s",
+    fault_seed: Annotated[
+        int, typer.Option(min=0, help="Have a little of everything go wrong by chance, by this seed; 0 for nothing.")
+    ] = 0,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FIGURE", help="How much of one thing goes wrong, by chance; repeat it for several."),
+    ] = None,
+) -> None:
+    """Serve simulated clusters until Ctrl-C, apart from the control plane, which may come and go.
+
+    Clusters keep books of their own: what would overbook a device or node is refused. With --data they write down
+    everything that happens, and go on from there when they are started again.
+
+    Chances for --fault are shares from 0 to 1: [bold]refused slow start_fails run_fails vanishes request_lost
+    answer_lost hangs[/bold]. Rates are per hour: [bold]node_failures_per_h device_failures_per_h
+    outages_per_h[/bold]. Times are seconds: [bold]slow_s within_s repair_s outage_s[/bold].
+
+    For example:
+
+      seaway simulate serve
+
+      seaway simulate serve --fleet examples/fleets/three-clusters.yaml --data /tmp/clusters
+
+      seaway simulate serve --fault-seed 7
+
+      seaway simulate serve --fault run_fails=0.05 --fault outages_per_h=2
+    """
+    from seaway.adapters.simulated.backends import SimulatedBackends
+    from seaway.adapters.simulated.faults import Options
+    from seaway.adapters.simulated.journal import locked
+    from seaway.adapters.simulated.server import Server
+    from seaway.application.ports.clock import SystemClock
+    from seaway.bootstrap.clusters import read_fleet
+    from seaway.domain.units import duration_ns
+
+    faults = read_faults(fault_seed, fault or [])
+    options = Options(faults, duration_ns(start_delay, where="--start-delay") / 1e9)
+    read = read_fleet(fleet)
+    with locked(data):
+        backends = SimulatedBackends(read, SystemClock(), options, data)
+        server = Server(backends, port)
+        names = ", ".join(each.name for each in read.clusters)
+        typer.echo(f"{len(read.clusters)} clusters with {read.device_count} devices at {server.url}: {names}")
+        server.run()
+
+
+@app.command()
+def fault(
+    kind: Annotated[str, typer.Argument(help="What goes wrong.", show_default=False)],
+    cluster: Annotated[str, typer.Argument(help="Where.", show_default=False)],
+    target: Annotated[
+        str, typer.Argument(help="Which node, device or copy, or how; see above.", show_default=False)
+    ] = "",
+    lasts: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="After which it is over by itself, for node, device, cut, hang."),
+    ] = None,
+    server: ServerOption = URL,
+) -> None:
+    """Have something go wrong in a cluster, now.
+
+    What can go wrong:
+      node NODE        a node fails, with everything on it
+      device DEVICE    a device becomes unhealthy, and what uses it fails
+      cut              the cluster cannot be reached; what runs goes on
+      hang             calls hang until they time out
+      slow SECONDS     copies to come take so long to start
+      refuse [REASON]  deployments to come are refused
+      start [REASON]   copies to come fail at their start
+      copy COPY        a copy fails while it runs, like sw-06f8n2k4qw3rt-1
+      vanish COPY      a copy is removed behind Seaway's back
+
+    For example:
+
+      seaway simulate fault node cluster-1 cluster-1-n0 --for 5m
+
+      seaway simulate fault device cluster-2 cluster-2-n3/0
+
+      seaway simulate fault cut cluster-3 --for 30s
+
+      seaway simulate fault start cluster-1 "image pull error"
+    """
+    from seaway.adapters.simulated.fault_commands import Trouble
+    from seaway.domain.units import duration_ns
+
+    for_s = None if lasts is None else duration_ns(lasts, where="--for") / 1e9
+    with remote(server) as backends:
+        backends.cluster(cluster).cause(Trouble(kind, target, for_s))
+    typer.echo(f"{cluster}: {kind}{f' {target}' if target else ''}{f' for {lasts}' if lasts else ''}")
+
+
+@app.command()
+def heal(
+    kind: Annotated[str, typer.Argument(help="What is to end, as in [bold]fault[/bold]; or all.", show_default=False)],
+    cluster: Annotated[str, typer.Argument(help="Where.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="Which node or device.", show_default=False)] = "",
+    server: ServerOption = URL,
+) -> None:
+    """End what goes wrong in a cluster. What failed stays failed.
+
+    For example:
+
+      seaway simulate heal node cluster-1 cluster-1-n0
+
+      seaway simulate heal cut cluster-3
+
+      seaway simulate heal all cluster-1
+    """
+    with remote(server) as backends:
+        backends.cluster(cluster).heal(kind, target)
+    typer.echo(f"{cluster}: {kind}{f' {target}' if target else ''} is over")
+
+
+@app.command()
+def audit(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="The folder that the clusters keep their state in.")],
+    fleet: FleetOption = "demo",
+) -> None:
+    """Prove from what the clusters wrote down that nothing ran twice and nothing was overbooked; exit 1 if it did.
+
+    For example:
+
+      seaway simulate audit --data /tmp/clusters
+    """
+    from seaway.adapters.simulated.audit import read_journals, violations
+    from seaway.bootstrap.clusters import read_fleet
+
+    read = read_fleet(fleet)
+    journals = read_journals(read, data)
+    found = violations(read, journals)
+    for each in found:
+        typer.echo(each)
+    entries = sum(map(len, journals.values()))
+    typer.echo(f"{entries} entries of {len(journals)} clusters: {len(found)} rules broken")
+    if found:
+        raise typer.Exit(FOUND)
+
+
+@contextmanager
+def remote(url: str) -> Iterator[RemoteSimulatedBackends]:
+    """Talk to a server of simulated clusters."""
+    from seaway.adapters.simulated.client import RemoteSimulatedBackends
+
+    backends = RemoteSimulatedBackends(url)
+    try:
+        yield backends
+    finally:
+        backends.close()
+
+
+def read_faults(seed: int, figures: list[str]) -> Faults:
+    """Read what goes wrong by chance: a little of everything where there is a seed, and figures on top of it.
+
+    Raises
+    ------
+    RejectedError
+        When a figure is none, or its name is unknown.
+    """
+    from seaway.adapters.simulated.faults import NO_FAULTS
+    from seaway.bootstrap.clusters import some_faults
+    from seaway.domain.errors import RejectedError
+
+    faults = some_faults(seed) if seed else NO_FAULTS
+    known = [each.name for each in fields(faults) if each.name != "seed"]
+    for each in figures:
+        name, _, figure = each.partition("=")
+        if name not in known:
+            raise RejectedError(f"there is no {name!r}; there are: {', '.join(known)}", where="--fault")
+        try:
+            faults = replace(faults, **{name: float(figure)})  # type: ignore[arg-type]  # the seed is not known here
+        except ValueError:
+            raise RejectedError(f"{each!r} gives no figure, like {name}=0.1", where="--fault") from None
+    return faults

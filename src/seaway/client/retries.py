@@ -1,0 +1,138 @@
+"""When a call is sent again, and after how long; nothing here sends or waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import httpx
+
+from seaway.client.errors import RETRIED, error_of, retry_after_s
+from seaway.domain.errors import UnavailableError
+
+
+def _pass_over(why: str) -> None:
+    """Wait without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How patiently calls are tried.
+
+    Attributes
+    ----------
+    patience_s
+        For how many seconds a call that can be repeated is tried before its failure is told; 0 tries once.
+    first_s, most_s
+        Pause after the first failure, and the longest; in between it doubles, and a part of it is random so
+        that many clients do not come back at once.
+    clock
+        Seconds of a clock that is never set.
+    random
+        Where that part comes from.
+    on_wait
+        Called with what a server says that asks for patience, each time that it says something else: that it is
+        starting, or that another leads. It is asked again by itself.
+    """
+
+    patience_s: float = 30.0
+    first_s: float = 0.1
+    most_s: float = 5.0
+    clock: Callable[[], float] = time.monotonic
+    random: Random = field(default_factory=Random)
+    on_wait: Callable[[str], None] = _pass_over
+
+    def pause_s(self, failures: int) -> float:
+        """Return how long to pause after so many failures in a row, from 1."""
+        longest = min(self.first_s * 2.0 ** min(failures - 1, 30), self.most_s)
+        return longest * (0.5 + 0.5 * self.random.random())
+
+
+class Tries:
+    """The tries of one call.
+
+    Parameters
+    ----------
+    server
+        Whose URL is told when it cannot be reached.
+    repeatable
+        Whether the call may be sent again when it is not known whether it arrived.
+    """
+
+    def __init__(self, pace: Pace, server: str, *, repeatable: bool) -> None:
+        self._pace = pace
+        self._server = server
+        self._repeatable = repeatable
+        self._failures = 0
+        self._told = ""
+        self._ends = pace.clock() + pace.patience_s
+
+    def answered(self, response: httpx.Response) -> float | None:
+        """Return how long to wait before the call is sent again; None when the answer is to be taken."""
+        if response.status_code not in RETRIED or not self._repeatable:
+            return None
+        pause = self._pause()
+        if response.headers.get("Retry-After"):
+            pause = max(pause, float(retry_after_s(response)))
+        if self._too_late(pause):
+            return None
+        self._tell(str(error_of(response)))
+        return pause
+
+    def refused(self, response: httpx.Response) -> float:
+        """Return how long to wait before asking for a stream again that was refused.
+
+        Raises
+        ------
+        SeawayError
+            When asking again makes no sense.
+        """
+        pause = self.answered(response)
+        if pause is None:
+            raise error_of(response)
+        return pause
+
+    def ended(self) -> float:
+        """Return how long to wait before a stream that ended is asked for again; raises as `lost`."""
+        return self.lost(httpx.ReadError("the stream ended"))
+
+    def lost(self, error: httpx.TransportError) -> float:
+        """Return how long to wait before the call is sent again after no answer came.
+
+        Raises
+        ------
+        UnavailableError
+            When it may not be sent again, or has been tried for long enough.
+        """
+        unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        pause = self._pause()
+        if not (unsent or self._repeatable) or self._too_late(pause):
+            raise unreachable(self._server, error) from error
+        return pause
+
+    def _tell(self, why: str) -> None:
+        if why != self._told:
+            self._told = why
+            self._pace.on_wait(why)
+
+    def _pause(self) -> float:
+        self._failures += 1
+        return self._pace.pause_s(self._failures)
+
+    def _too_late(self, pause: float) -> bool:
+        return self._pace.clock() + pause > self._ends
+
+
+def unreachable(server: str, error: httpx.TransportError) -> UnavailableError:
+    """Say that a server cannot be reached, and what to look at."""
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return UnavailableError(f"{server} cannot be reached: {_plain(error)}; is `seaway up` running there?")
+    if isinstance(error, httpx.TimeoutException):
+        return UnavailableError(f"{server} does not answer in time")
+    return UnavailableError(f"the connection to {server} broke: {_plain(error)}")
+
+
+def _plain(error: Exception) -> str:
+    return str(error) or type(error).__name__

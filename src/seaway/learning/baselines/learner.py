@@ -1,0 +1,244 @@
+"""TD3, SAC, PPO and DDPG of Stable-Baselines3 as they learn in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import DDPG, PPO, SAC, TD3
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.noise import NormalActionNoise
+from torch import Tensor, nn
+
+from seaway.learning.baselines.env import RivalEnv
+from seaway.learning.baselines.settings import DdpgRivalSettings, PoolSettings, PpoSettings, SacSettings, Td3Settings
+from seaway.learning.instances.instance import Instance
+from seaway.learning.training.clusters import Clusters
+from seaway.learning.training.learner import Decider, State, check_finite
+from seaway.learning.training.listener import Listener, Play
+from seaway.learning.training.settings import Run
+from seaway.scheduling.arrays import Float32
+
+
+class Straight(nn.Module):
+    """The actor of TD3 and DDPG, as it is."""
+
+    def __init__(self, model: Any) -> None:  # noqa: ANN401  # SB3's models
+        super().__init__()
+        self.actor = model.policy.actor
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Choose an action for each observation."""
+        return self.actor(observation)
+
+
+class Middle(nn.Module):
+    """The middle of what SAC draws from."""
+
+    def __init__(self, model: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        actor = model.policy.actor
+        self.features, self.latent, self.mean = actor.features_extractor, actor.latent_pi, actor.mu
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Choose an action for each observation."""
+        return torch.tanh(self.mean(self.latent(self.features(observation))))
+
+
+class Clipped(nn.Module):
+    """The middle of what PPO draws from, where actions end."""
+
+    def __init__(self, model: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        policy = model.policy
+        self.features, self.mean = policy.pi_features_extractor, policy.action_net
+        self.latent = policy.mlp_extractor.policy_net
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Choose an action for each observation."""
+        return torch.clamp(self.mean(self.latent(self.features(observation))), -1.0, 1.0)
+
+
+def actor_of(model: Any) -> nn.Module:  # noqa: ANN401
+    """Return what decides in a model; it learns as the model does."""
+    kind: type[nn.Module] = {"PPO": Clipped, "SAC": Middle}.get(type(model).__name__, Straight)
+    return kind(model).eval()
+
+
+def make_model(settings: object, env: RivalEnv, seed: int) -> Any:  # noqa: ANN401  # SB3's models
+    """Make a model by the kind of its settings; it runs on the CPU, where runs can be repeated."""
+    if isinstance(settings, PpoSettings):
+        return _ppo(settings, env, seed)
+    if isinstance(settings, Td3Settings):
+        later = {
+            "policy_delay": settings.actor_delay,
+            "target_policy_noise": settings.target_noise,
+            "target_noise_clip": settings.target_clip,
+        }
+        return TD3("MlpPolicy", env, seed=seed, **_pooled(settings), **_noise(settings.noise), **later)
+    if isinstance(settings, DdpgRivalSettings):
+        return DDPG("MlpPolicy", env, seed=seed, **_pooled(settings), **_noise(settings.noise))
+    assert isinstance(settings, SacSettings), settings
+    return SAC("MlpPolicy", env, seed=seed, **_pooled(settings))
+
+
+def _pooled(settings: PoolSettings) -> dict[str, Any]:
+    return {
+        "learning_rate": settings.rate,
+        "buffer_size": settings.live_pool,
+        "learning_starts": settings.warm_up,
+        "batch_size": settings.batch,
+        "tau": settings.soft_update,
+        "gamma": settings.discount,
+        "gradient_steps": settings.updates,
+        "policy_kwargs": {"net_arch": list(settings.hidden)},
+        "device": "cpu",
+    }
+
+
+def _noise(deviation: float) -> dict[str, Any]:
+    return {"action_noise": NormalActionNoise(np.zeros(1), np.full(1, deviation))} if deviation else {}
+
+
+def _ppo(settings: PpoSettings, env: RivalEnv, seed: int) -> Any:  # noqa: ANN401
+    return PPO(
+        "MlpPolicy",
+        env,
+        seed=seed,
+        learning_rate=settings.rate,
+        n_steps=settings.steps,
+        batch_size=settings.batch,
+        n_epochs=settings.epochs,
+        gamma=settings.discount,
+        gae_lambda=settings.trace_decay,
+        clip_range=settings.clip,
+        ent_coef=settings.entropy,
+        policy_kwargs={"net_arch": list(settings.hidden)},
+        device="cpu",
+    )
+
+
+def make(run: Run, instances: Sequence[Instance]) -> RivalLearner:
+    """Make what learns, see `algos`."""
+    return RivalLearner(run, Clusters(run, instances))
+
+
+class RivalLearner:
+    """A model of Stable-Baselines3, which learns by its own `learn`, a little at a time."""
+
+    def __init__(self, run: Run, clusters: Clusters) -> None:
+        self._clusters = clusters
+        self._env = RivalEnv(clusters)
+        self.model = make_model(run.learner, self._env, run.settings.seed)
+        self._logger = Logger(folder=None, output_formats=[])
+        self.model.set_logger(self._logger)
+        self._actor = actor_of(self.model)
+        self._pooled = hasattr(self.model, "replay_buffer")
+
+    def prepare(self, listener: Listener) -> None:
+        """Do nothing: rivals have no expert."""
+
+    def plays(self) -> Iterator[Sequence[Play]]:
+        """Learn: those with a pool an episode an item, PPO what ended until its next update."""
+        while True:
+            steps = self._env.certain if self._pooled else 1  # PPO plays until its next update in any case
+            self._learn(steps)
+            if self._env.ended:
+                ended, self._env.ended = self._env.ended, []
+                yield [replace(play, figures=self._figures()) for play in ended]
+
+    def evaluate(self) -> Sequence[Play]:
+        """Play every instance once, without noise."""
+        return self._clusters.evaluate(self._choose)
+
+    def state(self) -> State:
+        """Return model and environment."""
+        return {"model": state_of(self.model), "env": self._env.state()}
+
+    def restore(self, state: State) -> None:
+        """Take up model and environment."""
+        restore(self.model, state["model"])
+        self._env.restore(state["env"])
+
+    def weights(self) -> State:
+        """Return those of the actor."""
+        return dict(self._actor.state_dict())
+
+    def wear(self, weights: State) -> None:
+        """Take over those of an actor."""
+        self._actor.load_state_dict(weights)
+
+    def decider(self) -> Decider:
+        """Return the actor."""
+        return self._clusters.decider(self._actor, self._choose)
+
+    def _learn(self, steps: int) -> None:
+        try:
+            self.model.learn(steps, reset_num_timesteps=False, log_interval=None)
+        except ValueError:  # torch draws from nothing that is no number, and says so at length
+            for weights in self.model.policy.parameters():
+                check_finite(float(weights.detach().sum()))
+            raise
+
+    def _choose(self, observation: Float32) -> float:
+        with torch.inference_mode():
+            return float(self._actor(torch.from_numpy(observation)[None])[0, 0])
+
+    def _figures(self) -> Mapping[str, float]:
+        """Return what the model last noted of its updates."""
+        noted = self._logger.name_to_value
+        return {name.removeprefix("train/"): float(value) for name, value in noted.items() if "loss" in name}
+
+
+COUNTS = ("num_timesteps", "_n_updates", "_episode_num")
+POOL = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def state_of(model: Any) -> State:  # noqa: ANN401  # SB3's models
+    """Return all that a model needs to go on, between two calls of its `learn`."""
+    state: State = {
+        "networks": model.get_parameters(),
+        "counts": {name: getattr(model, name) for name in COUNTS},
+        "random": _random(model),
+    }
+    if (weight := getattr(model, "log_ent_coef", None)) is not None:
+        state["entropy"] = weight.detach().clone()
+    if (pool := getattr(model, "replay_buffer", None)) is not None:
+        filled = pool.buffer_size if pool.full else pool.pos
+        state["pool"] = {name: getattr(pool, name)[:filled] for name in POOL} | {"pos": pool.pos, "full": pool.full}
+    return state
+
+
+def restore(model: Any, state: State) -> None:  # noqa: ANN401
+    """Have a model of the same settings go on there."""
+    model.set_parameters(state["networks"], exact_match=True, device="cpu")
+    for name, count in state["counts"].items():
+        setattr(model, name, count)
+    if "entropy" in state:
+        with torch.no_grad():
+            model.log_ent_coef.copy_(state["entropy"])
+    if "pool" in state:
+        pool = model.replay_buffer
+        for name in POOL:
+            rows = state["pool"][name]
+            getattr(pool, name)[: len(rows)] = rows
+        pool.pos, pool.full = state["pool"]["pos"], state["pool"]["full"]
+    _set_random(model, state["random"])
+
+
+def _random(model: Any) -> State:  # noqa: ANN401
+    drawn: dict[str, Any] = dict(np.random.get_state(legacy=False))  # noqa: NPY002  # what SB3 draws from
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": drawn,
+        "actions": model.action_space.np_random.bit_generator.state,
+    }
+
+
+def _set_random(model: Any, state: State) -> None:  # noqa: ANN401
+    torch.set_rng_state(state["torch"])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    model.action_space.np_random.bit_generator.state = state["actions"]

@@ -1,0 +1,79 @@
+"""Measuring contestants on instances, one after the other or in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.evaluation.contestants import OFFERS, Contestant
+from seaway.learning.evaluation.row import Row
+from seaway.learning.instances.instance import Instance
+from seaway.learning.runs.instances import digest_of
+from seaway.learning.spreading.spread import Spread
+from seaway.simulation.measures import Float64
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A contestant on an instance.
+
+    Attributes
+    ----------
+    row
+        Its figures.
+    used
+        Share of each resource in use at the end, shape (4, C), see `used_shares`; None without figures.
+    """
+
+    row: Row
+    used: Float64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one trial is about; the fields are those of its row, and how often jobs are offered that wait."""
+
+    contestant: Contestant
+    instance: Instance
+    seed: int
+    trained_on_it: bool | None = None
+    offers: int = OFFERS
+
+
+def tasks(
+    contestants: Sequence[Contestant], instances: Sequence[Instance], seeds: Sequence[int], offers: int = OFFERS
+) -> list[Task]:
+    """List all trials, instance after instance, so that what ends early compares all policies on some."""
+    found = []
+    for instance in instances:
+        digest = digest_of(instance)
+        for each in contestants:
+            own = None if each.trained_on is None else each.trained_on.has(instance, digest)
+            if own or not each.own_only:
+                found += [Task(each, instance, seed, own, offers) for seed in each.seeds(seeds)]
+    return found
+
+
+def measure(work: Sequence[Task], spread: Spread) -> Iterator[tuple[int, Trial]]:
+    """Run trials, and return each with the number of its task as it ends."""
+    return spread.map(run, work)
+
+
+def run(task: Task) -> Trial:
+    """Measure; a contestant that does not suit the instance gets a row that says why."""
+    who, instance = task.contestant, task.instance
+    row = Row(
+        policy=who.name,
+        level=who.level,
+        instance=instance.name,
+        seed=task.seed,
+        trained_on_it=task.trained_on_it,
+        jobs=len(instance.jobs),
+        best_known=instance.best_known,
+    )
+    try:
+        played = who.player.play(instance, task.seed, task.offers)
+    except RejectedError as error:
+        return Trial(replace(row, note=str(error)))
+    return Trial(replace(row.with_outcome(played.outcome), note=played.note), played.outcome.used)

@@ -1,0 +1,151 @@
+"""Means with how far they may be off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+
+from seaway.learning.runs.table import read_rows
+from seaway.simulation.measures import Float64
+
+CONFIDENCE = 0.95
+
+CLOSE = 1e-12
+"""Two ends of a search that are this near to each other, for their size, are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What some samples say of the mean they were drawn around.
+
+    Attributes
+    ----------
+    mean
+        Of the samples.
+    std
+        Sample standard deviation (n - 1); None with a single sample.
+    ci95
+        Half the width of the 95 % confidence interval of the mean, by Student's t with n - 1 degrees of freedom;
+        None with a single sample.
+    samples
+        How many there are.
+    """
+
+    mean: float
+    std: float | None
+    ci95: float | None
+    samples: int
+
+
+def estimate(samples: Sequence[float]) -> Estimate | None:
+    """Estimate the mean; None without samples.
+
+    References
+    ----------
+    Student: The Probable Error of a Mean. Biometrika 6 (1908). DOI 10.1093/biomet/6.1.1
+    """
+    if not samples:
+        return None
+    count = len(samples)
+    if count == 1:
+        return Estimate(samples[0], None, None, 1)
+    spread = stdev(samples)
+    return Estimate(fmean(samples), spread, t_quantile(count - 1) * spread / math.sqrt(count), count)
+
+
+@lru_cache
+def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """Return the t that abs(T) stays below with the given confidence, T of Student's distribution.
+
+    Parameters
+    ----------
+    freedom
+        Degrees of freedom, at least 1.
+    """
+    low, high = 0.0, 1.0
+    while within(high, freedom) < confidence:
+        low, high = high, 2 * high
+    while high - low > CLOSE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle, freedom) < confidence else (low, middle)
+    return (low + high) / 2
+
+
+def within(t: float, freedom: int) -> float:
+    """Return the probability that abs(T) is below `t`, for whole degrees of freedom.
+
+    References
+    ----------
+    Abramowitz and Stegun: Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for k in range(1 + odd, freedom, 2):
+        total += term
+        term *= cosine**2 * k / (k + 1)
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+SMOOTHED = 20
+"""A figure is shown as the mean of so many episodes up to each, or of a tenth of all where that is less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A figure over episodes, of several runs: mean, least and most, each of shape (E,)."""
+
+    mean: Float64
+    least: Float64
+    most: Float64
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How some runs went.
+
+    Attributes
+    ----------
+    episode
+        Numbers of the episodes, shape (E,): as many as the longest run has. A run counts as far as it goes.
+    reward, placed
+        Smoothed.
+    """
+
+    episode: Float64
+    reward: Band
+    placed: Band
+
+
+def course_of(files: Sequence[Path]) -> Course | None:
+    """Put the runs of some files together; None where none has an episode."""
+    runs = [rows for file in files if (rows := read_rows(file))]
+    if not runs:
+        return None
+    episode = np.arange(1, max(map(len, runs)) + 1, dtype=np.float64)
+    bands = [_band([[float(row[name]) for row in rows] for rows in runs]) for name in ("reward", "placed")]
+    return Course(episode, *bands)
+
+
+def smoothed(values: Float64) -> Float64:
+    """Return the mean of each value and those before it, up to `SMOOTHED` in all."""
+    width = max(1, min(SMOOTHED, len(values) // 10))
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    ends = np.arange(1, len(values) + 1)
+    begins = np.maximum(ends - width, 0)
+    means: Float64 = (sums[ends] - sums[begins]) / (ends - begins)
+    return means
+
+
+def _band(runs: Sequence[Sequence[float]]) -> Band:
+    table = np.full((len(runs), max(map(len, runs))), np.nan)
+    for at, values in enumerate(runs):
+        table[at, : len(values)] = smoothed(np.array(values))
+    return Band(np.nanmean(table, axis=0), np.nanmin(table, axis=0), np.nanmax(table, axis=0))

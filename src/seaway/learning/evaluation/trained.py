@@ -1,0 +1,200 @@
+"""Trained policies that decide: as published, where an illegal choice loses the job, and in the engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.episodes.episode import Episode, EpisodeOptions
+from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played
+from seaway.learning.evaluation.seen import Seen, seen_by
+from seaway.learning.instances.instance import Instance
+from seaway.learning.observing.clusters import choice_of, observer
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.make import make_learned
+from seaway.learning.policies.manifest import Level, Tensors
+from seaway.learning.policies.monitor import Reason
+from seaway.learning.policies.session import Session
+from seaway.learning.runs.folder import RunFolder
+from seaway.scheduling.arrays import Float32
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.scheduling.profile import Profile
+from seaway.simulation.measures import quantile
+from seaway.simulation.outcome import Outcome, Speed
+from seaway.simulation.replay import replay
+
+
+class Model(Protocol):
+    """What answers with an action between -1 and 1."""
+
+    def run(self, inputs: Tensors) -> Tensors:
+        """Take ``observation``, float32, shape (1, O), and return ``action``, shape (1, 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorPlayer:
+    """A policy file of level cluster, as it was trained: nothing keeps it from a cluster where the job does not fit.
+
+    Attributes
+    ----------
+    file
+        The policy.
+    """
+
+    file: PolicyFile
+
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
+        """Play one episode; the seed changes nothing."""
+        manifest = self.file.manifest
+        clusters = len(instance.fleet.clusters)
+        if manifest.clusters != clusters:
+            raise RejectedError(f"it was trained for {manifest.clusters} clusters, and there are {clusters} here")
+        see = observer(network=manifest.network, fitting=manifest.fitting)
+        episode, model = Episode(instance, EpisodeOptions(offers=offers)), Session(self.file)
+        return Played(play(episode, model, lambda at: see(at.snapshot, at.line), manifest.name))
+
+
+def play(episode: Episode, model: Model, see: Callable[[Episode], Float32], name: str) -> Outcome:
+    """Decide all jobs of an episode by a model, and take the time of each decision: looking, choosing, placing."""
+    clusters = len(episode.snapshot.clusters)
+    _choose(model, see(episode), clusters)  # first calls take longer: what is compiled is loaded
+    episode.place_in_cluster(0)
+    episode.reset()
+    took_us = []
+    while not episode.done:
+        begun = perf_counter()
+        choice = _choose(model, see(episode), clusters)
+        if choice == clusters:
+            episode.wait()
+        else:
+            episode.place_in_cluster(choice)
+        took_us.append(1e6 * (perf_counter() - begun))
+    times = np.array(took_us)
+    return replace(
+        episode.outcome(name),
+        speed=Speed(1e6 / float(times.mean()), quantile(times, 0.5), quantile(times, 0.99)),
+    )
+
+
+def _choose(model: Model, observation: Float32, clusters: int) -> int:
+    return choice_of(model.run({"observation": observation[np.newaxis]})["action"].item(), clusters)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedPlayer:
+    """A policy file of level node, in the engine behind the rules of fit.
+
+    It may take any time, so that what it decides depends on no clock; where it fails, a heuristic decides.
+
+    Attributes
+    ----------
+    file
+        The policy.
+    """
+
+    file: PolicyFile
+
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
+        """Replay the instance, and tell how often the heuristic had to decide."""
+        options = PolicyOptions(seed=seed, mix=instance.mix)
+        watches: list[FallBacks] = []
+
+        def make() -> Profile:
+            watches.append(FallBacks())
+            return make_learned(self.file, options, Limits(budget_ms=0), watches[-1])
+
+        outcome = replay(instance.fleet, instance.jobs, make, offers=offers)
+        return Played(outcome, watches[-1].told())
+
+
+class FallBacks:
+    """Counts the decisions that something else made in place of a trained policy."""
+
+    def __init__(self) -> None:
+        self._reasons: Counter[Reason] = Counter()
+
+    def decided(self, policy: str, took_ns: int) -> None:
+        """Do nothing."""
+
+    def fell_back(self, policy: str, reason: Reason, why: str) -> None:
+        """Count."""
+        self._reasons[reason] += 1
+
+    def told(self) -> str:
+        """Say how many there were; empty for none."""
+        counts = ", ".join(f"{reason.value}: {count}" for reason, count in self._reasons.most_common())
+        return f"the heuristic decided in its place ({counts})" if counts else ""
+
+
+NO_POLICY = "the run has made no policy yet: go on with it by seaway train --resume"
+
+
+def from_file(file: PolicyFile) -> Contestant:
+    """Return a trained policy as a contestant: as published at level cluster, in the engine at level node."""
+    manifest = file.manifest
+    trained_on = seen_by(manifest.config)
+    if manifest.level is Level.CLUSTER:
+        return Contestant(manifest.name, "cluster", ActorPlayer(file), trained_on=trained_on)
+    return Contestant(manifest.name, "node", LearnedPlayer(file), trained_on=trained_on)
+
+
+def from_run(path: Path) -> Contestant:
+    """Return the best policy of a run as a contestant, named like its folder.
+
+    Raises
+    ------
+    RejectedError
+        When there is no run, or it has made no policy yet.
+    """
+    folder = RunFolder(path)
+    run, digests = folder.read_config()
+    if not folder.policy.is_file():
+        raise RejectedError(NO_POLICY, where=str(path))
+    made = from_file(read_policy(folder.policy))
+    return replace(
+        made,
+        name=path.resolve().name,
+        seed=run.settings.seed,
+        trained_on=Seen(frozenset(digests.values())),
+        episodes=folder.episodes,
+    )
+
+
+def from_runs(path: Path, tell: Callable[[str], None]) -> list[Contestant]:
+    """Return the runs of a folder, each under its algorithm's name, to be measured on what it was trained on.
+
+    A run that has made no policy yet is left out; so is one that cannot be read.
+
+    Parameters
+    ----------
+    tell
+        Told of each that cannot be read.
+    """
+    found = []
+    for each in runs_in(path):
+        folder = RunFolder(each)
+        if folder.policy.is_file():
+            try:
+                found.append(replace(from_run(each), name=folder.read_config()[0].algo, own_only=True))
+            except RejectedError as error:
+                tell(f"without the run {each}: {error}")
+    return found
+
+
+def runs_in(path: Path) -> list[Path]:
+    """List the folders of runs in a folder, sorted by name."""
+    return sorted(each for each in path.iterdir() if is_run(each))
+
+
+def is_run(path: Path) -> bool:
+    """Tell whether a run began in a folder."""
+    return RunFolder(path).has_run

@@ -1,0 +1,169 @@
+"""Writing an actor as a policy file."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.check import read_policy
+from seaway.learning.policies.file import PolicyFile, pack
+from seaway.learning.policies.manifest import MOST_TRIALS, Manifest, Trial
+from seaway.learning.policies.shapes import Shapes, shapes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPSET = 18
+MOST_NODES_AT_ONCE = 1_000_000
+"""Nodes that a model may be shown in one call."""
+
+Inputs = Mapping[str, NDArray[np.float32]]
+
+
+def export_actor(actor: torch.nn.Module, manifest: Manifest, trials: Sequence[Inputs]) -> PolicyFile:
+    """Write an actor as a policy file that answers as the actor does.
+
+    Parameters
+    ----------
+    actor
+        Takes the inputs of its level in their order and returns the outputs in theirs, see
+        `seaway.learning.policies.shapes`: of level cluster (1, O) -> (1, 1), of level node (N, F), (G,) -> (N,), (1,)
+        for any N. It is left as it is, on the device where it is.
+    manifest
+        What to say of it; the digest is filled in here.
+    trials
+        Inputs, 1 to 16 of each, to which the answers are recorded: what it may really be shown, a few sizes of fleet.
+
+    Returns
+    -------
+    PolicyFile
+        Checked as any file that is read.
+
+    Raises
+    ------
+    RejectedError
+        When the actor cannot be written, or the model does not answer as the actor does.
+    """
+    shapes = shapes_of(manifest)
+    if not 1 <= len(trials) <= MOST_TRIALS:
+        raise RejectedError(f"a policy file has 1 to {MOST_TRIALS} trials, not {len(trials)}")
+    was_training = actor.training
+    actor.eval()
+    try:
+        recorded = tuple(_record(actor, shapes, each) for each in trials)
+        model = _model(actor, shapes, recorded[0].inputs)
+    finally:
+        actor.train(was_training)
+    file = PolicyFile(replace(manifest, model_sha256=sha256(model).hexdigest()), model, recorded)
+    return read_policy(pack(file))
+
+
+def _record(actor: torch.nn.Module, shapes: Shapes, inputs: Inputs) -> Trial:
+    """Ask the actor and note what it says."""
+    given = {each.name: np.ascontiguousarray(inputs[each.name], dtype=np.float32) for each in shapes.inputs}
+    try:
+        with torch.inference_mode():
+            answer = actor(*(_tensor(actor, each) for each in given.values()))
+    except (RuntimeError, TypeError) as error:
+        asked = ", ".join(f"{name}{each.shape}" for name, each in given.items())
+        raise RejectedError(f"the actor does not take the inputs of its level, {asked}: {error}") from error
+    answers = answer if isinstance(answer, tuple) else (answer,)
+    names = [each.name for each in shapes.outputs]
+    if len(answers) != len(names):
+        raise RejectedError(f"the actor gives {len(answers)} outputs; a policy of its level gives {', '.join(names)}")
+    return Trial(given, {name: each.cpu().numpy() for name, each in zip(names, answers, strict=True)})
+
+
+def _tensor(actor: torch.nn.Module, values: NDArray[np.float32]) -> torch.Tensor:
+    device = next(actor.parameters()).device
+    return torch.from_numpy(values.copy()).to(device)
+
+
+def _model(actor: torch.nn.Module, shapes: Shapes, example: Inputs) -> bytes:
+    """Have torch write the model, and leave out what is of no use where it runs."""
+    letters = {axis for each in shapes.inputs for axis in each.shape if isinstance(axis, str)}
+    dims = {letter: torch.export.Dim(letter, min=1, max=MOST_NODES_AT_ONCE) for letter in letters}
+    dynamic = tuple(
+        {number: dims[axis] for number, axis in enumerate(each.shape) if isinstance(axis, str)}
+        for each in shapes.inputs
+    )
+    with _quiet(), _refusing():
+        program = torch.onnx.export(
+            actor,
+            tuple(_tensor(actor, _not_alone(example[each.name], each.shape)) for each in shapes.inputs),
+            input_names=[each.name for each in shapes.inputs],
+            output_names=[each.name for each in shapes.outputs],
+            dynamic_shapes=dynamic if dims else None,
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+    return _bare(program.model_proto, shapes)
+
+
+def _not_alone(values: NDArray[np.float32], shape: tuple[Any, ...]) -> NDArray[np.float32]:
+    """Show torch no axis of length 1 where any length may come: it would take the 1 for granted."""
+    for number, axis in enumerate(shape):
+        if isinstance(axis, str) and values.shape[number] == 1:
+            values = np.repeat(values, 3, axis=number)
+    return values
+
+
+def _bare(model: Any, shapes: Shapes) -> bytes:  # noqa: ANN401
+    """Keep operators, weights, inputs and outputs; texts about torch and about files of this machine go."""
+    import onnx
+    from onnx import numpy_helper
+
+    nodes = [
+        onnx.helper.make_node(each.op_type, each.input, each.output, domain=each.domain) for each in model.graph.node
+    ]
+    for node, each in zip(nodes, model.graph.node, strict=True):
+        node.attribute.extend(each.attribute)
+        for attribute in node.attribute:
+            attribute.ClearField("doc_string")
+            if attribute.HasField("t"):
+                attribute.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(attribute.t)))
+    weights = [numpy_helper.from_array(numpy_helper.to_array(each), each.name) for each in model.graph.initializer]
+    floats = onnx.TensorProto.FLOAT
+    inputs, outputs = (
+        [onnx.helper.make_tensor_value_info(each.name, floats, each.shape) for each in tensors] for tensors in shapes
+    )
+    graph = onnx.helper.make_graph(nodes, "policy", inputs, outputs, weights)
+    opsets = [each for each in model.opset_import if any(node.domain == each.domain for node in nodes)]
+    bare = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=min(model.ir_version, 10))
+    return bytes(bare.SerializeToString(deterministic=True))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Tell in one line what torch could not write, of the many that it says."""
+    try:
+        yield
+    except torch.onnx.OnnxExporterError as error:
+        cause = str(error.__cause__ or error).strip().partition("\n")[0]
+        raise RejectedError(f"the actor cannot be written as a plain graph: {cause}") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back what torch's exporter says of packages that are not needed here, and of its own future."""
+    speaker = logging.getLogger("torch.onnx")
+    before = speaker.level
+    speaker.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        speaker.setLevel(before)

@@ -1,0 +1,1 @@
+"""Instances generated from a seed, to train on more fleets and loads than there are files."""

@@ -1,0 +1,190 @@
+"""Drawn instances in the shape of the study of EADE-DDPG: many small clusters alike, slices of cards, no network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.network import Gateway, Link, NetworkNeed
+from seaway.domain.node import Node
+from seaway.learning.instances.generated.parts import GIB, Span, in_span, jobs_of, node, picked, rounded
+from seaway.learning.instances.instance import Instance
+
+CARD_MIB = 16 * GIB
+MOST_GPUS = 4
+
+SHAPES: dict[int, tuple[tuple[int, int], ...]] = {
+    1: ((8, 48), (12, 64), (48, 256)),
+    2: ((16, 128), (24, 128), (96, 512)),
+    3: ((24, 128), (32, 160), (64, 384)),
+    4: ((32, 128), (40, 192), (64, 256)),
+}
+"""Cores and GiB of memory of nodes with so many GPUs; each is as likely as the others."""
+
+SMALL_CORES, LARGE_CORES = 2.4, 8.5
+"""Medians of what jobs ask for, in cores: half of them are small, the others large."""
+
+HEAVINESS: Span = (0.6, 1.0)
+"""What the medians of one instance are multiplied by."""
+
+GIB_PER_CORE: Span = (2.0, 5.5)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementKind:
+    """How such instances are drawn.
+
+    Nodes have 1 to 4 cards of 16 GiB, as many in all as the jobs' load asks for, and cores and memory after that
+    number (`SHAPES`). Of the jobs seven in ten ask for 12-75 % of a card's memory, the others for 55-100 %; for 0.6
+    to 1.2 times that share of its cores; and one in twenty-five for two such slices on one node. CPU is drawn around
+    one of two medians, which are higher in some instances than in others; memory is 2 to 5.5 GiB a core.
+
+    Attributes
+    ----------
+    clusters, nodes
+        How many clusters, and how many nodes each.
+    jobs
+        How many jobs, and as many of the past.
+    load
+        What all jobs ask for together, as a multiple of all GPU memory; drawn evenly.
+    """
+
+    clusters: int = 16
+    nodes: int = 4
+    jobs: int = 220
+    load: Span = (0.97, 1.11)
+
+    def __call__(self, random: np.random.Generator) -> Instance:
+        """Draw one."""
+        demands = draw_demands(random, self.jobs)
+        asked_mib = sum(demand.request.gpus * demand.request.gpu_memory_mib for demand in demands)
+        gpus = round(asked_mib / CARD_MIB / in_span(random, self.load))
+        nodes = draw_nodes(random, self.clusters * self.nodes, gpus)
+        clusters = tuple(
+            Cluster(f"c{c:02}", tuple(nodes[c * self.nodes : (c + 1) * self.nodes])) for c in range(self.clusters)
+        )
+        past = jobs_of(draw_demands(random, self.jobs), "past")
+        return Instance("placement", Fleet(clusters), jobs_of(demands), past)
+
+
+def draw_nodes(random: np.random.Generator, count: int, gpus: int) -> list[Node]:
+    """Draw nodes that have so many GPUs together, or as near to that as 1 to 4 each come."""
+    counts = np.ones(count, np.int64)
+    while counts.sum() < min(gpus, count * MOST_GPUS):
+        counts[random.choice(np.flatnonzero(counts < MOST_GPUS))] += 1
+    shapes = random.integers(0, 3, count).tolist()
+    return [
+        node(f"n{number:03}", SHAPES[cards][shape], cards, "P100", CARD_MIB)
+        for number, (cards, shape) in enumerate(zip(counts.tolist(), shapes, strict=True))
+    ]
+
+
+def draw_demands(random: np.random.Generator, count: int) -> list[Demand]:
+    """Draw what jobs ask for."""
+    share = np.where(random.random(count) < 0.7, random.uniform(0.12, 0.75, count), random.uniform(0.55, 1.0, count))
+    milli = rounded(1000 * share * random.uniform(0.6, 1.2, count), 10, 10, 1000)
+    gpu_memory = rounded(CARD_MIB * share, 64, 64, CARD_MIB)
+    cores = np.array([SMALL_CORES, LARGE_CORES])[picked(random, (0.5, 0.5), count)]
+    cores = cores * in_span(random, HEAVINESS) * np.exp(random.normal(0, 0.3, count))
+    cpu = rounded(1000 * cores, 100, 500, 32_000)
+    memory = rounded(GIB * cores * random.uniform(*GIB_PER_CORE, count), 512, 1024, 128 * GIB)
+    gpus = np.where(random.random(count) < 0.04, 2, 1).tolist()
+    requests = zip(cpu, memory, gpus, gpu_memory, [0] * count, milli, strict=True)
+    return [Demand(ResourceRequest(*one)) for one in requests]
+
+
+CARDS = (("RTX 2080 Ti", 11 * GIB), ("GTX 1660 SUPER", 6 * GIB))
+USER = "gw-user"
+
+US = 1_000
+"""Nanoseconds in a microsecond."""
+
+MBPS = (200, 500, 1_000, 2_000, 5_000, 10_000)
+LOSS_PPM = (0, 2_000, 10_000, 30_000)
+LATENCY_BOUNDS_US = (20_000, 40_000, 60_000)
+JITTER_BOUNDS_US = (3_000, 6_000)
+LOSS_BOUNDS_PPM = (5_000, 20_000)
+ASKED_MBPS = (50, 100, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkKind:
+    """How such instances are drawn.
+
+    Each cluster has two or three nodes of 32 cores and 128 GiB with 2 or 4 cards, each node of one of two models.
+    Between any two gateways, of clusters and of the users, latency is 5 to 60 ms, jitter 0.5 to 6 ms, loss one of
+    `LOSS_PPM` and bandwidth one of `MBPS`, both ways alike. Jobs ask for a slice of 1,000 to 2,750 MiB and 100 to 500
+    thousandths of a card, 1 to 4 cores and 2 to 16 GiB; each bound on the link to their users is set by about half of
+    them.
+
+    Attributes
+    ----------
+    clusters
+        How many.
+    jobs
+        How many, and as many of the past.
+    """
+
+    clusters: int = 3
+    jobs: int = 80
+
+    def __call__(self, random: np.random.Generator) -> Instance:
+        """Draw one."""
+        clusters = tuple(_cluster(random, f"cluster{number}") for number in range(1, self.clusters + 1))
+        names = (*(cluster.gateway for cluster in clusters), USER)
+        fleet = Fleet(clusters, tuple(Gateway(name) for name in names), draw_links(random, names))
+        past = jobs_of(draw_network_demands(random, self.jobs), "past")
+        return Instance("network", fleet, jobs_of(draw_network_demands(random, self.jobs)), past)
+
+
+def draw_links(random: np.random.Generator, gateways: tuple[str, ...]) -> tuple[Link, ...]:
+    """Draw what lies between any two gateways, both ways alike."""
+    links: list[Link] = []
+    for at, one in enumerate(gateways):
+        for other in gateways[at + 1 :]:
+            figures = (
+                int(random.integers(5_000, 60_000)) * US,
+                int(random.integers(500, 6_000)) * US,
+                int(random.choice(LOSS_PPM)),
+                int(random.choice(MBPS)),
+            )
+            links += [Link(one, other, *figures), Link(other, one, *figures)]
+    return tuple(links)
+
+
+def draw_needs(random: np.random.Generator, count: int) -> list[NetworkNeed]:
+    """Draw bounds on links; each is set by about half."""
+    choices = (LATENCY_BOUNDS_US, JITTER_BOUNDS_US, LOSS_BOUNDS_PPM, ASKED_MBPS)
+    bounds = zip(*(_some(random, each, count) for each in choices), strict=True)
+    return [NetworkNeed(latency * US, jitter * US, loss, mbps) for latency, jitter, loss, mbps in bounds]
+
+
+def draw_network_demands(random: np.random.Generator, count: int) -> list[Demand]:
+    """Draw what jobs ask for."""
+    requests = zip(
+        (1000 * random.integers(1, 5, count)).tolist(),
+        (GIB * random.integers(2, 17, count)).tolist(),
+        [1] * count,
+        rounded(random.uniform(1_000, 2_750, count), 50, 1_000, 2_750),
+        [0] * count,
+        (100 * random.integers(1, 6, count)).tolist(),
+        strict=True,
+    )
+    both = zip(requests, draw_needs(random, count), strict=True)
+    return [Demand(ResourceRequest(*one), gateway=USER, network=need) for one, need in both]
+
+
+def _cluster(random: np.random.Generator, name: str) -> Cluster:
+    nodes = []
+    for number in range(int(random.integers(2, 4))):
+        model, memory_mib = CARDS[int(random.integers(len(CARDS)))]
+        nodes.append(node(f"{name}-n{number}", (32, 128), int(random.choice((2, 2, 4))), model, memory_mib))
+    return Cluster(name, tuple(nodes), gateway=f"gw-{name}")
+
+
+def _some(random: np.random.Generator, bounds: tuple[int, ...], count: int) -> list[int]:
+    """Draw one of some bounds, or 0 for none, as often as all of them together."""
+    return np.array((0, *bounds))[picked(random, (len(bounds), *([1] * len(bounds))), count)].tolist()

@@ -1,0 +1,194 @@
+"""Drawn instances of every kind of fleet and load, so that what is learned on them does not depend on one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.job import Demand, DeviceRules, ResourceRequest
+from seaway.domain.network import NO_NEED, Gateway, NetworkNeed
+from seaway.domain.node import Node
+from seaway.learning.instances.generated.parts import GIB, Span, in_span, jobs_of, node, picked, rounded
+from seaway.learning.instances.generated.study import USER, draw_links, draw_needs
+from seaway.learning.instances.instance import Instance
+from seaway.scheduling.arrays import Int64
+from seaway.simulation.replay import until_asked
+
+CARDS = (("T4", 15), ("P100", 16), ("V100", 32), ("A10", 23), ("A100", 40), ("L40S", 45), ("H100", 80))
+"""Models, and GiB of memory of each."""
+
+GPUS = (0, 1, 2, 3, 4, 6, 8)
+GPU_WEIGHTS = (1, 3, 4, 2, 4, 1, 3)
+WHOLE, SEVERAL, NONE, PART = range(4)
+"""Sorts of jobs, by what they ask for: one whole card, several, none, a part of one."""
+
+MOST_JOBS = 600
+"""Jobs of one instance: of fleets so large that more would come, the first ones are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class WideKind:
+    """How such instances are drawn.
+
+    The number of clusters is drawn evenly on a logarithmic scale, then the number of nodes, so that small fleets are as
+    frequent as large ones. Each cluster has one or two kinds of nodes: 0 to 8 cards of one of `CARDS`, 4 to 32 cores a
+    card, 2 to 8 GiB a core. An instance has its own taste in jobs: how many ask for whole cards, for several, for none;
+    how large slices are; how cores go with memory (alike, or each for itself); how much CPU and memory go with a card;
+    how many name models. Requests come from few kinds or are each their own. In a third of the instances clusters are
+    behind gateways and half of the jobs set bounds on links. Jobs come until they ask for a multiple of all cards that
+    is drawn too, `MOST_JOBS` at the most. Few ask for what not even the empty fleet has.
+
+    Attributes
+    ----------
+    clusters, nodes
+        How many clusters, and how many nodes all of them have at the most; lowest and highest.
+    load
+        The multiple of all cards that jobs ask for.
+    """
+
+    clusters: tuple[int, int] = (1, 24)
+    nodes: tuple[int, int] = (2, 96)
+    load: Span = (0.7, 1.6)
+
+    def __call__(self, random: np.random.Generator) -> Instance:
+        """Draw one."""
+        clusters = self._clusters(random)
+        linked = random.random() < 1 / 3
+        names = (*(cluster.gateway for cluster in clusters), USER) if linked else ()
+        if not linked:
+            clusters = [Cluster(cluster.name, cluster.nodes) for cluster in clusters]
+        fleet = Fleet(tuple(clusters), tuple(Gateway(name) for name in names), draw_links(random, names))
+        taste = _Taste.drawn(random, fleet)
+        jobs = jobs_of(taste.demands(random, MOST_JOBS, linked=linked))
+        coming = until_asked(fleet, jobs, in_span(random, self.load))
+        past = taste.demands(random, len(coming), linked=linked)
+        return Instance("any", fleet, tuple(coming), jobs_of(past, "past"))
+
+    def _clusters(self, random: np.random.Generator) -> list[Cluster]:
+        count = _spread(random, *self.clusters)
+        nodes = max(_spread(random, *self.nodes), count)
+        sizes = 1 + np.bincount(random.integers(0, count, nodes - count), minlength=count)
+        clusters = [
+            Cluster(f"c{c:02}", tuple(_nodes(random, f"c{c:02}", int(size))), gateway=f"gw-{c:02}")
+            for c, size in enumerate(sizes)
+        ]
+        if any(each.devices for cluster in clusters for each in cluster.nodes):
+            return clusters
+        return self._clusters(random)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taste:
+    """What jobs of one instance are like.
+
+    Attributes
+    ----------
+    sorts
+        Weights of jobs that ask for one whole card, for several, for none, and for parts.
+    part
+        Shares of a card that parts are, lowest and highest.
+    tied
+        Whether cores of a slice go with its memory; else each is drawn for itself.
+    cores, gib_per_core
+        Cores for a whole card in the mean, and GiB for each of them.
+    named
+        Share of jobs that name models.
+    kinds
+        How many different requests there are; 0 for one a job.
+    models
+        Those of the fleet, in order.
+    most_gpus
+        Cards of the node that has most.
+    cards_mib
+        Memory of the fleet's cards, shape (D,).
+    """
+
+    sorts: tuple[float, ...]
+    part: Span
+    tied: bool
+    cores: float
+    gib_per_core: Span
+    named: float
+    kinds: int
+    models: tuple[str, ...]
+    most_gpus: int
+    cards_mib: Int64
+
+    @classmethod
+    def drawn(cls, random: np.random.Generator, fleet: Fleet) -> _Taste:
+        """Draw a taste for a fleet with cards."""
+        cards = list(fleet.devices)
+        cores = sum(each.cpu_milli for _, each in fleet.nodes) / 1000
+        low = in_span(random, (0.05, 0.6))
+        return cls(
+            sorts=tuple(random.dirichlet((1.0, 0.3, 0.5, 3.0)).tolist()),
+            part=(low, in_span(random, (low, 1.0))),
+            tied=bool(random.random() < 0.5),
+            cores=cores / len(cards) * in_span(random, (0.2, 1.1)),
+            gib_per_core=(1.0, in_span(random, (2.0, 8.0))),
+            named=in_span(random, (0.0, 0.3)) if random.random() < 0.5 else 0.0,
+            kinds=int(random.choice((0, 0, 8, 30))),
+            models=tuple(sorted({card.model for card in cards})),
+            most_gpus=max(len(each.devices) for _, each in fleet.nodes),
+            cards_mib=np.array([card.memory_mib for card in cards]),
+        )
+
+    def demands(self, random: np.random.Generator, count: int, *, linked: bool) -> list[Demand]:
+        """Draw what so many jobs ask for."""
+        different = min(self.kinds or count, count)
+        sort = picked(random, self.sorts, different)
+        share = np.where(sort == PART, random.uniform(*self.part, different), 1.0)
+        several = np.minimum(random.choice((2, 2, 3, 4, 8), different), self.most_gpus)
+        gpus = np.where(sort == SEVERAL, several, np.where(sort == NONE, 0, 1))
+        milli = share if self.tied else np.where(sort == PART, share * random.uniform(0.5, 1.5, different), 1.0)
+        cores = self.cores * np.where(gpus > 0, share * gpus, 1.0) * np.exp(random.normal(0, 0.4, different))
+        memory = cores * random.uniform(*self.gib_per_core, different)
+        amounts = zip(
+            rounded(1000 * cores, 100, 100, 128_000),
+            rounded(GIB * memory, 256, 256, 1024 * GIB),
+            gpus.tolist(),
+            rounded(share * random.choice(self.cards_mib, different), 64, 64, 1024 * GIB),
+            rounded(1000 * milli, 10, 10, WHOLE_DEVICE_MILLI),
+            strict=True,
+        )
+        models = [
+            self._some_models(random) if named else frozenset() for named in random.random(different) < self.named
+        ]
+        needs = draw_needs(random, different) if linked else [NO_NEED] * different
+        user = USER if linked else ""
+        kinds = [_demand(*three, user) for three in zip(amounts, models, needs, strict=True)]
+        return [kinds[at] for at in random.integers(0, different, count)] if self.kinds else kinds
+
+    def _some_models(self, random: np.random.Generator) -> frozenset[str]:
+        """Draw some of the fleet's models."""
+        return frozenset(random.choice(self.models, int(random.integers(1, len(self.models) + 1))).tolist())
+
+
+def _demand(amounts: tuple[int, int, int, int, int], models: frozenset[str], need: NetworkNeed, user: str) -> Demand:
+    """Make a demand of CPU, memory, cards, memory and cores of each; without cards nothing is asked of them."""
+    cpu, memory, gpus, gpu_memory, milli = amounts
+    if not gpus:
+        return Demand(ResourceRequest(cpu, memory), gateway=user, network=need)
+    request = ResourceRequest(cpu, memory, gpus, gpu_memory, 0, milli)
+    return Demand(request, DeviceRules(models=models), gateway=user, network=need)
+
+
+def _nodes(random: np.random.Generator, cluster: str, count: int) -> list[Node]:
+    """Draw a cluster's nodes: of one kind or of two."""
+    kinds = []
+    for _ in range(int(random.integers(1, 3))):
+        gpus = GPUS[int(picked(random, GPU_WEIGHTS, 1)[0])]
+        cores = max(gpus, 1) * int(random.choice((4, 8, 12, 16, 24, 32)))
+        model, gib = CARDS[int(random.integers(len(CARDS)))]
+        shape = (cores, cores * int(random.choice((2, 4, 8))))
+        kinds.append((shape, gpus, model, gib * GIB))
+    of_kind = random.integers(0, len(kinds), count).tolist()
+    return [node(f"{cluster}-n{number:02}", *kinds[kind]) for number, kind in enumerate(of_kind)]
+
+
+def _spread(random: np.random.Generator, least: int, most: int) -> int:
+    """Draw a whole number evenly on a logarithmic scale."""
+    return min(int(np.exp(random.uniform(np.log(least), np.log(most + 1)))), most)

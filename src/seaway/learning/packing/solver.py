@@ -1,0 +1,51 @@
+"""The solver, in a process of its own: OR-Tools and highspy cannot be loaded into one process."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.learning.packing.programme import Effort, Programme, Solution
+
+SOLVER = "seaway.learning.packing.cp_sat"
+"""The module that the process runs; it is not imported here."""
+
+
+def solve(programme: Programme, effort: Effort) -> Solution:
+    """Solve a programme.
+
+    The solver starts anew each time, which takes about half a second, and ends with whoever asked.
+
+    Raises
+    ------
+    RejectedError
+        When OR-Tools is not installed.
+    UnavailableError
+        When the process did not live to answer.
+    Exception
+        Whatever the solver raises.
+    """
+    if find_spec("ortools") is None:
+        raise RejectedError("packing needs OR-Tools: pip install 'seaway[learn]'")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", SOLVER],
+        input=pickle.dumps((programme, effort)),
+        stdout=subprocess.PIPE,
+        check=False,
+        process_group=0,  # ^C is for this process, which then ends the other
+    )
+    if done.returncode:
+        raise UnavailableError(f"the packing solver {_ended(done.returncode)}; try again")
+    answer: Solution | Exception = pickle.loads(done.stdout)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _ended(code: int) -> str:
+    """Say how the process ended, a clause."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with exit code {code}"

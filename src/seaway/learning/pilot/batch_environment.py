@@ -1,0 +1,113 @@
+"""Boards: instances on which `pilot` plays whole episodes in machine code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.instances.instance import Instance
+from seaway.learning.observing.nodes import NodeObserver
+from seaway.scheduling.arrays import copied
+from seaway.scheduling.columns import (
+    DEMAND_GPU_CORE,
+    DEMAND_GPUS,
+    DEVICE_CORE,
+    JOB_DEMAND,
+    PLAN_ROWS,
+    SLICE_ROWS,
+)
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.score_cache import row_cache
+from seaway.scheduling.policies.pilot.kernel import PilotWeights, play
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.simulation.measures import use, used_shares
+from seaway.simulation.replay import until_asked
+
+ASKED = 1.05
+"""Where GPU allocation is what counts, arrivals end when they have asked for this multiple of the fleet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What an episode came to.
+
+    Attributes
+    ----------
+    placed
+        How many jobs were.
+    failed
+        How many were not, though they fitted when they waited.
+    gpu
+        GPU cores in use at the end, percent of all.
+    """
+
+    placed: int
+    failed: int
+    gpu: float
+
+
+class Board:
+    """An instance, made ready once for many episodes.
+
+    Attributes
+    ----------
+    name
+        Of the instance.
+    jobs
+        How many it has.
+
+    Raises
+    ------
+    RejectedError
+        When it has jobs of several replicas.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        if any(job.replicas > 1 for job in instance.jobs):
+            raise RejectedError(f"instance {instance.name!r} has jobs of several replicas; pilot learns on single ones")
+        self.name = instance.name
+        self.jobs = len(instance.jobs)
+        self._until_asked = len(until_asked(instance.fleet, instance.jobs, ASKED))
+        snapshot = Snapshot(instance.fleet)
+        self._lines = JobQueue(snapshot, instance.jobs).lines
+        params = NodeObserver(instance.mix).params(snapshot)
+        cache = row_cache(len(snapshot.nodes), len(snapshot.demands.arrays.amounts), len(snapshot.demands))
+        self._params = params._replace(seaway=params.seaway._replace(cache=cache))
+        self._fleet, self._demands = snapshot.arrays, snapshot.demands.arrays
+        self._anew: list[Any] = list(zip(self._fleet, copied(self._fleet), strict=True))
+        amounts = self._demands.amounts[self._lines[:, JOB_DEMAND]]
+        self._milli = amounts[:, DEMAND_GPUS] * amounts[:, DEMAND_GPU_CORE]
+        self._capacity = max(int(self._fleet.devices[DEVICE_CORE].sum()), 1)
+        self._line = np.zeros(PLAN_ROWS, np.int64)
+        self._slices = np.zeros((max(int(amounts[:, DEMAND_GPUS].max(initial=0)), 1), SLICE_ROWS), np.int32)
+
+    def play(self, weights: PilotWeights, *, waiting: bool) -> Score:
+        """Play one episode.
+
+        Parameters
+        ----------
+        waiting
+            Whether jobs may wait, and all of them come. Otherwise none may, and arrivals end at `ASKED`.
+        """
+        for table, empty in self._anew:
+            np.copyto(table, empty)
+        seaway = self._params.seaway
+        seaway.cache.seen[:] = -1
+        seaway.priced[0] = -1
+        seaway.standing.seen[0] = -1
+        lines = self._lines if waiting else self._lines[: self._until_asked]
+        nodes, waited = np.full(len(lines), -1, np.int64), np.zeros(len(lines), np.uint8)
+        offers = 2 if waiting else 1
+        fleet, demands = self._fleet, self._demands
+        placed = play(self._params, weights, fleet, demands, lines, offers, self._line, self._slices, nodes, waited)
+        held = int(self._milli[: len(lines)][nodes >= 0].sum())
+        failed = int((waited.astype(np.bool_) & (nodes < 0)).sum())
+        return Score(placed, failed, 100 * held / self._capacity)
+
+    def shape(self) -> tuple[float | None, float | None]:
+        """Return fragmentation and GPU load variance at the end of the last episode."""
+        found = use(used_shares(self._fleet.clusters))
+        return found.fragmentation, found.gpu_load_variance

@@ -1,1 +1,0 @@
-"""The published rivals of EADE-DDPG, from Stable-Baselines3, on the same environment."""

@@ -1,0 +1,70 @@
+"""Instances that a run learns on: read from folders, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.instances.folder import read_instances
+from seaway.learning.instances.generated.kinds import drawn
+from seaway.learning.instances.instance import Instance
+from seaway.learning.training.settings import Run
+
+
+def read_all(run: Run) -> Sequence[Instance]:
+    """Read and draw the instances of a run, those from folders first.
+
+    Raises
+    ------
+    RejectedError
+        When a folder has none, a file is wrong, or instances of a kind cannot be drawn.
+    """
+    found = read_instances([Path(path) for path in run.instances])
+    for kind in run.draw:
+        try:
+            found += drawn(kind, run.settings.draws, run.settings.draw_seed)
+        except RejectedError as error:
+            raise RejectedError(error.message, where="--draw") from None
+    return found
+
+
+MIX = "job mix of "
+"""Begins what the past jobs of an instance are called, behind which stands its name."""
+
+
+def digest_of(instance: Instance) -> str:
+    """Digest of fleet and jobs: 64 hexadecimal digits, the same for equal instances in any process."""
+    return _digest((instance.fleet, instance.jobs))
+
+
+def digest_of_mix(instance: Instance) -> str:
+    """Digest of the past jobs that an instance has."""
+    return _digest(tuple(instance.mix))
+
+
+def _digest(value: object) -> str:
+    parts: list[str] = []
+    _write(value, parts)
+    return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _write(value: object, parts: list[str]) -> None:
+    if is_dataclass(value):
+        parts.append(type(value).__name__)
+        for each in fields(value):
+            _write(getattr(value, each.name), parts)
+    elif isinstance(value, tuple | list):
+        parts.append(f"({len(value)}")
+        for each in value:
+            _write(each, parts)
+    elif isinstance(value, frozenset | set):
+        parts.append(f"{{{len(value)}")
+        parts.extend(sorted(map(repr, value)))
+    elif isinstance(value, Mapping):
+        parts.append(f"[{len(value)}")
+        parts.extend(sorted(f"{key!r}:{each!r}" for key, each in value.items()))
+    else:
+        parts.append(repr(value))

@@ -1,0 +1,252 @@
+"""Settings as they are typed and written: read by name, by the type of each, within what makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any, TypeVar, get_type_hints
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.baselines.settings import PpoSettings
+from seaway.learning.pilot.settings import PilotSettings
+
+S = TypeVar("S")
+
+WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+SIZES = "-"
+"""Stands between the sizes of layers: 128-64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a figure may be.
+
+    Attributes
+    ----------
+    least, most
+        Ends; they belong to it unless `above` is true of the lower one.
+    above
+        Whether it has to be more than `least`.
+    """
+
+    least: float
+    most: float = float("inf")
+    above: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a figure is within, and no infinite one."""
+        return isfinite(value) and (value > self.least if self.above else value >= self.least) and value <= self.most
+
+    def __str__(self) -> str:
+        if self.most == float("inf"):
+            return f"{'more than' if self.above else 'at least'} {self.least:.12g}"
+        return f"{'above' if self.above else 'from'} {self.least:.12g} {'up ' if self.above else ''}to {self.most:.12g}"
+
+
+RATE = Range(0, 1, above=True)
+SHARE = Range(0, 1)
+COUNT = Range(1)
+SIZE = Range(1, 4096)
+MANY = Range(1, 10_000_000)
+FROM_ZERO = Range(0)
+RANGES: Mapping[str, Range] = {
+    **dict.fromkeys(("actor_rate", "critic_rate", "rate", "soft_update", "clip"), RATE),
+    **dict.fromkeys(("expert_share", "discount", "trace_decay", "average"), SHARE),
+    **dict.fromkeys(("offers", "epochs", "actor_delay", "updates"), COUNT),
+    **dict.fromkeys(("figures", "width", "pairs"), COUNT),
+    **dict.fromkeys(("hidden", "heads"), SIZE),
+    **dict.fromkeys(("live_pool", "expert_pool", "steps", "batch"), MANY),
+    "attention": Range(0, 4096),
+    "spread": Range(0, 100, above=True),
+    "judged": Range(2),
+    **dict.fromkeys(("episodes", "evaluate_every", "checkpoint_every", "draws", "threads"), COUNT),
+    **dict.fromkeys(("noise", "noise_end", "target_noise", "target_clip", "warm_up"), FROM_ZERO),
+    **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates", "packings"), FROM_ZERO),
+    "packing_s": Range(0, 3600, above=True),
+    **dict.fromkeys(("seed", "draw_seed"), Range(0, 2**32 - 1)),
+}
+"""Of every figure, in whatever settings it stands."""
+
+
+def read_pairs(texts: Sequence[str], where: str) -> dict[str, str]:
+    """Take `name=value` apart; a name may be written with dashes.
+
+    Raises
+    ------
+    RejectedError
+        When one is no such pair, or a name stands there twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        key = name.strip().replace("-", "_")
+        if not (key and sign and value.strip()):
+            raise RejectedError(f"{text!r} is no name=value, like soft_update=0.01", where=where)
+        if key in found:
+            raise RejectedError(f"{key} is given twice", where=where)
+        found[key] = value.strip()
+    return found
+
+
+def names_of(settings: object) -> tuple[str, ...]:
+    """List the settings of a dataclass, in order."""
+    return tuple(each.name for each in fields(settings))  # type: ignore[arg-type]  # a dataclass
+
+
+def unknown(name: str, known: Sequence[str], whose: str, where: str) -> RejectedError:
+    """Make the error for a name that is not known, with the one that was probably meant."""
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+    return RejectedError(f"{whose} has no {name!r}; {hint}", where=where)
+
+
+def changed(settings: S, given: Mapping[str, object], where: Callable[[str], str]) -> S:
+    """Return settings with some of them as given.
+
+    Parameters
+    ----------
+    given
+        By name, each known: text as it was typed, or a value as JSON has it.
+    where
+        Says where a name was given.
+
+    Raises
+    ------
+    RejectedError
+        When a value is of another type or out of range; tells all of them.
+    """
+    kinds = get_type_hints(type(settings))
+    values: dict[str, Any] = {}
+    wrong: list[RejectedError] = []
+    for name, value in given.items():
+        try:
+            values[name] = read_as(kinds[name], value)
+            _check(name, values[name])
+        except ValueError as error:
+            wrong.append(RejectedError(str(error), where=where(name)))
+    if wrong:
+        raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+    return replace(settings, **values)  # type: ignore[type-var]  # S is a frozen dataclass
+
+
+def read_as(kind: object, value: object) -> object:
+    """Read a value as a setting's type.
+
+    Raises
+    ------
+    ValueError
+        When it is none; says what it has to be.
+    """
+    read = READERS.get(kind)
+    if read is None:
+        raise ValueError("cannot be set")
+    try:
+        return read(value)
+    except (TypeError, ValueError, KeyError):
+        raise ValueError(f"{value!r} is no {LIKE[kind]}") from None
+
+
+def _check(name: str, value: object) -> None:
+    allowed = RANGES.get(name)
+    for each in value if isinstance(value, tuple) else (value,):
+        if allowed and not allowed.holds(each):
+            raise ValueError(f"{each} is not {allowed}")
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError
+    return int(value.replace("_", "")) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
+
+
+def _figure(value: object) -> float:
+    if isinstance(value, bool):
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
+
+
+def _truth(value: object) -> bool:
+    return value if isinstance(value, bool) else WORDS[str(value).lower()]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _sizes(value: object) -> tuple[int, ...]:
+    """Read ``128-64``; a list, as JSON has it; what is neither raises."""
+    parts = value.split(SIZES) if isinstance(value, str) else value
+    return tuple(_whole(part) for part in parts)  # type: ignore[attr-defined]  # what is no list raises
+
+
+READERS: Mapping[Any, Callable[[object], Any]] = {
+    int: _whole,
+    float: _figure,
+    bool: _truth,
+    str: _text,
+    tuple[int, ...]: _sizes,
+}
+LIKE: Mapping[object, str] = {
+    int: "whole number",
+    float: "figure",
+    bool: "true or false",
+    str: "text",
+    tuple[int, ...]: "list of sizes like 128-64",
+}
+
+
+LEAST_OF_PPO = 2
+"""Steps of a part, and of all, that advantages can be compared within."""
+
+ONLY_LATER = ("soft_update", "target_noise", "target_clip", "trace_decay")
+"""What is about the value of what comes later, which counts for nothing without a discount."""
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Settings by which nothing can be learned.
+
+    Attributes
+    ----------
+    names
+        Which of them could be changed.
+    says
+        What is wrong, and what would be right.
+    """
+
+    names: tuple[str, ...]
+    says: str
+
+
+def odds_in(settings: object) -> Iterator[Odds]:
+    """Find what cannot be in the settings of an algorithm, or of anything else, where there is nothing."""
+    if isinstance(settings, DdpgSettings) and settings.live_pool < settings.warm_up:
+        pool, first = settings.live_pool, settings.warm_up
+        says = f"live_pool keeps {pool} transitions, and learning begins when it holds {first} (warm_up): "
+        yield Odds(("live_pool", "warm_up"), f"{says}it never would; give live_pool {first}, or warm_up {pool}")
+    if isinstance(settings, PpoSettings):
+        for name in ("batch", "steps"):
+            if getattr(settings, name) < LEAST_OF_PPO:
+                yield Odds((name,), f"{getattr(settings, name)} is not at least {LEAST_OF_PPO}, as ppo needs it")
+
+
+def unused(settings: object, given: Collection[str]) -> dict[str, str]:
+    """Return which of the settings that were given change nothing, each with what would make it count, a clause."""
+    found: dict[str, str] = {}
+    if not getattr(settings, "discount", 1.0):
+        found |= dict.fromkeys(ONLY_LATER, "it counts with a discount above 0")
+    if isinstance(settings, DdpgSettings):
+        if not settings.candidates and not settings.discount:
+            found["actor_rate"] = "an actor is trained with candidates above 0, or a discount above 0"
+        if not settings.attention:
+            found["heads"] = "there are heads with attention above 0, which eade-ddpg has"
+        if not settings.expert_share:
+            found["expert_pool"] = "an expert is asked with expert_share above 0"
+    if isinstance(settings, PilotSettings) and not settings.packings:
+        found["packing_s"] = "instances are packed with packings above 0"
+    return {name: why for name, why in found.items() if name in given}

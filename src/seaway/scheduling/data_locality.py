@@ -1,0 +1,111 @@
+"""A job's data: how long it takes to each cluster, and which clusters are about as near to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seaway.domain.job import DataPlace
+from seaway.domain.units import memory_text, rough_time_text
+from seaway.scheduling.arrays import Int64, UInt8
+from seaway.scheduling.columns import CLUSTER_GATEWAY, JOB_GANG, JOB_SPANS, PLAN_NODE
+from seaway.scheduling.gang import place_spanning
+from seaway.scheduling.snapshot.links import links_of
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.statement import Statement
+
+if TYPE_CHECKING:
+    from seaway.scheduling.gang import Placer
+
+
+MIB_BITS = 8 * 2**20
+MINUTE_MS = 60_000
+
+NO_WAY_MS = 2**62
+"""Stands for the time to a cluster to which nobody knows a way: longer than any other."""
+
+CLUSTERS_SAID = 3
+"""Clusters that a sentence names."""
+
+
+def pull_ms(snapshot: Snapshot, data: DataPlace) -> Int64:
+    """Return how long data would take to each cluster now, ms, shape (C,); `NO_WAY_MS` where nobody knows a way.
+
+    That is its size over what can still be promised from where it is, on the link and on the interfaces at its ends.
+    Where it is, and behind the same gateway, it takes no time. A link over which nothing answers is no way.
+    """
+    links, doors = links_of(snapshot), snapshot.arrays.clusters[CLUSTER_GATEWAY]
+    homes = np.array([data.location in (each.name, each.region, each.gateway) for each in snapshot.clusters], np.bool_)
+    named = [g for g, gateway in enumerate(snapshot.fleet.gateways) if gateway.name == data.location]
+    sources = {*named, *doors[homes].tolist()} - {-1}
+    bits = data.size_mib * MIB_BITS
+    soonest = np.full(len(snapshot.clusters), NO_WAY_MS, np.int64)
+    for source in sources:
+        free = links.free_from(source)
+        soonest = np.minimum(soonest, np.where(free > 0, bits // (np.maximum(free, 1) * 1000), NO_WAY_MS))
+    soonest[np.isin(doors, list(sources)) | homes] = 0
+    return soonest
+
+
+def rings(pulls: Int64) -> UInt8:
+    """Group clusters by how long data takes to them: 1 where a cluster is in a ring, shape (rings, C), nearest first.
+
+    The first ring is what takes less than a minute, the next what takes less than 2, then 4, and so on, so that
+    a few seconds decide nothing; the last is where nobody knows a way. There is none without a cluster.
+
+    Examples
+    --------
+    >>> rings(np.array([0, 90_000, 59_999, 2**62])).tolist()
+    [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
+    """
+    doublings = np.frexp((pulls // MINUTE_MS).astype(np.float64))[1]
+    return np.array([doublings == each for each in np.unique(doublings)], np.uint8)
+
+
+def data_told(snapshot: Snapshot, data: DataPlace, pulls: Int64, clusters: Sequence[str]) -> str:
+    """Say where data is, and how long it takes to some clusters; empty for no data.
+
+    Parameters
+    ----------
+    pulls
+        As `pull_ms` returned them.
+    clusters
+        Names, each once; a few of them are named.
+
+    Examples
+    --------
+    ``its data is at cluster-1; 200GB take 27 min to cluster-2``
+    """
+    if not data.location:
+        return ""
+    times = [(each, int(pulls[snapshot.cluster_index(each)])) for each in clusters[:CLUSTERS_SAID]]
+    known = [f"{rough_time_text(ms // 1000)} to {each}" for each, ms in times if 0 < ms < NO_WAY_MS]
+    lost = [each for each, ms in times if ms >= NO_WAY_MS]
+    parts = [f"its data is at {data.location}"]
+    parts += [f"{memory_text(data.size_mib)} take {', '.join(known)}"] if known else []
+    parts += [f"nobody knows how long it takes to {', '.join(lost)}"] if lost else []
+    return "; ".join(parts)
+
+
+def place_drawn(placer: Placer, statement: Statement, first: int) -> None:
+    """Decide the queue's job number `first`, which says where its data is, and append to the statement.
+
+    It goes into the nearest ring of clusters (see `rings`) that has room, replica by replica, or as a whole
+    if it is a gang. A job that does not get all its replicas so is decided as if it named no data: it is never refused
+    for it.
+    """
+    pulls = statement.pulls[first] = pull_ms(statement.snapshot, statement.queue.jobs[first].data)
+    spans = bool(statement.queue.lines[first, JOB_SPANS])
+    around, before = rings(pulls), statement.checkpoint()
+    if len(around) > 1:
+        place_spanning(placer, statement, first, around)
+        whole = (statement.lines[before[0] : statement.length, PLAN_NODE] >= 0).all()
+        if whole or (spans and statement.queue.lines[first, JOB_GANG]):  # a gang was tried in all rings together
+            return
+        statement.rollback(before)
+    if spans:
+        place_spanning(placer, statement, first)
+    else:
+        placer.place(statement, first, first + 1)

@@ -1,0 +1,181 @@
+"""Why the devices of a node refuse a demand: the rules of fit once more, with their names.
+
+`seaway.scheduling.kernels.fit` answers yes or no, as fast as it can. What refuses here is what refuses
+there. Numbers in comments count the vGPU layer's rules, in the order in which HAMi v2.10 tries them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.columns import (
+    DEMAND_EXCLUSIVE,
+    DEMAND_GPUS,
+    DEMAND_MASK,
+    DEMAND_SAME_NUMA,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MIG,
+    DEVICE_MIG_TOGETHER,
+    DEVICE_MIG_USED,
+    DEVICE_OPEN,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    MIG_CORE,
+    MIG_MEMORY,
+    MIG_SIZE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+)
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.fit import (
+    NO_NUMA,
+    WHOLE_MILLI,
+    core_needed,
+    holds_two,
+    memory_needed,
+    mig_slot,
+    numa_node,
+    slices_on_node,
+)
+from seaway.scheduling.kernels.shared_arrays import borrowed
+
+NO_DEVICE = 1
+TOO_FEW_DEVICES = 2
+CLOSED = 3
+KIND = 4
+UUID = 5
+NO_SLOT = 6
+EXCLUSIVE = 7
+MEMORY = 8
+CORES = 9
+WHOLE_IN_USE = 10
+CORES_EXHAUSTED = 11
+MIG_PLACEMENT = 12
+NUMA = 13
+CODES = 14
+"""One more than the highest code."""
+
+
+@compiled
+def device_refusal(  # a rule, a return
+    fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8
+) -> int:
+    """Return the code of the first rule by which device `d` refuses a slice of demand `k`; 0 for none.
+
+    Parameters
+    ----------
+    kind_ok
+        1 where a device is allowed but for its uuid, shape (D,).
+    """
+    devices = fleet.devices
+    if not devices[DEVICE_OPEN, d]:  # 2, 3
+        return CLOSED
+    if not kind_ok[d]:  # 4
+        return KIND
+    if not demands.device_ok[demands.amounts[k, DEMAND_MASK], d]:  # 6
+        return UUID
+    idle = devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]
+    if devices[DEVICE_SLOTS_FREE, d] <= 0:  # 7
+        return NO_SLOT
+    if demands.amounts[k, DEMAND_EXCLUSIVE] and not idle:  # 8
+        return EXCLUSIVE
+    memory = memory_needed(fleet, demands, k, d)
+    core = core_needed(fleet, demands, k, d)
+    total = devices[DEVICE_CORE, d]
+    free = devices[DEVICE_CORE_FREE, d]
+    if devices[DEVICE_MEMORY_FREE, d] < memory:  # 12
+        return MEMORY
+    if free < core:  # 13
+        return CORES
+    if total == WHOLE_MILLI and core == WHOLE_MILLI and not idle:  # 14
+        return WHOLE_IN_USE
+    if total > 0 and free == 0 and core == 0:  # 15
+        return CORES_EXHAUSTED
+    if devices[DEVICE_MIG, d] >= 0 and mig_slot(fleet, d, memory)[0] < 0:  # 16
+        return MIG_PLACEMENT
+    return 0
+
+
+@compiled
+def mig_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8) -> int:
+    """Return what keeps device `d` in MIG mode from serving all of demand `k`; 0 when nothing does.
+
+    Takes instances one by one, as they would be made, until one is refused, and puts the device
+    back as it was.
+    """
+    devices = fleet.devices
+    from_used = devices[DEVICE_MIG_USED, d]
+    from_memory = devices[DEVICE_MEMORY_FREE, d]
+    from_core = devices[DEVICE_CORE_FREE, d]
+    from_slots = devices[DEVICE_SLOTS_FREE, d]
+    code = 0
+    for _ in range(demands.amounts[k, DEMAND_GPUS]):
+        code = device_refusal(fleet, demands, k, d, kind_ok)
+        if code != 0:
+            break
+        p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d))
+        devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[p, MIG_SIZE]) - 1) << start
+        devices[DEVICE_MEMORY_FREE, d] -= fleet.mig[p, MIG_MEMORY]
+        devices[DEVICE_CORE_FREE, d] -= fleet.mig[p, MIG_CORE]
+        devices[DEVICE_SLOTS_FREE, d] -= 1
+    devices[DEVICE_MIG_USED, d] = from_used
+    devices[DEVICE_MEMORY_FREE, d] = from_memory
+    devices[DEVICE_CORE_FREE, d] = from_core
+    devices[DEVICE_SLOTS_FREE, d] = from_slots
+    return code
+
+
+@compiled
+def one_at_most(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+    """Tell whether device `d` in MIG mode never serves a replica of demand `k` twice, but does with others."""
+    return fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and not holds_two(fleet, demands, k, d)
+
+
+@compiled
+def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
+    """Return why the devices of node `n` refuse demand `k`, which asks for some; 0 when they do not.
+
+    The rule that refuses most devices speaks for the node, the first among equals; when enough
+    devices would do but not on one NUMA node, that is the reason (5).
+    """
+    first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    if first == end:
+        return NO_DEVICE
+    if numa_node(fleet, demands, k, n) >= NO_NUMA:
+        return 0
+    bound = demands.amounts[k, DEMAND_SAME_NUMA] != 0
+    if bound and slices_on_node(fleet, demands, k, n, NO_NUMA, gpus, True) >= gpus:
+        return NUMA
+    votes = np.zeros(CODES, np.int64)
+    mig = False
+    for d in range(first, end):
+        if fleet.devices[DEVICE_MIG, d] >= 0 and not one_at_most(fleet, demands, k, d):
+            mig = True
+            votes[mig_refusal(fleet, demands, k, d, kind_ok)] += 1
+        else:
+            votes[device_refusal(fleet, demands, k, d, kind_ok)] += 1
+    if not mig and end - first < gpus:  # 1
+        return TOO_FEW_DEVICES
+    votes[0] = 0
+    return int(np.argmax(votes))
+
+
+@compiled
+def refusals(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UInt8) -> UInt8:
+    """Return why the devices of each node refuse demand `k`, 0 where they do not, shape (N,).
+
+    Parameters
+    ----------
+    kind_ok
+        1 where a device is allowed but for its uuid, shape (D,).
+    """
+    codes = np.zeros(fleet.nodes.shape[1], np.uint8)
+    fleet, demands, kind_ok = borrowed(fleet), borrowed(demands), borrowed(kind_ok)
+    if demands.amounts[k, DEMAND_GPUS] > 0:
+        for n in range(codes.shape[0]):
+            codes[n] = node_refusal(fleet, demands, k, n, kind_ok)
+    return codes

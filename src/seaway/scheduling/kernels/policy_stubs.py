@@ -1,0 +1,54 @@
+"""What a compiled policy has to say, as stubs that `specialises` fills in for its parameters.
+
+A policy is a named tuple of parameters. Either it scores nodes from a few of their figures, and
+then `seaway.scheduling.kernels.scan` looks for the best with an index, or its score is costly and
+hangs on the devices, and then `seaway.scheduling.kernels.score_cache` remembers it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.domain.errors import InvariantError
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
+
+ANY_SCORE = 2**62
+"""A bound that no score exceeds: the block has to be looked at."""
+
+
+def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+    """Find the node for one replica of demand `k`; -1 when none fits.
+
+    Parameters
+    ----------
+    draw
+        63 random bits of this decision.
+    clusters
+        1 where a cluster may be used, shape (C,).
+    """
+    raise InvariantError(f"no compiled search for {type(params).__name__}")
+
+
+def prepare(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+    """Work out, once for a decision, what `node_score` reads (for instance a score by cluster)."""
+    raise InvariantError(f"no compiled preparation for {type(params).__name__}")
+
+
+def node_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+    """Score node `n` for demand `k`; the highest wins, the lowest index among equals."""
+    raise InvariantError(f"no compiled score for {type(params).__name__}")
+
+
+def left_bound(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+    """Return a score that no node exceeds on which at least `left` (see `NODE_LEFT`) is left."""
+    raise InvariantError(f"no compiled bound for {type(params).__name__}")
+
+
+def device_key(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    """Rank device `d` for a slice of demand `k`; the lowest wins, the lowest index among equals."""
+    raise InvariantError(f"no compiled choice of devices for {type(params).__name__}")
+
+
+def row_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Score node `n`, which fits demand `k`, from 0 up; the highest wins."""
+    raise InvariantError(f"no compiled row for {type(params).__name__}")

@@ -1,0 +1,191 @@
+"""Cluster rules: the clusters, regions and hardware that a job asks for."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job, NodeRules
+from seaway.domain.network import Link
+from seaway.scheduling.columns import NODE_CLUSTER
+from seaway.scheduling.framework import Codes, Cycle, Mask, Scores
+from seaway.scheduling.snapshot.aggregates import free_sums, total_sums
+from seaway.scheduling.snapshot.encode import cluster_allowed
+from seaway.scheduling.snapshot.links import UNKNOWN_NS, latency_ns, links_of
+from seaway.scheduling.snapshot.nearness import FULL, nearness
+from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+
+class ClusterRules:
+    """Refuses the nodes of clusters that the job does not allow."""
+
+    name = "ClusterRules"
+    reasons = (
+        "cluster not among those asked for",
+        "region not among those asked for",
+        "cluster lacks hardware asked for",
+    )
+
+    def __init__(self) -> None:
+        self._clusters = Static(clusters_refused)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        rules = cycle.demand.nodes
+        asked = NodeRules(clusters=rules.clusters, regions=rules.regions, hardware=rules.hardware)
+        codes = self._clusters(cycle.snapshot, asked)
+        by_node: Codes = codes[cycle.snapshot.arrays.nodes[NODE_CLUSTER]]
+        return by_node
+
+
+def clusters_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+    """Return the code of the first rule that refuses each cluster, 0 without one, shape (C,)."""
+    parts = (
+        NodeRules(clusters=rules.clusters),
+        NodeRules(regions=rules.regions),
+        NodeRules(hardware=rules.hardware),
+    )
+    codes = np.zeros(len(snapshot.clusters), np.uint8)
+    for c, cluster in enumerate(snapshot.clusters):
+        refusing = (code for code, part in enumerate(parts, 1) if not cluster_allowed(part, cluster))
+        codes[c] = next(refusing, 0)
+    return codes
+
+
+MOST_WEIGHT = 1_000_000
+"""The largest weight of one side."""
+
+REGION_LABEL = "region"
+"""Label of a job that names the region it would like best."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWeights:
+    """How much each side of a cluster counts; whole numbers from 0 up, not all 0.
+
+    Attributes
+    ----------
+    free
+        Free resources: the mean free share of CPU, memory, device memory and device cores.
+    location
+        The job's preferred region, and the latency from its user's gateway.
+    topology
+        The latency to the clusters that the job's earlier replicas went to.
+    hardware
+        Special hardware is kept free for jobs that ask for it.
+    price
+        Price of a GPU for an hour.
+    """
+
+    free: int = 1
+    location: int = 1
+    topology: int = 1
+    hardware: int = 1
+    price: int = 1
+
+    def __post_init__(self) -> None:
+        """Reject weights that are no whole numbers, or weigh nothing."""
+        if not all(type(weight) is int and weight <= MOST_WEIGHT for weight in astuple(self)):
+            raise RejectedError(f"weights of the cluster score are whole numbers, at most {MOST_WEIGHT:,}")
+        if min(astuple(self)) < 0 or not any(astuple(self)):
+            raise RejectedError("weights of the cluster score are whole numbers from 0 up, at least one above 0")
+
+
+class ClusterScore:
+    """Scores the nodes of a cluster alike, 0-100: the weighted mean of five sides of the cluster.
+
+    Each side is 0-100 by itself; prices and latencies are scaled between the clusters in which the
+    replica fits, the lowest being 100. A side that says nothing of a job scores 100 everywhere.
+
+    Parameters
+    ----------
+    weights
+        How much each side counts.
+    """
+
+    name = "ClusterScore"
+
+    def __init__(self, weights: ClusterWeights = ClusterWeights()) -> None:
+        self._weights = weights
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,), 0-100."""
+        cluster_of = cycle.snapshot.arrays.nodes[NODE_CLUSTER]
+        among = np.zeros(len(cycle.snapshot.clusters), np.bool_)
+        among[cluster_of[cycle.feasible]] = True
+        weights = self._weights
+        total = (
+            weights.free * free_score(cycle.snapshot)
+            + weights.location * location_score(cycle.snapshot, cycle.job, among)
+            + weights.topology * topology_score(cycle.snapshot, cycle.placed, among)
+            + weights.hardware * hardware_score(cycle.snapshot, cycle.job)
+            + weights.price * price_score(cycle.snapshot, cycle.job, among)
+        )
+        scores: Scores = (total // sum(astuple(weights)))[cluster_of]
+        return scores
+
+
+def free_score(snapshot: Snapshot) -> Scores:
+    """Score clusters by their mean free share of four resources, shape (C,)."""
+    shares = np.maximum(free_sums(snapshot), 0) * FULL // np.maximum(total_sums(snapshot), 1)
+    scores: Scores = shares.sum(axis=0) // len(shares)
+    return scores
+
+
+def location_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
+    """Score clusters by region and by latency from the user, shape (C,).
+
+    The mean of both where the job has a gateway and names a region in its label ``region``.
+    """
+    sides = []
+    region = job.labels.get(REGION_LABEL)
+    if region:
+        sides.append(np.array([FULL * (cluster.region == region) for cluster in snapshot.clusters], np.int64))
+    if job.demand.gateway:
+        sides.append(nearness(user_latency_ns(snapshot, job.demand.gateway), among))
+    if not sides:
+        return everywhere(snapshot)
+    scores: Scores = np.sum(sides, axis=0) // len(sides)
+    return scores
+
+
+def topology_score(snapshot: Snapshot, placed: tuple[int, ...], among: Mask) -> Scores:
+    """Score clusters by their longest latency to those of the nodes `placed`, shape (C,)."""
+    if not placed:
+        return everywhere(snapshot)
+    homes = np.unique(snapshot.arrays.nodes[NODE_CLUSTER, list(placed)])
+    return nearness(links_of(snapshot).latency_ns()[:, homes].max(axis=1), among)
+
+
+def hardware_score(snapshot: Snapshot, job: Job) -> Scores:
+    """Score clusters by how little special hardware they have that the job does not ask for, shape (C,)."""
+    spare = [len(cluster.hardware - job.demand.nodes.hardware) for cluster in snapshot.clusters]
+    most = max(spare, default=0)
+    return np.array([FULL - FULL * each // max(most, 1) for each in spare], np.int64)
+
+
+def price_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
+    """Score clusters by price, shape (C,); a job without GPUs pays for none."""
+    if not job.demand.request.gpus:
+        return everywhere(snapshot)
+    prices = [cluster.microprice_per_gpu_hour for cluster in snapshot.clusters]
+    return nearness(np.array(prices, np.int64), among)
+
+
+def user_latency_ns(snapshot: Snapshot, gateway: str) -> Scores:
+    """Return the latency from a user's gateway to each cluster, shape (C,); `UNKNOWN_NS` for none."""
+    links: dict[str, Link] = {link.target: link for link in snapshot.links if link.source == gateway}
+    figures = []
+    for cluster in snapshot.clusters:
+        link = links.get(cluster.gateway)
+        here = 0 if cluster.gateway == gateway else UNKNOWN_NS
+        figures.append(latency_ns(link) if link else here)
+    return np.array(figures, np.int64)
+
+
+def everywhere(snapshot: Snapshot) -> Scores:
+    """Score every cluster 100, shape (C,)."""
+    return np.full(len(snapshot.clusters), FULL, np.int64)

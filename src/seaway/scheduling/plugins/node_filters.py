@@ -1,0 +1,114 @@
+"""Node labels: what Kubernetes calls a node selector."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.domain.job import NodeRules
+from seaway.scheduling.columns import (
+    DEMAND_CPU,
+    DEMAND_MEMORY,
+    NODE_CPU_FREE,
+    NODE_MEMORY_FREE,
+    NODE_OPEN,
+    NODE_PODS_FREE,
+)
+from seaway.scheduling.framework import Codes, Cycle
+from seaway.scheduling.snapshot.encode import avoided, labels_allow, tolerated
+from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+
+class NodeLabels:
+    """Refuses nodes that do not carry the labels that the job asks for."""
+
+    name = "NodeLabels"
+    reasons = ("label missing or different",)
+
+    def __init__(self) -> None:
+        self._refused = Static(labels_refused)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        return self._refused(cycle.snapshot, NodeRules(node_labels=cycle.demand.nodes.node_labels))
+
+
+def labels_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+    """Return 1 for each node that lacks a label, shape (N,)."""
+    if not rules.node_labels:
+        return np.zeros(len(snapshot.nodes), np.uint8)
+    return np.array([not labels_allow(rules, node) for node in snapshot.nodes], np.uint8)
+
+
+class NodeReady:
+    """Refuses nodes that are closed to new work."""
+
+    name = "NodeReady"
+    reasons = ("node not ready or cordoned",)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        codes: Codes = (cycle.snapshot.arrays.nodes[NODE_OPEN] == 0).astype(np.uint8)
+        return codes
+
+
+class NodeResources:
+    """Refuses nodes that have not enough CPU or memory left, or no room for another pod."""
+
+    name = "NodeResources"
+    reasons = ("not enough free CPU", "not enough free memory", "no room for another pod")
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        nodes = cycle.snapshot.arrays.nodes
+        amounts = cycle.snapshot.demands.arrays.amounts[cycle.line]
+        codes = np.zeros(nodes.shape[1], np.uint8)
+        codes[nodes[NODE_MEMORY_FREE] < amounts[DEMAND_MEMORY]] = 2
+        codes[nodes[NODE_CPU_FREE] < amounts[DEMAND_CPU]] = 1
+        codes[nodes[NODE_PODS_FREE] < 1] = 3  # that no smaller job mends
+        return codes
+
+
+class TaintToleration:
+    """Refuses nodes with a taint that the job does not tolerate.
+
+    Taints with the effect ``PreferNoSchedule`` refuse nothing.
+    """
+
+    name = "TaintToleration"
+    reasons = ("taint not tolerated",)
+
+    def __init__(self) -> None:
+        self._refused = Static(taints_refused)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        return self._refused(cycle.snapshot, NodeRules(tolerations=cycle.demand.nodes.tolerations))
+
+
+def taints_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+    """Return 1 for each node with a taint that is not tolerated, shape (N,)."""
+    return np.array([not all(tolerated(rules, taint) for taint in node.taints) for node in snapshot.nodes], np.uint8)
+
+
+class Avoidance:
+    """Refuses nodes that a job is kept from."""
+
+    name = "Avoidance"
+    reasons = ("the job was refused there",)
+
+    def __init__(self) -> None:
+        self._refused = Static(avoidance_refused)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        return self._refused(cycle.snapshot, NodeRules(avoid=cycle.demand.nodes.avoid))
+
+
+def avoidance_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+    """Return 1 for each node that is avoided, shape (N,)."""
+    codes = np.zeros(len(snapshot.nodes), np.uint8)
+    if rules.avoid:
+        for (cluster, node), n in snapshot.node_index.items():
+            codes[n] = avoided(rules, cluster, node)
+    return codes

@@ -1,0 +1,197 @@
+"""Best fit: the node on which least is left, and on it the device with least left.
+
+The score is the published one, ``trunc(100 (1 - cpu / 256,000 - gpu / 16,000))`` of the CPU and GPU
+milli left after the placement, in whole numbers: with `NODE_LEFT` = cpu + 16 gpu it is
+``(256,000 - left) * 100 / 256,000``, cut towards zero. Scaling it over the feasible nodes, as
+published, keeps the order and is left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
+from seaway.scheduling.columns import (
+    CPU_PER_GPU_MILLI,
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_GPU_MEMORY,
+    DEMAND_GPU_PERCENT,
+    DEMAND_GPUS,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+)
+from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.kernels.allocate import gpu_left_milli
+from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.fit import WHOLE_PERCENT, device_fits, memory_asked
+from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare, search
+from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.shared_arrays import borrowed
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+SCALE = 256_000
+"""CPU milli plus 16 times GPU milli of the largest node that the published score was made for."""
+
+
+class TightParams(NamedTuple):
+    """Parameters of best fit.
+
+    Attributes
+    ----------
+    most_core_per_gib
+        Largest ratio of cores to memory of any device, thousandths of a device by GiB: how much one
+        GiB can weigh at the most. Closed devices count: they may open again.
+    most_core
+        Cores of the largest device, thousandths: how much all its memory can weigh at the most.
+    """
+
+    most_core_per_gib: int
+    most_core: int
+
+
+@compiled
+def left_score(left: int) -> int:
+    """Score a node by what is left on it, in CPU milli with a device worth 16,000."""
+    score = abs(SCALE - left) * 100 // SCALE
+    return score if left <= SCALE else -score
+
+
+@compiled
+def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Return what demand `k` would leave of node `n`, in CPU milli with a device worth 16,000."""
+    nodes = fleet.nodes
+    core = nodes[NODE_GPU_CORE_FREE, n] - demands.amounts[k, DEMAND_GPU_CORE] * demands.amounts[k, DEMAND_GPUS]
+    memory = nodes[NODE_GPU_MEMORY_FREE, n] - memory_asked(fleet, demands, k, n)
+    gpu = gpu_left_milli(core, nodes[NODE_GPU_CORE, n], memory, nodes[NODE_GPU_MEMORY, n])
+    return nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU] + CPU_PER_GPU_MILLI * gpu
+
+
+@compiled
+def device_left(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
+    """Return what is left on device `d`, thousandths of it: the mean of cores and memory."""
+    devices = fleet.devices
+    return gpu_left_milli(
+        devices[DEVICE_CORE_FREE, d],
+        devices[DEVICE_CORE, d],
+        devices[DEVICE_MEMORY_FREE, d],
+        devices[DEVICE_MEMORY, d],
+    )
+
+
+@compiled
+def next_tightest(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, last: int) -> tuple[int, int]:
+    """Find the device of node `n` with least left that fits demand `k`, after those found before.
+
+    Parameters
+    ----------
+    last
+        What came with the device found before; -1 for the first.
+
+    Returns
+    -------
+    tuple of int
+        The device, -1 when no more fit, and what to go on with.
+    """
+    best, best_key = -1, -1
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        key = device_left(fleet, demands, k, d) * fleet.devices.shape[1] + d
+        if key > last and (best < 0 or key < best_key) and device_fits(fleet, demands, k, d):
+            best, best_key = d, key
+    return best, best_key
+
+
+@specialises(search, TightParams)
+def _search(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+    return scan(params, fleet, demands, k, draw, clusters)
+
+
+@specialises(prepare, TightParams)
+def _prepare(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+    pass
+
+
+@specialises(node_score, TightParams)
+def _node_score(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+    return left_score(left_after(fleet, demands, k, n))
+
+
+@specialises(left_bound, TightParams)
+def _left_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+    amounts = demands.amounts
+    gpus = amounts[k, DEMAND_GPUS]
+    memory = amounts[k, DEMAND_GPU_MEMORY] * params.most_core_per_gib // 1024 + 1
+    if amounts[k, DEMAND_GPU_MEMORY] == 0:
+        memory = params.most_core * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT + 1
+    most = (amounts[k, DEMAND_GPU_CORE] + memory) * gpus // 2 + 1 if gpus else 0
+    return left_score(left - amounts[k, DEMAND_CPU] - CPU_PER_GPU_MILLI * most)
+
+
+@specialises(device_key, TightParams)
+def _device_key(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    return device_left(fleet, demands, k, d)
+
+
+@compiled
+def left_column(fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
+    """Score every node for demand `k`, shape (N,)."""
+    lent, asked = borrowed(fleet), borrowed(demands)
+    scores = np.empty(fleet.nodes.shape[1], np.int64)
+    for n in range(scores.shape[0]):
+        scores[n] = left_score(left_after(lent, asked, k, n))
+    return scores
+
+
+@compiled
+def left_of_devices(fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
+    """Return what is left on each device from `first` up to `end`, shape (end - first,)."""
+    lent, asked = borrowed(fleet), borrowed(demands)
+    keys = np.empty(end - first, np.int64)
+    for d in range(first, end):
+        keys[d - first] = device_left(lent, asked, k, d)
+    return keys
+
+
+MIB_PER_GIB = 1024
+
+
+class BestFit:
+    """Scores a node by how little CPU and GPU the replica would leave on it.
+
+    References
+    ----------
+    Weng et al.: Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
+    Gradient Descent. USENIX ATC 2023 (the rival ``best fit``).
+    """
+
+    name = "BestFit"
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,), at most 100."""
+        return left_column(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.line)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank devices by what is left on them, least first."""
+        nodes = cycle.snapshot.arrays.nodes
+        first, end = nodes[NODE_DEVICE_FIRST, node], nodes[NODE_DEVICE_END, node]
+        return left_of_devices(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.line, first, end)
+
+    def params(self, snapshot: Snapshot) -> TightParams:
+        """Return the policy for the compiled path."""
+        core, memory = snapshot.arrays.devices[[DEVICE_CORE, DEVICE_MEMORY]].astype(np.int64)
+        per_gib = -(-core * MIB_PER_GIB // np.maximum(memory, 1))
+        return TightParams(
+            most_core_per_gib=int(per_gib.max(initial=0)) + 1,
+            most_core=int(core.max(initial=0)),
+        )

@@ -1,0 +1,203 @@
+"""First a cluster, then its first node and devices that fit: the heuristics of the cluster-level studies.
+
+A rule ranks the clusters by their sums alone. Every node then scores as its cluster ranks, so that
+the best node that fits is the first one of the best cluster in which any fits.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
+from seaway.scheduling.columns import (
+    CLUSTER_CPU,
+    CLUSTER_CPU_FREE,
+    CLUSTER_GPU_CORE,
+    CLUSTER_GPU_CORE_FREE,
+    CLUSTER_GPU_MEMORY,
+    CLUSTER_GPU_MEMORY_FREE,
+    CLUSTER_MEMORY,
+    CLUSTER_MEMORY_FREE,
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_GPU_MEMORY,
+    DEMAND_GPU_PERCENT,
+    DEMAND_GPUS,
+    DEMAND_MEMORY,
+    NODE_CLUSTER,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+)
+from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.fit import WHOLE_PERCENT
+from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare, search
+from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.score_columns import key_column, score_column
+from seaway.scheduling.policies.utilization import share_ppm
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+OF_CLUSTER = 2
+"""Draws for clusters are others than those for nodes and devices."""
+
+
+class ClusterRule(IntEnum):
+    """How clusters are ranked."""
+
+    FIRST = 0
+    """In their order."""
+    FULLEST = 1
+    """Lowest mean free share first."""
+    DRAWN = 2
+    """By lot."""
+    MATCHING = 3
+    """Smallest mean of abs(free - demand)/total first."""
+    EMPTIEST = 4
+    """Highest mean free share first."""
+
+
+class ClusterwiseParams(NamedTuple):
+    """Parameters of a rule for clusters.
+
+    Attributes
+    ----------
+    rule
+        A `ClusterRule`.
+    devices
+        How many devices each cluster has, shape (C,), int64: what a share of one weighs there.
+    rank
+        What each cluster scores in the decision at hand, no two the same, shape (C,), int64.
+    best
+        The highest of `rank`, shape (1,), int64.
+    """
+
+    rule: int
+    devices: Int64
+    rank: Int64
+    best: Int64
+
+
+@compiled
+def free_ppm(fleet: FleetArrays, c: int) -> int:
+    """Add up the free shares of cluster `c` over the four resources, parts per million."""
+    clusters = fleet.clusters
+    return (
+        share_ppm(clusters[CLUSTER_CPU_FREE, c], clusters[CLUSTER_CPU, c])
+        + share_ppm(clusters[CLUSTER_MEMORY_FREE, c], clusters[CLUSTER_MEMORY, c])
+        + share_ppm(clusters[CLUSTER_GPU_MEMORY_FREE, c], clusters[CLUSTER_GPU_MEMORY, c])
+        + share_ppm(clusters[CLUSTER_GPU_CORE_FREE, c], clusters[CLUSTER_GPU_CORE, c])
+    )
+
+
+@compiled
+def cluster_memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, devices: int) -> int:
+    """Device memory that demand `k` takes of cluster `c` with its `devices` devices, MiB."""
+    amounts = demands.amounts
+    each = amounts[k, DEMAND_GPU_MEMORY]
+    if each == 0:
+        whole = fleet.clusters[CLUSTER_GPU_MEMORY, c] // max(devices, 1)
+        each = whole * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+    return each * amounts[k, DEMAND_GPUS]
+
+
+@compiled
+def cluster_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, devices: int) -> int:
+    """Add up abs(free - demand)/total of cluster `c` over the four resources, parts per million."""
+    clusters, amounts = fleet.clusters, demands.amounts
+    core = amounts[k, DEMAND_GPU_CORE] * amounts[k, DEMAND_GPUS]
+    memory = cluster_memory_asked(fleet, demands, k, c, devices)
+    return (
+        share_ppm(abs(clusters[CLUSTER_CPU_FREE, c] - amounts[k, DEMAND_CPU]), clusters[CLUSTER_CPU, c])
+        + share_ppm(abs(clusters[CLUSTER_MEMORY_FREE, c] - amounts[k, DEMAND_MEMORY]), clusters[CLUSTER_MEMORY, c])
+        + share_ppm(abs(clusters[CLUSTER_GPU_MEMORY_FREE, c] - memory), clusters[CLUSTER_GPU_MEMORY, c])
+        + share_ppm(abs(clusters[CLUSTER_GPU_CORE_FREE, c] - core), clusters[CLUSTER_GPU_CORE, c])
+    )
+
+
+@compiled
+def cluster_score(
+    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, c: int, draw: int
+) -> int:
+    """Score cluster `c` by the rule; the highest wins."""
+    rule = params.rule
+    if rule == ClusterRule.FULLEST:
+        return -free_ppm(fleet, c)
+    if rule == ClusterRule.EMPTIEST:
+        return free_ppm(fleet, c)
+    if rule == ClusterRule.MATCHING:
+        return -cluster_mismatch(fleet, demands, k, c, params.devices[c])
+    return mixed(draw, c, OF_CLUSTER) >> 24 if rule == ClusterRule.DRAWN else 0
+
+
+@specialises(search, ClusterwiseParams)
+def _search(
+    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
+) -> int:
+    return scan(params, fleet, demands, k, draw, clusters)
+
+
+@specialises(prepare, ClusterwiseParams)
+def _prepare(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+    count = params.rank.shape[0]
+    for c in range(count):
+        # Equal clusters rank in their order.
+        rank = cluster_score(params, fleet, demands, k, c, draw) * count + count - 1 - c
+        params.rank[c] = rank
+        if c == 0 or rank > params.best[0]:
+            params.best[0] = rank
+
+
+@specialises(node_score, ClusterwiseParams)
+def _node_score(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+    return params.rank[fleet.nodes[NODE_CLUSTER, n]]
+
+
+@specialises(left_bound, ClusterwiseParams)
+def _left_bound(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+    return params.best[0]
+
+
+@specialises(device_key, ClusterwiseParams)
+def _device_key(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    return 0
+
+
+class Clusterwise:
+    """Scores a node as its cluster ranks.
+
+    Parameters
+    ----------
+    rule
+        How clusters are ranked; equal ones rank in their order.
+    """
+
+    name = "Clusterwise"
+
+    def __init__(self, rule: ClusterRule) -> None:
+        self._rule = rule
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,): all nodes of a cluster alike, no two clusters alike."""
+        arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        return score_column(self.params(cycle.snapshot), arrays, demands, cycle.line, cycle.draw)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank devices alike."""
+        arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        return key_column(self.params(cycle.snapshot), arrays, demands, cycle.line, node, cycle.draw)
+
+    def params(self, snapshot: Snapshot) -> ClusterwiseParams:
+        """Return the policy for the compiled path."""
+        nodes, clusters = snapshot.arrays.nodes, len(snapshot.clusters)
+        devices = np.zeros(clusters, np.int64)
+        np.add.at(devices, nodes[NODE_CLUSTER], nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST])
+        return ClusterwiseParams(
+            rule=int(self._rule),
+            devices=devices,
+            rank=np.zeros(clusters, np.int64),
+            best=np.zeros(1, np.int64),
+        )

@@ -1,0 +1,1 @@
+"""The kernel and the features of the learned policy `pilot`."""

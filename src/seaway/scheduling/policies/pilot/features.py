@@ -1,0 +1,461 @@
+"""What the learned policy `pilot` is shown: a shortlist of nodes that fit, and figures of each.
+
+The shortlist has the nodes on which Seaway's own policy would lose least, of nodes that are alike the first only. What
+is listed fits; what does not fit cannot be chosen. Figures are shares of something, about -2 to 2, and say nothing of
+how many nodes there are or how they are ordered.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Float64, Int64, UInt8
+from seaway.scheduling.columns import (
+    CLUSTER_CPU,
+    CLUSTER_CPU_FREE,
+    CLUSTER_GATEWAY,
+    CLUSTER_GPU_CORE,
+    CLUSTER_GPU_CORE_FREE,
+    CLUSTER_GPU_MEMORY,
+    CLUSTER_GPU_MEMORY_FREE,
+    CLUSTER_MEMORY,
+    CLUSTER_MEMORY_FREE,
+    DEMAND_BANDWIDTH,
+    DEMAND_CPU,
+    DEMAND_GATEWAY,
+    DEMAND_GPU_CORE,
+    DEMAND_GPU_MEMORY,
+    DEMAND_GPU_PERCENT,
+    DEMAND_GPUS,
+    DEMAND_MEMORY,
+    DEMAND_NETWORK,
+    DEVICE_CELL,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_FREE_MILLI,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    NODE_CLUSTER,
+    NODE_CPU,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+    NODE_LEFT,
+    NODE_MEMORY,
+    NODE_MEMORY_FREE,
+)
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.fit import (
+    WHOLE_MILLI,
+    WHOLE_PERCENT,
+    core_needed,
+    device_fits,
+    memory_asked,
+    memory_needed,
+)
+from seaway.scheduling.kernels.queries import FitParams, fit_row
+from seaway.scheduling.kernels.score_cache import UNFIT, refresh_row, slot_of
+from seaway.scheduling.kernels.shared_arrays import borrowed
+from seaway.scheduling.policies.bestfit import next_tightest
+from seaway.scheduling.policies.fgd import alike
+from seaway.scheduling.policies.seaway.kernel import (
+    BASE,
+    FINE,
+    SeawayParams,
+    cell_after,
+    cell_cost,
+    follow,
+    served_share,
+    value_on_device,
+    worth_now,
+)
+
+Float32 = NDArray[np.float32]
+
+VERSION: Final = 1
+"""Of the figures: it goes up whenever what they mean changes, and policies made for another are refused."""
+
+MOST: Final = 16
+"""The longest shortlist."""
+
+# Figures of a node, shape (M, FIGURES). All are as they would be with the job on the node.
+NODE_LOST: Final = 0
+"""Drop of what the node is worth to the job mix and the price of its kind, in devices; see `kernels.seaway`."""
+NODE_BEHIND: Final = 1
+"""The same less the least drop on the shortlist."""
+NODE_PRICE: Final = 2
+"""How scarce the node's kind is, 0-1."""
+NODE_DEVICE_MEMORY_LEFT: Final = 3
+"""Share of its memory left on the device that the job would get; the mean of several."""
+NODE_DEVICE_CORE_LEFT: Final = 4
+NODE_UNEVEN: Final = 5
+"""Difference of the two."""
+NODE_REMNANT: Final = 6
+"""What is left there in both, less what that is worth to the mix: left, but of little use."""
+NODE_OPENED: Final = 7
+"""Share of the job's devices that were idle before."""
+NODE_IDLE_LEFT: Final = 8
+"""Devices of the node that stay idle, in eighths of a device count of 8."""
+NODE_MEMORY_SHARE: Final = 9
+"""GPU memory left of all of the node's."""
+NODE_CORE_SHARE: Final = 10
+NODE_CPU_SHARE: Final = 11
+NODE_HOST_MEMORY_SHARE: Final = 12
+NODE_CPU_SERVES: Final = 13
+"""Share of what its devices are then worth that the node's CPU can serve."""
+NODE_HOST_MEMORY_SERVES: Final = 14
+NODE_SIZE: Final = 15
+"""Devices of the node, in eighths."""
+NODE_CLUSTER_FREE: Final = 16
+"""Share of GPU cores that are free in the node's cluster, before the job."""
+NODE_LINK_LEFT: Final = 17
+"""Bandwidth left on the link from the job's user, in Gbit/s, at most 2; 2 for a job that needs none."""
+NODE_LINK_TAKEN: Final = 18
+"""Share of the bandwidth still free on that link that the job takes."""
+NODE_LINK_CROWDED: Final = 19
+"""Free GPU cores of the cluster, in devices, per Gbit/s left on that link, a tenth; at most 2."""
+FIGURES: Final = 20
+
+# Figures of the job and the fleet, shape (JOB_FIGURES,).
+JOB_GPUS: Final = 0
+JOB_MEMORY: Final = 1
+"""GPU memory asked for of each device, share of the device that it would get on the first node listed."""
+JOB_CORE: Final = 2
+JOB_WORK: Final = 3
+"""The larger of the two, times devices."""
+JOB_RANK: Final = 4
+"""Share of the mix's GPU jobs that ask for less work."""
+JOB_CPU: Final = 5
+"""CPU asked for, in means of what jobs of the mix ask for, a quarter; at most 2."""
+JOB_HOST_MEMORY: Final = 6
+FLEET_GPU_MEMORY_FREE: Final = 7
+"""Share of all that is free."""
+FLEET_GPU_CORE_FREE: Final = 8
+FLEET_CPU_FREE: Final = 9
+FLEET_MEMORY_FREE: Final = 10
+MIX_WORK: Final = 11
+"""Mean work of the mix's GPU jobs, in devices."""
+JOB_LEAST_LOST: Final = 12
+"""The least drop on the shortlist."""
+JOB_CHOICE: Final = 13
+"""Share of the longest shortlist that is used."""
+JOB_NETWORK: Final = 14
+"""1 for a job with bounds on its link."""
+JOB_BANDWIDTH: Final = 15
+"""Gbit/s that it asks for."""
+JOB_FIGURES: Final = 16
+
+MOST_FIGURE: Final = 2.0
+"""No figure is above."""
+
+
+class FeatureParams(NamedTuple):
+    """What figures are worked out with.
+
+    Attributes
+    ----------
+    seaway
+        Tables of Seaway's own policy.
+    works
+        Work of the mix's GPU jobs, rising, shape (W,): the larger of the shares of a typical device's memory and cores
+        that each asks for, times devices.
+    means
+        Mean CPU milli and MiB that jobs of the mix ask for, at least 1, and mean work, shape (3,).
+    device
+        Memory in MiB and cores of a typical device, at least 1, shape (2,).
+    """
+
+    seaway: SeawayParams
+    works: Float64
+    means: Float64
+    device: Float64
+
+
+@compiled
+def listed(
+    params: SeawayParams,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    fits: Int64 | None,
+    allowed: UInt8,
+    nodes: Int64,
+    lost: Int64,
+) -> int:
+    """Write the shortlist for demand `k` and return how long it is.
+
+    Parameters
+    ----------
+    fits
+        What `fit_row` gives for it; None to ask the rules of fit.
+    allowed
+        1 where a node may be listed if it fits, shape (N,).
+    nodes, lost
+        Written to: nodes by falling score, the lower rank first among equals, and their scores, in `FINE` parts of a
+        thousandth of a device; shape (MOST,).
+    """
+    follow(params, fleet)
+    slot = slot_of(params.cache, k)
+    refresh_row(params, fleet, demands, k, slot, fits)
+    row = params.cache.rows[slot]
+    asked = demands.amounts[k, DEMAND_GPUS] * WHOLE_MILLI
+    if demands.amounts[k, DEMAND_GPU_CORE] > 0:
+        asked = demands.amounts[k, DEMAND_GPUS] * demands.amounts[k, DEMAND_GPU_CORE]
+    most, count = nodes.shape[0], 0
+    for n in range(row.shape[0]):
+        if row[n] == UNFIT or not allowed[n]:
+            continue
+        score = row[n] - BASE - int(params.price[params.kind[n]] * asked * FINE)
+        if count == most and score <= lost[count - 1]:
+            continue
+        at = count
+        while at > 0 and lost[at - 1] < score:
+            at -= 1
+        if at > 0 and lost[at - 1] == score and twin(fleet, nodes, lost, at - 1, n):
+            continue
+        count = min(count + 1, most)
+        for after in range(count - 1, at, -1):
+            nodes[after], lost[after] = nodes[after - 1], lost[after - 1]
+        nodes[at], lost[at] = n, score
+    return count
+
+
+@compiled
+def twin(fleet: FleetArrays, nodes: Int64, lost: Int64, at: int, n: int) -> bool:
+    """Tell whether a node of the same score as place `at` of the list is like node `n`, in the same cluster."""
+    score = lost[at]
+    while at >= 0 and lost[at] == score:
+        other = nodes[at]
+        same = fleet.nodes[NODE_LEFT, n] == fleet.nodes[NODE_LEFT, other]
+        if same and fleet.nodes[NODE_CLUSTER, n] == fleet.nodes[NODE_CLUSTER, other]:
+            return True
+        at -= 1
+    return False
+
+
+@compiled
+def share(part: float, whole: float) -> float:
+    """Return a share, 0 of nothing."""
+    return part / whole if whole > 0 else 0.0
+
+
+@compiled
+def best_device(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, worth: float, idle: int
+) -> int:
+    """Find the device of node `n` on which a slice of demand `k` keeps most value; -1 without one."""
+    best, at, last = -np.inf, -1, -1
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        if not alike(fleet, d, last, DEVICE_CELL) and device_fits(fleet, demands, k, d):
+            last = d
+            value = value_on_device(params, fleet, demands, k, n, d, worth, idle)
+            if value > best:
+                best, at = value, d
+    return at
+
+
+@compiled
+def note_devices(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
+) -> tuple[float, int]:
+    """Write the figures of the devices that demand `k` would get on node `n`; return worth and idle ones afterwards."""
+    worth, idle = worth_now(params, fleet, n)
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    table = params.worth[params.size[n]]
+    last, taken = -1, 0
+    memory_left = core_left = useless = opened = 0.0
+    for _ in range(gpus):
+        if gpus == 1:
+            d = best_device(params, fleet, demands, k, n, worth, idle)
+        else:
+            d, last = next_tightest(fleet, demands, k, n, last)
+        if d < 0:
+            break
+        taken += 1
+        devices = fleet.devices
+        memory = share(devices[DEVICE_MEMORY_FREE, d] - memory_needed(fleet, demands, k, d), devices[DEVICE_MEMORY, d])
+        core = share(devices[DEVICE_CORE_FREE, d] - core_needed(fleet, demands, k, d), devices[DEVICE_CORE, d])
+        asked_memory, asked_core = cell_cost(fleet, demands, k, d)
+        after = cell_after(devices[DEVICE_CELL, d], asked_memory, asked_core)
+        worth += table[after] - table[devices[DEVICE_CELL, d]]
+        was_idle = devices[DEVICE_FREE_MILLI, d] == WHOLE_MILLI
+        idle -= was_idle
+        memory_left += memory
+        core_left += core
+        useless += min(memory, core) - table[after] / WHOLE_MILLI
+        opened += was_idle
+    line[NODE_DEVICE_MEMORY_LEFT] = share(memory_left, taken)
+    line[NODE_DEVICE_CORE_LEFT] = share(core_left, taken)
+    line[NODE_UNEVEN] = share(memory_left - core_left, taken)
+    line[NODE_REMNANT] = share(useless, taken)
+    line[NODE_OPENED] = share(opened, taken)
+    line[NODE_IDLE_LEFT] = min(idle / 8, MOST_FIGURE)
+    return worth, idle
+
+
+@compiled
+def note_link(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, line: Float32) -> None:
+    """Write the figures of the link from the user of demand `k` to cluster `c`."""
+    source, target = demands.amounts[k, DEMAND_GATEWAY], fleet.clusters[CLUSTER_GATEWAY, c]
+    mbps = demands.amounts[k, DEMAND_BANDWIDTH]
+    line[NODE_LINK_LEFT], line[NODE_LINK_TAKEN], line[NODE_LINK_CROWDED] = MOST_FIGURE, 0.0, 0.0
+    if mbps == 0 or source < 0 or target < 0:
+        return
+    free = float(fleet.bandwidth[source, target])
+    left = max(free - mbps, 0.0) / 1000
+    devices = fleet.clusters[CLUSTER_GPU_CORE_FREE, c] / WHOLE_MILLI
+    line[NODE_LINK_LEFT] = min(left, MOST_FIGURE)
+    line[NODE_LINK_TAKEN] = min(share(mbps, free), 1.0)
+    line[NODE_LINK_CROWDED] = min(devices / max(left, 0.05) / 10, MOST_FIGURE)
+
+
+@compiled
+def note_node(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32) -> None:
+    """Write the figures of node `n`, which fits demand `k`, but for those that compare it with others."""
+    nodes, amounts = fleet.nodes, demands.amounts
+    size, c = params.size[n], nodes[NODE_CLUSTER, n]
+    worth, _ = note_devices(params, fleet, demands, k, n, line)
+    cpu, memory = (
+        nodes[NODE_CPU_FREE, n] - amounts[k, DEMAND_CPU],
+        nodes[NODE_MEMORY_FREE, n] - amounts[k, DEMAND_MEMORY],
+    )
+    gpus = amounts[k, DEMAND_GPUS]
+    devices = nodes[NODE_DEVICE_END, n] - nodes[NODE_DEVICE_FIRST, n]
+    line[NODE_PRICE] = params.price[params.kind[n]]
+    line[NODE_MEMORY_SHARE] = share(
+        nodes[NODE_GPU_MEMORY_FREE, n] - memory_asked(fleet, demands, k, n), nodes[NODE_GPU_MEMORY, n]
+    )
+    core = nodes[NODE_GPU_CORE_FREE, n] - gpus * amounts[k, DEMAND_GPU_CORE]
+    line[NODE_CORE_SHARE] = share(core, nodes[NODE_GPU_CORE, n])
+    line[NODE_CPU_SHARE] = share(cpu, nodes[NODE_CPU, n])
+    line[NODE_HOST_MEMORY_SHARE] = share(memory, nodes[NODE_MEMORY, n])
+    line[NODE_CPU_SERVES], line[NODE_HOST_MEMORY_SERVES] = 1.0, 1.0
+    if worth > 1.0:
+        line[NODE_CPU_SERVES] = served_share(params.served[2 * size], cpu * params.served_step[0, size] / worth)
+        by_memory = served_share(params.served[2 * size + 1], memory * params.served_step[1, size] / worth)
+        line[NODE_HOST_MEMORY_SERVES] = by_memory
+    line[NODE_SIZE] = min(devices / 8, MOST_FIGURE)
+    line[NODE_CLUSTER_FREE] = share(fleet.clusters[CLUSTER_GPU_CORE_FREE, c], fleet.clusters[CLUSTER_GPU_CORE, c])
+    note_link(fleet, demands, k, c, line)
+
+
+@compiled
+def note_job(
+    params: FeatureParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, count: int, line: Float32
+) -> None:
+    """Write the figures of demand `k` and of the fleet, but for `JOB_LEAST_LOST`.
+
+    Parameters
+    ----------
+    first
+        The first node listed; -1 without one.
+    """
+    amounts = demands.amounts
+    gpus = amounts[k, DEMAND_GPUS]
+    memory, core = params.device[0], params.device[1]
+    if first >= 0 and fleet.nodes[NODE_DEVICE_END, first] > fleet.nodes[NODE_DEVICE_FIRST, first]:
+        d = fleet.nodes[NODE_DEVICE_FIRST, first]
+        memory = max(float(fleet.devices[DEVICE_MEMORY, d]), 1.0)
+        core = max(float(fleet.devices[DEVICE_CORE, d]), 1.0)
+    line[JOB_GPUS] = min(gpus / 8, MOST_FIGURE)
+    of_memory, of_core = amounts[k, DEMAND_GPU_MEMORY] / memory, amounts[k, DEMAND_GPU_CORE] / core
+    if amounts[k, DEMAND_GPU_MEMORY] == 0:
+        of_memory = amounts[k, DEMAND_GPU_PERCENT] / WHOLE_PERCENT
+    line[JOB_MEMORY], line[JOB_CORE] = min(of_memory, MOST_FIGURE), min(of_core, MOST_FIGURE)
+    work = max(of_memory, of_core) * gpus
+    line[JOB_WORK] = min(work, MOST_FIGURE)
+    low, high = 0, params.works.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if params.works[middle] < work:
+            low = middle + 1
+        else:
+            high = middle
+    line[JOB_RANK] = share(low, params.works.shape[0])
+    line[JOB_CPU] = min(amounts[k, DEMAND_CPU] / params.means[0] / 4, MOST_FIGURE)
+    line[JOB_HOST_MEMORY] = min(amounts[k, DEMAND_MEMORY] / params.means[1] / 4, MOST_FIGURE)
+    note_fleet(fleet, line)
+    line[MIX_WORK] = min(params.means[2], MOST_FIGURE)
+    line[JOB_CHOICE] = count / MOST
+    line[JOB_NETWORK] = amounts[k, DEMAND_NETWORK] >= 0
+    line[JOB_BANDWIDTH] = min(amounts[k, DEMAND_BANDWIDTH] / 1000, MOST_FIGURE)
+
+
+@compiled
+def note_fleet(fleet: FleetArrays, line: Float32) -> None:
+    """Write which shares of the fleet are free."""
+    free, there = np.zeros(4), np.zeros(4)
+    for c in range(fleet.clusters.shape[1]):
+        free[0] += fleet.clusters[CLUSTER_GPU_MEMORY_FREE, c]
+        free[1] += fleet.clusters[CLUSTER_GPU_CORE_FREE, c]
+        free[2] += fleet.clusters[CLUSTER_CPU_FREE, c]
+        free[3] += fleet.clusters[CLUSTER_MEMORY_FREE, c]
+        there[0] += fleet.clusters[CLUSTER_GPU_MEMORY, c]
+        there[1] += fleet.clusters[CLUSTER_GPU_CORE, c]
+        there[2] += fleet.clusters[CLUSTER_CPU, c]
+        there[3] += fleet.clusters[CLUSTER_MEMORY, c]
+    for r in range(4):
+        line[FLEET_GPU_MEMORY_FREE + r] = share(free[r], there[r])
+
+
+@compiled
+def noted(
+    params: FeatureParams,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    nodes: Int64,
+    lost: Int64,
+    count: int,
+    figures: Float32,
+    job: Float32,
+) -> None:
+    """Write all figures of a shortlist with `count` nodes: shapes (MOST, FIGURES) and (JOB_FIGURES,)."""
+    step = 1.0 / (FINE * WHOLE_MILLI)
+    for at in range(count):
+        line = figures[at]
+        note_node(params.seaway, fleet, demands, k, nodes[at], line)
+        line[NODE_LOST] = max(lost[at] * step, -MOST_FIGURE)
+        line[NODE_BEHIND] = max((lost[at] - lost[0]) * step, -MOST_FIGURE)
+    note_job(params, fleet, demands, k, nodes[0] if count else -1, count, job)
+    job[JOB_LEAST_LOST] = max(lost[0] * step, -MOST_FIGURE) if count else 0.0
+
+
+@compiled
+def view(
+    params: FeatureParams,
+    known: FitParams,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    allowed: UInt8,
+    nodes: Int64,
+    lost: Int64,
+    figures: Float32,
+    job: Float32,
+) -> int:
+    """List nodes for demand `k` and write their figures; for callers in Python.
+
+    Parameters
+    ----------
+    known
+        What fitted before.
+
+    Returns
+    -------
+    int
+        How many nodes are listed.
+    """
+    lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
+    at, by = borrowed(nodes), borrowed(lost)
+    fits = fit_row(borrowed(known), lent, asked, k)
+    count = listed(lent_params.seaway, lent, asked, k, fits, borrowed(allowed), at, by)
+    noted(lent_params, lent, asked, k, at, by, count, borrowed(figures), borrowed(job))
+    return count

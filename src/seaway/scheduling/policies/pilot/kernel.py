@@ -1,0 +1,245 @@
+"""The learned policy `pilot` in machine code: its network, and whole episodes, for training.
+
+In the engine the same network runs from its policy file. Here a decision costs some 30 microseconds, so that an hour of
+training sees ten million of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int32, Int64, UInt8
+from seaway.scheduling.columns import (
+    CLUSTERS_USABLE,
+    JOB_DEMAND,
+    NODE_CLUSTER,
+)
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.decide import book_replica, find_usable_clusters, forget_bandwidth, start_line
+from seaway.scheduling.kernels.shared_arrays import borrowed
+from seaway.scheduling.policies.pilot.features import (
+    FIGURES,
+    FLEET_GPU_CORE_FREE,
+    JOB_FIGURES,
+    JOB_RANK,
+    MOST,
+    FeatureParams,
+    Float32,
+    listed,
+    noted,
+)
+
+LEAST_RANK: Final = 0.5
+"""Jobs that rank lower among those of the mix are never held back."""
+
+MOST_FREE: Final = 0.75
+"""Share of the fleet's GPU cores that is free at the most when a job is held back."""
+
+STEEP: Final = 10.0
+"""How much of a wish goes with each of the two."""
+
+
+class PilotWeights(NamedTuple):
+    """The network: H wide, A heads of attention. See `seaway.learning.pilot.network` for what it computes.
+
+    Attributes
+    ----------
+    node_in, job_in, bias_in
+        First layer, shapes (FIGURES, H), (JOB_FIGURES, H) and (H,).
+    hidden, bias_hidden
+        Second layer, shapes (H, H) and (H,).
+    attend
+        What each head looks for, shape (H, A).
+    own, pooled, bias_out
+        Third layer: of the node itself and of what the heads found, shapes (H, H), (A * H, H) and (H,).
+    last, skip
+        Score, shapes (H,) and (FIGURES,).
+    wait_job, wait_pooled, bias_wait
+        First layer of the wish to wait, shapes (JOB_FIGURES, H), (A * H, H) and (H,).
+    wait_last, wait_skip
+        The wish to wait, shapes (H,) and (JOB_FIGURES + 1,); the last is a constant.
+    """
+
+    node_in: Float32
+    job_in: Float32
+    bias_in: Float32
+    hidden: Float32
+    bias_hidden: Float32
+    attend: Float32
+    own: Float32
+    pooled: Float32
+    bias_out: Float32
+    last: Float32
+    skip: Float32
+    wait_job: Float32
+    wait_pooled: Float32
+    bias_wait: Float32
+    wait_last: Float32
+    wait_skip: Float32
+
+
+@compiled
+def add_product(vector: Float32, size: int, matrix: Float32, out: Float32) -> None:
+    """Add the product of the first `size` entries of a vector with a matrix to `out`."""
+    for i in range(size):
+        x = vector[i]
+        if x != 0.0:
+            for j in range(out.shape[0]):
+                out[j] += x * matrix[i, j]
+
+
+@compiled
+def rectify(vector: Float32) -> None:
+    """Set what is below 0 to 0."""
+    for j in range(vector.shape[0]):
+        vector[j] = max(vector[j], np.float32(0.0))
+
+
+@compiled
+def pool(hidden: Float32, count: int, attend: Float32, pooled: Float32) -> None:
+    """Write what each head of attention finds among `count` nodes: means weighed by a softmax."""
+    width = hidden.shape[1]
+    weights = np.empty(count, np.float32)
+    for head in range(attend.shape[1]):
+        most = np.float32(-np.inf)
+        for at in range(count):
+            total = np.float32(0.0)
+            for j in range(width):
+                total += hidden[at, j] * attend[j, head]
+            weights[at] = total
+            most = max(most, total)
+        whole = np.float32(0.0)
+        for at in range(count):
+            weights[at] = np.exp(weights[at] - most)
+            whole += weights[at]
+        for at in range(count):
+            part = weights[at] / whole
+            for j in range(width):
+                pooled[head * width + j] += part * hidden[at, j]
+
+
+@compiled
+def run_network(weights: PilotWeights, figures: Float32, job: Float32, count: int, scores: Float32) -> float:
+    """Score the first `count` nodes and return the wish to wait: above 0, the job waits."""
+    width, heads = weights.hidden.shape[0], weights.attend.shape[1]
+    hidden, pooled = np.empty((count, width), np.float32), np.zeros(heads * width, np.float32)
+    first, line = np.empty(width, np.float32), np.empty(width, np.float32)
+    first[:] = weights.bias_in
+    add_product(job, JOB_FIGURES, weights.job_in, first)
+    for at in range(count):
+        line[:] = first
+        add_product(figures[at], FIGURES, weights.node_in, line)
+        rectify(line)
+        hidden[at] = weights.bias_hidden
+        add_product(line, width, weights.hidden, hidden[at])
+        rectify(hidden[at])
+    pool(hidden, count, weights.attend, pooled)
+    first[:] = weights.bias_out
+    add_product(pooled, heads * width, weights.pooled, first)
+    for at in range(count):
+        line[:] = first
+        add_product(hidden[at], width, weights.own, line)
+        rectify(line)
+        total = np.float32(0.0)
+        for j in range(width):
+            total += line[j] * weights.last[j]
+        for f in range(FIGURES):
+            total += figures[at, f] * weights.skip[f]
+        scores[at] = total
+    line[:] = weights.bias_wait
+    add_product(job, JOB_FIGURES, weights.wait_job, line)
+    add_product(pooled, heads * width, weights.wait_pooled, line)
+    rectify(line)
+    wish = weights.wait_skip[JOB_FIGURES]
+    for j in range(width):
+        wish += line[j] * weights.wait_last[j]
+    for f in range(JOB_FIGURES):
+        wish += job[f] * weights.wait_skip[f]
+    return bounded_wish(wish, job)
+
+
+@compiled
+def bounded_wish(wish: float, job: Float32) -> float:
+    """Bound the wish to wait: never above 0 for the smaller half of jobs, nor while most of the fleet is free."""
+    size = STEEP * (job[JOB_RANK] - LEAST_RANK)
+    return min(wish, size, STEEP * (MOST_FREE - job[FLEET_GPU_CORE_FREE]))
+
+
+@compiled
+def mark_allowed(fleet: FleetArrays, allowed: UInt8) -> None:
+    """Mark the nodes of clusters that the job at hand may use."""
+    for n in range(allowed.shape[0]):
+        allowed[n] = fleet.clusters_open[CLUSTERS_USABLE, fleet.nodes[NODE_CLUSTER, n]]
+
+
+@compiled
+def play(
+    params: FeatureParams,
+    weights: PilotWeights,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    jobs: Int64,
+    offers: int,
+    line: Int64,
+    slices: Int32,
+    placed: Int64,
+    waited: UInt8,
+) -> int:
+    """Play one episode: offer every job once, and those that waited once more at the end.
+
+    Parameters
+    ----------
+    fleet
+        With nothing on it; written to.
+    jobs
+        Shape (J, JOB_ROWS), of one replica each.
+    offers
+        1: no job may wait.
+    line
+        Shape (PLAN_ROWS,); scratch.
+    slices
+        At least as many lines as the job with most devices has; scratch.
+    placed
+        Written to: the node of each job, -1 for none, shape (J,).
+    waited
+        Written to: 1 for each job that waited although it fitted, shape (J,), with zeros in it.
+
+    Returns
+    -------
+    int
+        How many were placed.
+    """
+    lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
+    lent_line, lent_slices = borrowed(line), borrowed(slices)
+    nodes, lost = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
+    figures, job = np.zeros((MOST, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
+    scores, allowed = np.empty(MOST, np.float32), np.empty(fleet.nodes.shape[1], np.uint8)
+    total = 0
+    for offer in range(offers):
+        for j in range(jobs.shape[0]):
+            if offer > 0 and not waited[j]:
+                continue
+            k = jobs[j, JOB_DEMAND]
+            forget_bandwidth(lent)
+            find_usable_clusters(lent, asked, k)
+            mark_allowed(lent, borrowed(allowed))
+            count = listed(lent_params.seaway, lent, asked, k, None, borrowed(allowed), borrowed(nodes), borrowed(lost))
+            placed[j] = -1
+            if count == 0:
+                continue
+            noted(lent_params, lent, asked, k, borrowed(nodes), borrowed(lost), count, borrowed(figures), borrowed(job))
+            wish = run_network(weights, figures, job, count, scores)
+            if wish > 0 and offer + 1 < offers:
+                waited[j] = 1
+                continue
+            best = 0
+            for at in range(1, count):
+                if scores[at] > scores[best]:
+                    best = at
+            start_line(lent_line, 0, 0, k, 0)
+            book_replica(lent_params.seaway, lent, asked, nodes[best], 0, lent_line, lent_slices)
+            placed[j] = nodes[best]
+            total += 1
+    return total

@@ -1,0 +1,168 @@
+"""Policies by name: what users choose from, our own and those that other packages bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.scheduling.engine import Policy
+from seaway.scheduling.entry_points import load_offer, offered
+from seaway.scheduling.framework import Plugin
+from seaway.scheduling.plugins import rules_of_fit
+from seaway.scheduling.plugins.network import NetworkScore
+from seaway.scheduling.policies.bestfit import BestFit
+from seaway.scheduling.policies.cluster_level import ClusterRule, Clusterwise
+from seaway.scheduling.policies.fgd import Fgd
+from seaway.scheduling.policies.greedy import Greedy
+from seaway.scheduling.policies.random import Random
+from seaway.scheduling.policies.seaway.plugin import Seaway
+from seaway.scheduling.policies.spread import Spread
+from seaway.scheduling.policies.utilization import Utilization
+from seaway.scheduling.policies.volcano import VolcanoDivided, VolcanoDuplicated
+from seaway.scheduling.profile import Profile, Weighted
+
+ENTRY_POINTS = "seaway.policies"
+"""Group of entry points under which other packages offer policies."""
+
+Level = Literal["node", "cluster"]
+
+NETWORK_WEIGHT = 4
+"""What a link counts to `nearest`, against 1 of what is left on a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """What a policy may be told.
+
+    Attributes
+    ----------
+    level
+        Whether to choose among all nodes, or first a cluster and then its first fitting node.
+    seed
+        What random choices hang on.
+    mix
+        Jobs of the past, from which `fgd` and `seaway` learn what is likely to come.
+    plain
+        Whether to keep to the plugins' own methods even where machine code would do the same.
+    """
+
+    level: Level = "node"
+    seed: int = 0
+    mix: Sequence[Job] = ()
+    plain: bool = False
+
+
+PolicyFactory = Callable[[PolicyOptions], Profile | Policy]
+
+
+def profile_of(name: str, options: PolicyOptions, *scores: Plugin) -> Profile:
+    """Join the rules of fit and some scores, of equal weight, to a profile."""
+    plugins = (*rules_of_fit(), *scores)
+    return Profile(name, tuple(Weighted(plugin) for plugin in plugins), seed=options.seed, plain=options.plain)
+
+
+def two_levels(name: str, score: Callable[[], Plugin], rule: ClusterRule) -> PolicyFactory:
+    """Make a heuristic for both levels: `score` for nodes, `rule` for clusters."""
+    return lambda options: profile_of(name, options, score() if options.level == "node" else Clusterwise(rule))
+
+
+def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> PolicyFactory:
+    """Make a policy that has no form for the level of clusters."""
+
+    def factory(options: PolicyOptions) -> Profile | Policy:
+        if options.level != "node":
+            raise RejectedError(f"policy {name!r} has no level {options.level!r}; leave the option out")
+        return make(options)
+
+    return factory
+
+
+def _nearest(options: PolicyOptions) -> Profile:
+    """Weigh the link from the user's gateway before what is left on nodes."""
+    scores = (Weighted(NetworkScore(), NETWORK_WEIGHT), Weighted(BestFit()))
+    return Profile("nearest", (*map(Weighted, rules_of_fit()), *scores), seed=options.seed, plain=options.plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A policy that users may choose.
+
+    Attributes
+    ----------
+    make
+        What makes it.
+    says
+        What it does, one clause.
+    """
+
+    make: PolicyFactory
+    says: str
+
+
+BUILT_IN: dict[str, Offer] = {
+    "seaway": Offer(
+        one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
+        "our own: where what the node is worth to the job mix drops least",
+    ),
+    "fgd": Offer(
+        one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
+        "fragmentation gradient descent: where GPU that the job mix cannot use grows least",
+    ),
+    "bestfit": Offer(two_levels("bestfit", BestFit, ClusterRule.FULLEST), "where least is left"),
+    "greedy": Offer(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first that fits"),
+    "random": Offer(two_levels("random", Random, ClusterRule.DRAWN), "any that fits"),
+    "spread": Offer(two_levels("spread", Spread, ClusterRule.EMPTIEST), "where most is left"),
+    "utilization": Offer(
+        two_levels("utilization", Utilization, ClusterRule.MATCHING),
+        "where free shares are most like what is asked for",
+    ),
+    "nearest": Offer(
+        one_level("nearest", _nearest),
+        "where the user's link is best, and among links about alike where least is left",
+    ),
+    "volcano-divided": Offer(
+        lambda _: VolcanoDivided(),
+        "to compare with: each replica to the cluster with most free GPU, blind to devices and links",
+    ),
+    "volcano-duplicated": Offer(
+        lambda _: VolcanoDuplicated(), "to compare with: a copy of the whole job to every cluster that could hold it"
+    ),
+}
+
+
+def policy_names() -> list[str]:
+    """Return the names that `make_policy` knows, our own first."""
+    return [*BUILT_IN, *offered(ENTRY_POINTS)]
+
+
+def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:
+    """Make a policy that consists of plugins.
+
+    Raises
+    ------
+    RejectedError
+        As `make_policy`, and when the policy is a class of its own.
+    """
+    policy = make_policy(name, options)
+    if not isinstance(policy, Profile):
+        raise RejectedError(f"policy {name!r} does not consist of plugins, so that none can join it")
+    return policy
+
+
+def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile | Policy:
+    """Make a policy.
+
+    Raises
+    ------
+    RejectedError
+        When no policy has that name, or it does not have the asked-for level.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name].make(options)
+    factory: PolicyFactory | None = load_offer(ENTRY_POINTS, name)
+    if factory is None:
+        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
+    return factory(options)

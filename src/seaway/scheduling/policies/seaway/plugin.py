@@ -1,0 +1,95 @@
+"""Seaway's own score: place where the value of what is left drops least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seaway.domain.job import Job
+from seaway.scheduling.columns import NODE_DEVICE_END, NODE_DEVICE_FIRST
+from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.kernels.score_cache import row_cache
+from seaway.scheduling.policies.seaway.kernel import SeawayParams, standing, value_column, value_of_devices
+from seaway.scheduling.policies.seaway.node_value import (
+    bound_groups,
+    device_worths,
+    hosting_table,
+    mix_figures,
+    served_tables,
+)
+from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+
+class Seaway:
+    """Scores a node by how little of its value to the job mix a replica would cost.
+
+    Parameters
+    ----------
+    mix
+        Jobs of the past.
+
+    Attributes
+    ----------
+    tables
+        Returns the tables of a snapshot, the same ones each time until its fleet changes.
+
+    References
+    ----------
+    ``docs/adr/0006-what-a-node-is-worth.md``
+    """
+
+    name = "Seaway"
+
+    def __init__(self, mix: Sequence[Job]) -> None:
+        self._mix = mix
+        self.tables = Kept(self.params)
+        self._worths = OfFleet(self._work_out)
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
+        snapshot = cycle.snapshot
+        return value_column(self.tables(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank devices: one alone by the value left, several by what is left on them, least first."""
+        arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
+        return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.line, first, end)
+
+    def params(self, snapshot: Snapshot) -> SeawayParams:
+        """Return the policy for the compiled path, with room of its own for what is written."""
+        worths = self._worths(snapshot)
+        return worths._replace(
+            price=np.zeros_like(worths.price),
+            free=np.zeros_like(worths.free),
+            priced=np.full(1, -1, np.int64),
+            standing=standing(len(snapshot.nodes)),
+            cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
+        )
+
+    def _work_out(self, snapshot: Snapshot) -> SeawayParams:
+        """Table what the nodes of a fleet are worth to the mix, without room for what is written."""
+        figures = mix_figures(snapshot, self._mix)
+        nodes = snapshot.arrays.nodes
+        most = int((nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST]).max(initial=0))
+        served, served_step = served_tables(figures)
+        cpu_steps, hosting = hosting_table(figures, most)
+        group, group_work = bound_groups(figures)
+        return SeawayParams(
+            kind=figures.kind,
+            size=figures.size,
+            worth=device_worths(figures),
+            served=served,
+            served_step=served_step,
+            cpu_steps=cpu_steps,
+            hosting=hosting,
+            group=group,
+            group_work=group_work,
+            price=np.zeros(len(figures.allowed)),
+            free=np.zeros(len(figures.allowed)),
+            priced=np.full(1, -1, np.int64),
+            standing=standing(0),
+            cache=row_cache(0, 0),
+        )

@@ -1,0 +1,101 @@
+"""Utilization: the node whose free shares are nearest to what the replica asks of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.columns import (
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_GPUS,
+    DEMAND_MEMORY,
+    NODE_CPU,
+    NODE_CPU_FREE,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+    NODE_MEMORY,
+    NODE_MEMORY_FREE,
+)
+from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.fit import memory_asked
+from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, device_key, left_bound, node_score, prepare, search
+from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.score_columns import key_column, score_column
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+WHOLE_PPM = 1_000_000
+
+
+class BalanceParams(NamedTuple):
+    """Utilization knows no parameters."""
+
+
+@compiled
+def share_ppm(amount: int, total: int) -> int:
+    """Part of `total` that `amount` is, parts per million; 0 of what is not there at all."""
+    return amount * WHOLE_PPM // total if total > 0 else 0
+
+
+@compiled
+def node_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Add up abs(free - demand)/total of node `n` over the four resources, parts per million."""
+    nodes, amounts = fleet.nodes, demands.amounts
+    core = amounts[k, DEMAND_GPU_CORE] * amounts[k, DEMAND_GPUS]
+    memory = memory_asked(fleet, demands, k, n)
+    return (
+        share_ppm(abs(nodes[NODE_CPU_FREE, n] - amounts[k, DEMAND_CPU]), nodes[NODE_CPU, n])
+        + share_ppm(abs(nodes[NODE_MEMORY_FREE, n] - amounts[k, DEMAND_MEMORY]), nodes[NODE_MEMORY, n])
+        + share_ppm(abs(nodes[NODE_GPU_MEMORY_FREE, n] - memory), nodes[NODE_GPU_MEMORY, n])
+        + share_ppm(abs(nodes[NODE_GPU_CORE_FREE, n] - core), nodes[NODE_GPU_CORE, n])
+    )
+
+
+@specialises(search, BalanceParams)
+def _search(
+    params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
+) -> int:
+    return scan(params, fleet, demands, k, draw, clusters)
+
+
+@specialises(prepare, BalanceParams)
+def _prepare(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+    pass
+
+
+@specialises(node_score, BalanceParams)
+def _node_score(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+    return -node_mismatch(fleet, demands, k, n)
+
+
+@specialises(left_bound, BalanceParams)
+def _left_bound(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+    return ANY_SCORE
+
+
+@specialises(device_key, BalanceParams)
+def _device_key(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    return 0
+
+
+class Utilization:
+    """Scores a node by how near the replica's share of each resource is to what is free of it."""
+
+    name = "Utilization"
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,): minus the sum of abs(free - demand)/total, parts per million."""
+        arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        return score_column(BalanceParams(), arrays, demands, cycle.line, cycle.draw)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank devices alike."""
+        arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        return key_column(BalanceParams(), arrays, demands, cycle.line, node, cycle.draw)
+
+    def params(self, snapshot: Snapshot) -> BalanceParams:
+        """Return the policy for the compiled path."""
+        return BalanceParams()

@@ -1,0 +1,176 @@
+"""Reference modes: how a federation of clusters places work without looking at nodes and links.
+
+They choose clusters by sums of free resources alone, and each cluster then places by itself. What
+they get wrong is what Seaway is measured against: a job counts only if one of its copies fits and
+the links to the clusters it went to meet its demands.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.arrays import DemandArrays, FleetArrays
+from seaway.scheduling.columns import (
+    CLUSTER_GATEWAY,
+    CLUSTERS_PAID,
+    DEMAND_BANDWIDTH,
+    DEMAND_GATEWAY,
+    DEMAND_NETWORK,
+    JOB_DEMAND,
+    JOB_GANG,
+    NODE_CLUSTER,
+    NODE_CPU,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+    NODE_MEMORY,
+    NODE_MEMORY_FREE,
+    PLAN_COPY,
+    PLAN_LINK_MISSED,
+    PLAN_NODE,
+)
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
+from seaway.scheduling.kernels.fit import node_fits
+from seaway.scheduling.kernels.shared_arrays import borrowed
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.policies.utilization import share_ppm
+from seaway.scheduling.snapshot.aggregates import asked_sums, free_gpu_milli, free_sums
+from seaway.scheduling.snapshot.links import free_bandwidth
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.statement import Statement
+
+
+@compiled
+def node_free_ppm(fleet: FleetArrays, n: int) -> int:
+    """Add up the free shares of node `n` over the four resources, parts per million."""
+    nodes = fleet.nodes
+    return (
+        share_ppm(nodes[NODE_CPU_FREE, n], nodes[NODE_CPU, n])
+        + share_ppm(nodes[NODE_MEMORY_FREE, n], nodes[NODE_MEMORY, n])
+        + share_ppm(nodes[NODE_GPU_MEMORY_FREE, n], nodes[NODE_GPU_MEMORY, n])
+        + share_ppm(nodes[NODE_GPU_CORE_FREE, n], nodes[NODE_GPU_CORE, n])
+    )
+
+
+@compiled
+def least_allocated(fleet: FleetArrays, demands: DemandArrays, k: int, c: int) -> int:
+    """Find the node of cluster `c` with the highest free share that fits demand `k`; -1 for none.
+
+    Links are not looked at. Of equal nodes the first wins.
+    """
+    lent, asked = borrowed(fleet), borrowed(demands)
+    best, best_free = -1, -1
+    for n in range(fleet.nodes.shape[1]):
+        if lent.nodes[NODE_CLUSTER, n] == c and node_fits(lent, asked, k, n):
+            free = node_free_ppm(lent, n)
+            if free > best_free:
+                best, best_free = n, free
+    return best
+
+
+class VolcanoDivided:
+    """Divides a job's replicas among clusters by free GPU.
+
+    Each replica goes to the cluster with the most free GPU altogether, the mean of cores and memory
+    (of equal ones to the first), and there to the least allocated node that fits; where none fits it
+    is not placed. A gang is placed as a whole or not at all.
+    """
+
+    name = "volcano-divided"
+
+    def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
+        """Decide every job of the queue and bring the snapshot up to date."""
+        statement = Statement(snapshot, queue)
+        for j, job in enumerate(queue):
+            if not snapshot.clusters:
+                statement.refuse(j)
+                continue
+            before = statement.checkpoint()
+            forget_bandwidth_of(snapshot.arrays)
+            for replica in range(job.replicas):
+                cluster = int(free_gpu_milli(snapshot).argmax())
+                place_in_cluster(statement, j, replica, cluster)
+            nodes = statement.lines[before[0] : statement.length, PLAN_NODE]
+            if queue.lines[j, JOB_GANG] and (nodes < 0).any():
+                statement.rollback(before)
+                statement.refuse(j)
+        return statement.commit()
+
+
+class VolcanoDuplicated:
+    """Copies a whole job to every cluster.
+
+    A copy goes to each cluster whose free resources altogether are enough. The copies all of whose
+    replicas find a node stay, and hold what they take.
+    """
+
+    name = "volcano-duplicated"
+
+    def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
+        """Decide every job of the queue and bring the snapshot up to date."""
+        statement = Statement(snapshot, queue, copies=max(len(snapshot.clusters), 1))
+        for j, job in enumerate(queue):
+            k = int(queue.lines[j, JOB_DEMAND])
+            enough = (job.replicas * asked_sums(snapshot, k) <= free_sums(snapshot)).all(axis=0)
+            forget_bandwidth_of(snapshot.arrays)
+            copies = 0
+            for cluster in np.flatnonzero(enough):
+                copies += place_copy(statement, j, int(cluster), copies)
+            if not copies:
+                statement.refuse(j)
+        return statement.commit()
+
+
+def place_copy(statement: Statement, j: int, cluster: int, copy: int) -> bool:
+    """Place a whole job in one cluster as its copy number `copy`, or leave nothing behind."""
+    before = statement.checkpoint()
+    for replica in range(statement.queue.jobs[j].replicas):
+        if not place_in_cluster(statement, j, replica, cluster):
+            statement.rollback(before)
+            return False
+    statement.lines[before[0] : statement.length, PLAN_COPY] = copy
+    return True
+
+
+def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -> bool:
+    """Place a replica on the least allocated node of a cluster; return whether any fits.
+
+    A replica whose link misses the demand holds its devices, but takes no bandwidth.
+    """
+    row = statement.start(j, replica)
+    arrays, demands = statement.snapshot.arrays, statement.snapshot.demands.arrays
+    k = int(statement.queue.lines[j, JOB_DEMAND])
+    n = least_allocated(arrays, demands, k, cluster)
+    if n < 0:
+        return False
+    missed = not link_met(statement.snapshot, k, cluster)
+    paid = arrays.clusters_open[CLUSTERS_PAID]
+    paid[cluster] |= missed  # what is paid for is not taken again
+    first, end = (int(d) for d in arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], n])
+    given = GivenDevices(np.zeros(end - first, np.int64), first)
+    line = statement.lines[row]
+    statement.slice_end = book_given(given, arrays, demands, n, line, statement.slices)
+    line[PLAN_LINK_MISSED] = missed
+    if missed:
+        paid[cluster] = 0
+    return True
+
+
+def link_met(snapshot: Snapshot, k: int, cluster: int) -> bool:
+    """Tell whether the link from the user to a cluster meets demand `k`, bandwidth included."""
+    arrays, demands = snapshot.arrays, snapshot.demands.arrays
+    network, mbps = int(demands.amounts[k, DEMAND_NETWORK]), int(demands.amounts[k, DEMAND_BANDWIDTH])
+    if network < 0:
+        return True
+    if not demands.cluster_ok[network, cluster]:
+        return False
+    if not mbps or arrays.clusters_open[CLUSTERS_PAID, cluster]:
+        return True
+    target = int(arrays.clusters[CLUSTER_GATEWAY, cluster])
+    return target >= 0 and int(free_bandwidth(arrays, demands.amounts[k, DEMAND_GATEWAY], target)) >= mbps

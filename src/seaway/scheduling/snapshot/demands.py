@@ -1,0 +1,227 @@
+"""The demands that a snapshot knows: equal ones share a line, equal rules share a mask."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sized
+from typing import TypeVar
+
+import numpy as np
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand, DeviceRules, NodeRules
+from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.node import Node
+from seaway.scheduling.arrays import DemandArrays, Int64, UInt8
+from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, DEMAND_ROWS
+from seaway.scheduling.snapshot.encode import allowed_devices, allowed_node, encode_demand, link_meets
+from seaway.scheduling.snapshot.nearness import near
+
+FEWEST_LINES = 8
+"""Lines that a table starts with; it doubles when they are used up."""
+
+_Rules = tuple[DeviceRules, NodeRules]
+_Network = tuple[str, NetworkNeed]
+Table = TypeVar("Table", Int64, UInt8)
+Key = TypeVar("Key")
+
+
+def _rules_of(demand: Demand) -> _Rules:
+    """Take from a demand what its mask hangs on: NUMA and exclusive use are judged elsewhere."""
+    rules = demand.devices
+    static = DeviceRules(
+        rules.models,
+        rules.use_types,
+        rules.avoid_types,
+        rules.use_uuids,
+        rules.avoid_uuids,
+        rules.vendors,
+        rules.modes,
+    )
+    return static, demand.nodes
+
+
+class Mark:
+    """Tells one fleet from another; a copy is the same."""
+
+    def __copy__(self) -> Mark:
+        return self
+
+
+class DemandTable:
+    """Demands as lines, and for their rules the masks of what they allow in one fleet.
+
+    Parameters
+    ----------
+    fleet
+        The fleet that the masks are for, as it was at first; `recheck_node`, `grow` and
+        `use_links` follow its changes.
+
+    Attributes
+    ----------
+    mark
+        Stands for the fleet as it is, in this table and its copies, until one of them follows a change:
+        what was remembered of a fleet with another mark is out of date.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.mark = Mark()
+        self._clusters = list(fleet.clusters)
+        self._gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
+        self._links: dict[tuple[str, str], Link] = {(link.source, link.target): link for link in fleet.links}
+        self._lines: dict[Demand, int] = {}
+        self._demands: list[Demand] = []
+        self._masks: dict[_Rules, int] = {}
+        self._networks: dict[_Network, int] = {}
+        self._free_lines: list[int] = []
+        self._free_masks: list[int] = []
+        self._free_networks: list[int] = []
+        self._amounts = np.zeros((FEWEST_LINES, DEMAND_ROWS), np.int64)
+        self._nodes = list(fleet.nodes)
+        self._devices = list(fleet.devices)
+        self._node_ok = np.zeros((FEWEST_LINES, len(self._nodes)), np.uint8)
+        self._device_ok = np.zeros((FEWEST_LINES, len(self._devices)), np.uint8)
+        self._cluster_ok = np.zeros((FEWEST_LINES, len(fleet.clusters)), np.uint8)
+        self.arrays = self._bundle()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def copy(self) -> DemandTable:
+        """Return a table with the same lines, whose changes stay its own."""
+        twin = object.__new__(DemandTable)
+        twin.__dict__.update({name: copy.copy(value) for name, value in self.__dict__.items()})
+        twin.arrays = twin._bundle()
+        return twin
+
+    def keep(self, lines: Collection[int]) -> None:
+        """Forget all but some lines, which keep their numbers; the other numbers are given to what comes."""
+        kept = set(lines)
+        kept_amounts = self._amounts[sorted(kept)]
+        masks = set(kept_amounts[:, DEMAND_MASK].tolist())
+        networks = set(kept_amounts[:, [DEMAND_NETWORK, DEMAND_NEAR]].ravel().tolist())
+        self._lines, self._free_lines = _kept(self._lines, self._free_lines, kept)
+        self._masks, self._free_masks = _kept(self._masks, self._free_masks, masks)
+        self._networks, self._free_networks = _kept(self._networks, self._free_networks, networks)
+
+    def line(self, demand: Demand) -> int:
+        """Return the line of `demand`, which is written when it is new.
+
+        Raises
+        ------
+        RejectedError
+            When the demand names a gateway that the fleet does not have, or a figure is too large.
+        """
+        known = self._lines.get(demand)
+        if known is not None:
+            return known
+        if demand.gateway and demand.gateway not in self._gateways:
+            names = ", ".join(self._gateways) or "none"
+            raise RejectedError(f"unknown gateway {demand.gateway!r}; the fleet has: {names}")
+        mask = self._mask(_rules_of(demand))
+        looked = self._network((demand.gateway, demand.network)) if demand.gateway else -1
+        network, near_ = (looked, -1) if demand.network.any else (-1, looked)
+        encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1), near_)
+        at = _next(self._lines, self._free_lines)
+        self._amounts = _with_room(self._amounts, at)
+        self._amounts[at] = encoded
+        self._lines[demand] = at
+        self._demands[at : at + 1] = [demand]
+        self.arrays = self._bundle()
+        return at
+
+    def demand(self, line: int) -> Demand:
+        """Return the demand of a line."""
+        return self._demands[line]
+
+    def recheck_node(self, n: int, cluster: Cluster, node: Node, devices: Mapping[int, Device]) -> None:
+        """Work out anew what is allowed on node `n` and on its devices, given by row."""
+        self.mark = Mark()
+        self._nodes[n] = (cluster, node)
+        for d, device in devices.items():
+            self._devices[d] = device
+        rows = list(devices)
+        for (device_rules, node_rules), at in self._masks.items():
+            self._node_ok[at, n] = allowed_node(node_rules, cluster, node)
+            self._device_ok[at, rows] = allowed_devices(device_rules, list(devices.values()))
+
+    def grow(self, cluster: Cluster, node: Node) -> None:
+        """Make room for one more node and its devices, and work out what is allowed there."""
+        self._nodes.append((cluster, node))
+        self._devices.extend(node.devices)
+        self._node_ok = _wider(self._node_ok, 1)
+        self._device_ok = _wider(self._device_ok, len(node.devices))
+        self.arrays = self._bundle()
+        first = len(self._devices) - len(node.devices)
+        self.recheck_node(len(self._nodes) - 1, cluster, node, dict(enumerate(node.devices, first)))
+
+    def use_links(self, links: Iterable[Link]) -> None:
+        """Judge every bound on the network by `links` from now on."""
+        self.mark = Mark()
+        self._links = {(link.source, link.target): link for link in links}
+        for network, at in self._networks.items():
+            self._cluster_ok[at] = self._clusters_meeting(network)
+
+    def _mask(self, rules: _Rules) -> int:
+        known = self._masks.get(rules)
+        if known is not None:
+            return known
+        at = _next(self._masks, self._free_masks)
+        self._node_ok = _with_room(self._node_ok, at)
+        self._device_ok = _with_room(self._device_ok, at)
+        device_rules, node_rules = rules
+        self._device_ok[at] = allowed_devices(device_rules, self._devices)
+        for n, (cluster, node) in enumerate(self._nodes):
+            self._node_ok[at, n] = allowed_node(node_rules, cluster, node)
+        self._masks[rules] = at
+        return at
+
+    def _network(self, network: _Network) -> int:
+        known = self._networks.get(network)
+        if known is not None:
+            return known
+        at = _next(self._networks, self._free_networks)
+        self._cluster_ok = _with_room(self._cluster_ok, at)
+        self._cluster_ok[at] = self._clusters_meeting(network)
+        self._networks[network] = at
+        return at
+
+    def _clusters_meeting(self, network: _Network) -> UInt8:
+        source, need = network
+        if not need.any:
+            return near(self._links.values(), self._clusters, source).astype(np.uint8)
+        return np.array(
+            [
+                cluster.gateway == source or link_meets(need, self._links.get((source, cluster.gateway)))
+                for cluster in self._clusters
+            ],
+            np.uint8,
+        )
+
+    def _bundle(self) -> DemandArrays:
+        return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok)
+
+
+def _next(known: Sized, free: list[int]) -> int:
+    """Return a number that nobody has: one that was given up, or the next."""
+    return free.pop() if free else len(known)
+
+
+def _kept(known: dict[Key, int], free: list[int], numbers: set[int]) -> tuple[dict[Key, int], list[int]]:
+    """Return who keeps a number, and all numbers that are free then."""
+    kept = {key: at for key, at in known.items() if at in numbers}
+    return kept, [*free, *(at for at in known.values() if at not in numbers)]
+
+
+def _with_room(table: Table, at: int) -> Table:
+    """Return `table`, doubled if it has no line `at`."""
+    if at < table.shape[0]:
+        return table
+    return np.concatenate([table, np.zeros_like(table)])
+
+
+def _wider(table: UInt8, columns: int) -> UInt8:
+    """Return `table` with more columns on the right."""
+    return np.concatenate([table, np.zeros((table.shape[0], columns), np.uint8)], axis=1)

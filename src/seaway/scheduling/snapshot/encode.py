@@ -1,0 +1,300 @@
+"""From domain values to columns: what a fleet and a demand look like to the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device, DeviceMode, MigProfile
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand, DeviceRules, NodeRules
+from seaway.domain.network import Gateway, Link, NetworkNeed
+from seaway.domain.node import Node, Taint
+from seaway.scheduling.arrays import FleetArrays, Int32, Int64, UInt8
+from seaway.scheduling.columns import (
+    BLOCK_NODES,
+    BLOCK_ROWS,
+    CLUSTER_CPU,
+    CLUSTER_CPU_FREE,
+    CLUSTER_GATEWAY,
+    CLUSTER_MEMORY,
+    CLUSTER_MEMORY_FREE,
+    CLUSTER_ROWS,
+    CLUSTERS_GATE,
+    CLUSTERS_ROWS,
+    DEMAND_ROWS,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_CORE_STEPS,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MEMORY_STEP,
+    DEVICE_MIG,
+    DEVICE_MIG_TOGETHER,
+    DEVICE_MOVED,
+    DEVICE_NODE,
+    DEVICE_NUMA,
+    DEVICE_OPEN,
+    DEVICE_ROWS,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    EVEN_SHARES,
+    GATEWAY_ROWS,
+    MIG_ROWS,
+    NODE_CLUSTER,
+    NODE_CPU,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_MEMORY,
+    NODE_MEMORY_FREE,
+    NODE_MOVED,
+    NODE_OPEN,
+    NODE_PODS,
+    NODE_PODS_FREE,
+    NODE_ROWS,
+)
+
+LARGEST = 2**31 - 1
+"""The largest figure a column holds: 2 PiB of memory, two million cores."""
+
+NO_RULES = DeviceRules()
+"""What allows every device."""
+
+LOG_LENGTH = 4096
+"""How many changes the fleet's log keeps: a row further behind is worked out anew."""
+
+SAME_GATEWAY_MBPS = 2**40
+"""Bandwidth from a gateway to itself: no link is crossed, so nothing is used up."""
+
+NO_LIMIT_MBPS = 2**40
+"""What a gateway's interface carries where nobody says: more than all its links."""
+
+
+def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) -> FleetArrays:
+    """Write a fleet as columns, with nothing on it.
+
+    Parameters
+    ----------
+    geometries
+        MIG geometries met so far, by number; written to.
+
+    Raises
+    ------
+    RejectedError
+        When a figure is too large for a column.
+    """
+    nodes = [node for _, node in fleet.nodes]
+    cluster_of = [c for c, cluster in enumerate(fleet.clusters) for _ in cluster.nodes]
+    devices = [device for node in nodes for device in node.devices]
+    gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
+    node_table = np.zeros((NODE_ROWS, len(nodes)), np.int32)
+    ends = np.cumsum([len(node.devices) for node in nodes], dtype=np.int32)
+    firsts = ends - np.array([len(node.devices) for node in nodes], np.int32)
+    for n, node in enumerate(nodes):
+        encode_node(node_table[:, n], node)
+    node_table[NODE_CLUSTER] = cluster_of
+    node_table[NODE_DEVICE_FIRST] = firsts
+    node_table[NODE_DEVICE_END] = ends
+    device_table = np.zeros((DEVICE_ROWS, len(devices)), np.int32)
+    for d, device in enumerate(devices):
+        encode_device(device_table[:, d], device, geometries)
+    device_table[DEVICE_NODE] = np.repeat(np.arange(len(nodes), dtype=np.int32), ends - firsts)
+    clusters = np.zeros((CLUSTER_ROWS, len(fleet.clusters)), np.int64)
+    for c, cluster in enumerate(fleet.clusters):
+        clusters[CLUSTER_GATEWAY, c] = gateways.get(cluster.gateway, -1)
+    for row, column in (
+        (CLUSTER_CPU, NODE_CPU),
+        (CLUSTER_CPU_FREE, NODE_CPU),
+        (CLUSTER_MEMORY, NODE_MEMORY),
+        (CLUSTER_MEMORY_FREE, NODE_MEMORY),
+    ):
+        np.add.at(clusters[row], node_table[NODE_CLUSTER], node_table[column] * node_table[NODE_OPEN].astype(np.int64))
+    mig, mig_first = encode_geometries(geometries)
+    return FleetArrays(
+        nodes=node_table,
+        devices=device_table,
+        blocks=np.zeros((BLOCK_ROWS, -(-len(nodes) // BLOCK_NODES)), np.int32),
+        clusters=clusters,
+        bandwidth=encode_bandwidth(fleet.links, gateways),
+        gateways=encode_gateways(fleet.gateways),
+        mig=mig,
+        mig_first=mig_first,
+        log=np.zeros(LOG_LENGTH, np.int32),
+        head=np.zeros(1, np.int64),
+        clusters_open=open_clusters(len(fleet.clusters)),
+    )
+
+
+def open_clusters(clusters: int) -> UInt8:
+    """Return marks by which every cluster may be chosen, shape (3, C), uint8."""
+    marks = np.zeros((CLUSTERS_ROWS, clusters), np.uint8)
+    marks[CLUSTERS_GATE] = 1
+    return marks
+
+
+def encode_node(column: Int32, node: Node) -> None:
+    """Write an empty node's own figures into its column."""
+    _check(f"node {node.name!r}", node.cpu_milli, node.memory_mib, node.pods or 0)
+    column[NODE_OPEN] = node.ready
+    column[NODE_MOVED] = -1
+    column[NODE_CPU] = column[NODE_CPU_FREE] = node.cpu_milli
+    column[NODE_MEMORY] = column[NODE_MEMORY_FREE] = node.memory_mib
+    column[NODE_PODS] = column[NODE_PODS_FREE] = LARGEST if node.pods is None else node.pods
+
+
+def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfile, ...], int]) -> None:
+    """Write an idle device's figures into its column."""
+    _check(f"device {device.uuid!r}", device.memory_mib, device.core_milli, device.share_limit, device.memory_step_mib)
+    column[DEVICE_OPEN] = device.healthy and not device.cordoned
+    column[DEVICE_MEMORY] = column[DEVICE_MEMORY_FREE] = device.memory_mib
+    column[DEVICE_CORE] = column[DEVICE_CORE_FREE] = device.core_milli
+    column[DEVICE_SLOTS] = column[DEVICE_SLOTS_FREE] = device.share_limit
+    column[DEVICE_NUMA] = device.numa
+    column[DEVICE_MOVED] = -1
+    mig = device.mode is DeviceMode.MIG
+    column[DEVICE_MIG_TOGETHER] = mig and device.mig_together
+    column[DEVICE_CORE_STEPS] = EVEN_SHARES if device.even_shares else device.core_steps
+    column[DEVICE_MEMORY_STEP] = EVEN_SHARES if device.even_shares else device.memory_step_mib
+    column[DEVICE_MIG] = geometries.setdefault(smallest_first(device), len(geometries)) if mig else -1
+
+
+def smallest_first(device: Device) -> tuple[MigProfile, ...]:
+    """Sort a device's MIG profiles as HAMi tries them: by memory, then by compute slices."""
+    return tuple(sorted(device.mig_profiles, key=lambda profile: (profile.memory_mib, profile.slice_count)))
+
+
+def encode_geometries(geometries: dict[tuple[MigProfile, ...], int]) -> tuple[Int32, Int32]:
+    """Write MIG geometries as the profile table and the first profile of each geometry."""
+    lines = [
+        (p.memory_mib, p.core_milli, p.size, sum(1 << start for start in p.starts), p.from_the_top)
+        for geometry in geometries
+        for p in geometry
+    ]
+    first = np.concatenate(([0], np.cumsum([len(geometry) for geometry in geometries]))).astype(np.int32)
+    return np.array(lines, np.int32).reshape(-1, MIG_ROWS), first
+
+
+def encode_bandwidth(links: Iterable[Link], gateways: dict[str, int]) -> Int64:
+    """Write the bandwidth that links have to give, shape (G, G), Mbit/s."""
+    table = np.zeros((len(gateways), len(gateways)), np.int64)
+    np.fill_diagonal(table, SAME_GATEWAY_MBPS)
+    for link in links:
+        table[gateways[link.source], gateways[link.target]] = link.free_mbps
+    return table
+
+
+def encode_gateways(gateways: Iterable[Gateway]) -> Int64:
+    """Write what the interfaces of gateways have to give, shape (GATEWAY_ROWS, G), Mbit/s."""
+    lines = [
+        (each.speed_mbps - each.used_in_mbps, each.speed_mbps - each.used_out_mbps)
+        if each.speed_mbps
+        else (NO_LIMIT_MBPS, NO_LIMIT_MBPS)
+        for each in gateways
+    ]
+    return np.ascontiguousarray(np.maximum(np.array(lines, np.int64).reshape(-1, GATEWAY_ROWS), 0).T)
+
+
+def encode_demand(demand: Demand, mask: int, network: int, gateway: int, near: int) -> Int64:
+    """Write a demand as a line, shape (DEMAND_ROWS,), with the lines of its masks."""
+    request = demand.request.filled()
+    line = (
+        request.cpu_milli,
+        request.memory_mib,
+        request.gpus,
+        request.gpu_memory_mib,
+        request.gpu_memory_percent,
+        request.gpu_milli,
+        demand.devices.exclusive,
+        demand.devices.same_numa,
+        mask,
+        network,
+        gateway,
+        demand.network.min_bandwidth_mbps,
+        near,
+    )
+    assert len(line) == DEMAND_ROWS
+    _check("the request", *line[:6])
+    return np.array(line, np.int64)
+
+
+def allowed_devices(rules: DeviceRules, devices: Sequence[Device]) -> UInt8:
+    """Mark the devices that `rules` allow, shape (D,), uint8."""
+    allowed = np.ones(len(devices), np.uint8)
+    if rules == NO_RULES:
+        return allowed
+    kinds: dict[tuple[str, str, DeviceMode], bool] = {}
+    for d, device in enumerate(devices):
+        kind = (device.model, device.vendor, device.mode)
+        if kind not in kinds:
+            kinds[kind] = kind_allowed(rules, device)
+        allowed[d] = (
+            kinds[kind]
+            and (not rules.use_uuids or device.uuid in rules.use_uuids)
+            and device.uuid not in rules.avoid_uuids
+        )
+    return allowed
+
+
+def kind_allowed(rules: DeviceRules, device: Device) -> bool:
+    """Tell whether `rules` allow devices of this model, vendor and mode."""
+    model = device.model.casefold()
+    return (
+        (not rules.models or model in {name.casefold() for name in rules.models})
+        and (not rules.use_types or any(part.casefold() in model for part in rules.use_types))
+        and not any(part.casefold() in model for part in rules.avoid_types)
+        and (not rules.vendors or device.vendor in rules.vendors)
+        and (not rules.modes or device.mode in rules.modes)
+    )
+
+
+def allowed_node(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
+    """Tell whether `rules` allow a node: its cluster, itself, its labels and its taints."""
+    return (
+        cluster_allowed(rules, cluster)
+        and not avoided(rules, cluster.name, node.name)
+        and labels_allow(rules, node)
+        and all(tolerated(rules, taint) for taint in node.taints)
+    )
+
+
+def cluster_allowed(rules: NodeRules, cluster: Cluster) -> bool:
+    """Tell whether `rules` allow a cluster."""
+    return (
+        (not rules.clusters or cluster.name in rules.clusters)
+        and (not rules.regions or cluster.region in rules.regions)
+        and rules.hardware <= cluster.hardware
+    )
+
+
+def avoided(rules: NodeRules, cluster: str, node: str) -> bool:
+    """Tell whether `rules` refuse a node by its name, or all of its cluster."""
+    return bool(rules.avoid) and ((cluster, "") in rules.avoid or (cluster, node) in rules.avoid)
+
+
+def labels_allow(rules: NodeRules, node: Node) -> bool:
+    """Tell whether a node carries the labels that `rules` ask for."""
+    return all(node.labels.get(key) == value for key, value in rules.node_labels)
+
+
+def tolerated(rules: NodeRules, taint: Taint) -> bool:
+    """Tell whether `rules` bear a taint."""
+    return not taint.effect.refuses or any(toleration.tolerates(taint) for toleration in rules.tolerations)
+
+
+def link_meets(need: NetworkNeed, link: Link | None) -> bool:
+    """Tell whether a link keeps the bounds on latency, jitter and loss; one that is unknown or silent never does."""
+    if link is None or link.latency_ns is None:
+        return False
+    return (
+        (not need.max_latency_ns or link.latency_ns <= need.max_latency_ns)
+        and (not need.max_jitter_ns or link.jitter_ns <= need.max_jitter_ns)
+        and (not need.max_loss_ppm or link.loss_ppm <= need.max_loss_ppm)
+    )
+
+
+def _check(what: str, *figures: int) -> None:
+    if max(figures) > LARGEST:
+        raise RejectedError(f"{what} has a figure of {max(figures)}, more than Seaway can hold ({LARGEST})")

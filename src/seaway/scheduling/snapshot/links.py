@@ -1,0 +1,145 @@
+"""The network between clusters as tables: what lies between any two of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.domain.network import Link, NetworkNeed
+from seaway.scheduling.arrays import FleetArrays, Int64
+from seaway.scheduling.columns import CLUSTER_GATEWAY, GATEWAY_IN, GATEWAY_OUT
+from seaway.scheduling.snapshot.encode import link_meets
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+Index = int | np.int64 | Int64
+"""One gateway, or several."""
+
+UNKNOWN_NS = 2**62
+"""Latency of a link that nobody measured, or over which nothing answered: longer than any other."""
+
+NO_LINK_MBPS = 2**40
+"""Bandwidth where no link has to be crossed: more than any link has."""
+
+
+class ClusterLinks:
+    """Links between the clusters of a snapshot, in both directions alike.
+
+    Where both directions were measured the worse counts. Clusters behind one gateway are as one.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet; its links are read now, the bandwidth that is free when it is asked for.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._links = list(snapshot.links)
+        gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
+        self._ends = (
+            np.array([gateways[link.source] for link in self._links], np.intp),
+            np.array([gateways[link.target] for link in self._links], np.intp),
+        )
+        self._answers = np.array([link.answers for link in self._links], np.bool_)
+        self._lines = len(gateways) + 1
+        self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last line: no gateway, no link
+        self._latency_ns = self._latency()
+        self._meeting: dict[NetworkNeed, NDArray[np.bool_]] = {}
+
+    def latency_ns(self) -> Int64:
+        """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known or nothing answers."""
+        return self._latency_ns
+
+    def free_mbps(self) -> Int64:
+        """Return the bandwidth that can still be promised, shape (C, C); 0 where no link is known.
+
+        It is what is free on the link and on the interfaces at its ends, in the worse direction.
+        """
+        free = self._table(NO_LINK_MBPS, free_bandwidth(self._snapshot.arrays, *self._ends))
+        less = np.minimum(free, free.T)
+        less[less == NO_LINK_MBPS] = 0
+        return self._of_clusters(less, NO_LINK_MBPS)
+
+    def free_from(self, source: int) -> Int64:
+        """Return the bandwidth that can still be promised from one gateway to each cluster, shape (C,), Mbit/s.
+
+        It is 0 where no link is known, or nothing answers over it.
+        """
+        free = np.where(self._at >= 0, free_bandwidth(self._snapshot.arrays, source, self._at), 0)
+        silent = self._ends[1][(self._ends[0] == source) & ~self._answers]
+        free[np.isin(self._at, silent)] = 0
+        return free
+
+    def meeting(self, need: NetworkNeed) -> NDArray[np.bool_]:
+        """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""
+        return self.keeping(need) & (self.free_mbps() >= need.min_bandwidth_mbps)
+
+    def keeping(self, need: NetworkNeed) -> NDArray[np.bool_]:
+        """Tell between which clusters the link keeps the bounds of `need` but for bandwidth, shape (C, C)."""
+        if need not in self._meeting:
+            verdicts = self._table(1, np.array([link_meets(need, link) for link in self._links], np.int64))
+            met = self._of_clusters(np.minimum(verdicts, verdicts.T), 1) == 1
+            self._meeting[need] = met & (self._latency_ns < UNKNOWN_NS)
+        return self._meeting[need]
+
+    def overdrawn(self, gateways: Int64) -> bool:
+        """Tell whether an interface of some gateways, or a measured link between them, promises more than it has.
+
+        Parameters
+        ----------
+        gateways
+            Their indices, shape (X,).
+        """
+        arrays = self._snapshot.arrays
+        between = np.isin(self._ends[0], gateways) & np.isin(self._ends[1], gateways)
+        links = arrays.bandwidth[self._ends[0][between], self._ends[1][between]]
+        return bool((links < 0).any() or (arrays.gateways[:, gateways] < 0).any())
+
+    def _latency(self) -> Int64:
+        table = self._table(-1, np.array([latency_ns(link) for link in self._links], np.int64))
+        worse = np.maximum(table, table.T)
+        worse[worse < 0] = UNKNOWN_NS
+        return self._of_clusters(worse, 0)
+
+    def _table(self, unknown: int, figures: Int64) -> Int64:
+        """Table the links' figures from gateway to gateway, with a line more for clusters without one."""
+        table = np.full((self._lines, self._lines), unknown, np.int64)
+        table[self._ends] = figures
+        return table
+
+    def _of_clusters(self, table: Int64, same: int) -> Int64:
+        """Look a table of gateways up for clusters; `same` is what holds where no link is crossed."""
+        found = table[np.ix_(self._at, self._at)]
+        one = (self._at[:, None] == self._at[None, :]) & (self._at >= 0)[None, :]
+        found[one | np.eye(len(self._at), dtype=np.bool_)] = same
+        return found
+
+
+def free_bandwidth(arrays: FleetArrays, source: Index, target: Index) -> Int64:
+    """Return what can still be promised from gateways to gateways: on the link and on both interfaces, Mbit/s.
+
+    Parameters
+    ----------
+    source, target
+        Indices of gateways, of one shape or broadcast to one; from a gateway to itself there is no limit.
+    """
+    gateways = arrays.gateways
+    shared = np.minimum(gateways[GATEWAY_OUT, source], gateways[GATEWAY_IN, target])
+    free: Int64 = np.where(np.equal(source, target), NO_LINK_MBPS, np.minimum(arrays.bandwidth[source, target], shared))
+    return free
+
+
+def latency_ns(link: Link) -> int:
+    """Return the round-trip time of a link; `UNKNOWN_NS` when nothing answered."""
+    return UNKNOWN_NS if link.latency_ns is None else link.latency_ns
+
+
+def links_of(snapshot: Snapshot) -> ClusterLinks:
+    """Return the links of a snapshot; they are kept with it until others are measured."""
+    known: tuple[list[Link], Any] | None = snapshot.placers.get(ClusterLinks)
+    if known is None or known[0] is not snapshot.links:
+        known = snapshot.placers[ClusterLinks] = (snapshot.links, ClusterLinks(snapshot))
+    links: ClusterLinks = known[1]
+    return links

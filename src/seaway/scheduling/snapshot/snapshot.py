@@ -1,0 +1,131 @@
+"""The fleet as the engine sees it: columns of what is there, what is free, and what jobs ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device, MigProfile
+from seaway.domain.errors import RejectedError
+from seaway.domain.network import Link
+from seaway.domain.node import Node
+from seaway.scheduling.arrays import FleetArrays, Int32, Int64, copied
+from seaway.scheduling.kernels.allocate import refresh_all, release_rows
+from seaway.scheduling.snapshot.demands import DemandTable
+from seaway.scheduling.snapshot.encode import encode_fleet
+
+
+class Snapshot:
+    """A fleet with all that is placed on it.
+
+    Parameters
+    ----------
+    fleet
+        Clusters, nodes, devices, gateways and links; nothing is placed on it yet.
+
+    Attributes
+    ----------
+    clusters, nodes, devices
+        What the indices in the columns stand for.
+    links
+        The links as they were measured last.
+    node_index, device_index
+        Where a node (by cluster and name) and a device (by uuid) stand in the columns.
+    removed
+        Where nodes stand that were taken out and may come back.
+    arrays
+        What is there and what is free, see `seaway.scheduling.arrays.FleetArrays`.
+    demands
+        What was asked for so far.
+    placers
+        What the engine keeps for each profile between decisions; None for one that is not compiled.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.clusters: list[Cluster] = list(fleet.clusters)
+        self.nodes: list[Node] = [node for _, node in fleet.nodes]
+        self.devices: list[Device] = list(fleet.devices)
+        self.links: list[Link] = list(fleet.links)
+        self.node_index = {(cluster.name, node.name): n for n, (cluster, node) in enumerate(fleet.nodes)}
+        self.device_index = {device.uuid: d for d, device in enumerate(self.devices)}
+        self.removed: dict[tuple[str, str], int] = {}
+        self.geometries: dict[tuple[MigProfile, ...], int] = {}
+        self.arrays: FleetArrays = encode_fleet(fleet, self.geometries)
+        self.demands = DemandTable(fleet)
+        self._sharing = False
+        self.placers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        refresh_all(self.arrays)
+
+    def cluster_index(self, name: str) -> int:
+        """Return the index of a cluster.
+
+        Raises
+        ------
+        RejectedError
+            When there is none of that name.
+        """
+        for c, cluster in enumerate(self.clusters):
+            if cluster.name == name:
+                return c
+        names = ", ".join(cluster.name for cluster in self.clusters) or "none"
+        raise RejectedError(f"unknown cluster {name!r}; the fleet has: {names}")
+
+    def know(self, cluster: int, node: Node) -> None:
+        """Note a node that was appended to the columns."""
+        self.node_index[self.clusters[cluster].name, node.name] = len(self.nodes)
+        self.nodes.append(node)
+        for device in node.devices:
+            self.device_index[device.uuid] = len(self.devices)
+            self.devices.append(device)
+
+    def copy(self) -> Snapshot:
+        """Return a snapshot of the same fleet in the same state, whose changes stay its own.
+
+        What jobs ask for is shared until one of the two follows a change of the fleet; a queue that
+        was encoded before serves both.
+        """
+        self._sharing = True
+        twin = object.__new__(Snapshot)
+        twin.__dict__.update(self.__dict__)
+        twin.placers = WeakKeyDictionary()
+        twin.arrays = copied(self.arrays)
+        twin.nodes, twin.devices, twin.links = list(self.nodes), list(self.devices), list(self.links)
+        twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)
+        twin.removed, twin.geometries = dict(self.removed), dict(self.geometries)
+        return twin
+
+    def part_demands(self) -> None:
+        """Stop sharing what jobs ask for with copies of this snapshot."""
+        if self._sharing:
+            self.demands = self.demands.copy()
+            self._sharing = False
+
+    def forget_demands(self, lines: Collection[int]) -> None:
+        """Forget what was asked for, but for the lines that something booked goes by; copies forget nothing.
+
+        Parameters
+        ----------
+        lines
+            Of `demands`; queues that were encoded before are worth nothing afterwards.
+        """
+        self.part_demands()
+        self.demands.keep(lines)
+        self.placers.clear()  # they remember scores by line
+
+    def release(self, lines: Int64, slices: Int32, rows: NDArray[np.intp]) -> None:
+        """Give back what some decisions of a plan hold: their pods ended, or were never made.
+
+        Parameters
+        ----------
+        lines, slices
+            The plan, as in `seaway.scheduling.plan.Plan`; its lines are marked unplaced.
+        rows
+            Which lines, shape (X,); lines that hold nothing are passed over.
+        """
+        release_rows(self.arrays, self.demands.arrays, lines, slices, rows)

@@ -1,0 +1,67 @@
+"""Deciding with an eye on the time: how fast a policy is, compiled code warm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+
+from seaway.scheduling.engine import Policy, decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.simulation.measures import quantile
+from seaway.simulation.outcome import Speed
+
+PolicyMaker = Callable[[], Profile | Policy]
+"""Makes a policy that has seen nothing yet."""
+
+WARM_UP_JOBS = 512
+
+
+def warm_up(snapshot: Snapshot, queue: JobQueue, make: PolicyMaker) -> None:
+    """Have everything compiled that a policy of this kind needs; the fleet stays as it is."""
+    decide(snapshot.copy(), queue.part(0, min(len(queue), WARM_UP_JOBS)), make())
+
+
+class Clock:
+    """Decides by a policy and takes the time of `decide`, and of nothing else.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet to decide on. What the engine keeps for the policy is made now, untimed.
+    policy
+        How to decide.
+    """
+
+    def __init__(self, snapshot: Snapshot, policy: Profile | Policy) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self._many_s = 0.0
+        self._many = 0
+        self._alone_s: list[float] = []
+        self._alone = 0
+        decide(snapshot, JobQueue(snapshot), policy)
+
+    def decide(self, queue: JobQueue, *, may_wait: bool = False) -> Plan:
+        """Decide a queue, whose jobs plugins may hold back or not."""
+        overdue = () if may_wait else range(len(queue))
+        begun = perf_counter()
+        plan = decide(self._snapshot, queue, self._policy, overdue=overdue)
+        took_s = perf_counter() - begun
+        if len(queue) > 1:
+            self._many_s += took_s
+            self._many += queue.replicas
+        else:
+            self._alone_s.append(took_s)
+            self._alone += queue.replicas
+        return plan
+
+    def speed(self) -> Speed:
+        """Return how fast decisions were made: in calls with many jobs if there were any."""
+        alone_us = 1e6 * np.array(self._alone_s)
+        took_s, made = (self._many_s, self._many) if self._many else (sum(self._alone_s), self._alone)
+        return Speed(made / took_s if made else None, quantile(alone_us, 0.5), quantile(alone_us, 0.99))

@@ -1,0 +1,1 @@
+"""Pages about the fleet: overview, clusters, nodes and devices."""

@@ -1,0 +1,159 @@
+"""What the fleet is narrowed down by: a line of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from seaway.client.calls.fleet import FleetFilter
+from seaway.domain.errors import RejectedError
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import DeviceOut
+
+
+TEXTS = ("cluster", "name", "model", "device")
+MIB_PER_GIB = 1024
+MILLI_PER_PERCENT = 10
+READY = {"yes": True, "no": False}
+
+AMOUNTS: Mapping[str, tuple[str, int]] = {
+    "memory": ("free_memory_mib", MIB_PER_GIB),
+    "cores": ("free_core_milli", MILLI_PER_PERCENT),
+}
+"""Amounts by their name in addresses: what the API calls each, and how many of its units one is."""
+
+FIELDS = (*TEXTS, *AMOUNTS, "ready")
+"""Names in addresses."""
+
+
+def wanted_of(given: Mapping[str, str]) -> FleetFilter:
+    """Return what to ask the API for.
+
+    Raises
+    ------
+    RejectedError
+        For what is no amount; it says of which field.
+    """
+    wanted = FleetFilter(ready=READY.get(given.get("ready", "")))
+    for name in TEXTS:
+        wanted[name] = given.get(name, "")  # type: ignore[literal-required]  # one of its own names
+    for name, (field, units) in AMOUNTS.items():
+        wanted[field] = _amount(name, given.get(name, ""), units)  # type: ignore[literal-required]
+    return wanted
+
+
+def is_meant(wanted: FleetFilter) -> Callable[[DeviceOut], bool]:
+    """Return what tells of a device whether it is one of those that are looked for."""
+
+    def meant(device: DeviceOut) -> bool:
+        return (
+            wanted.get("model", "").casefold() in device.model.casefold()
+            and wanted.get("device", "").casefold() in device.uuid.casefold()
+            and device.memory_mib.free >= wanted.get("free_memory_mib", 0)
+            and device.core_milli.free >= wanted.get("free_core_milli", 0)
+        ) or not any(wanted.get(each) for each in ("model", "device", "free_memory_mib", "free_core_milli"))
+
+    return meant
+
+
+def _amount(name: str, text: str, units: int) -> int:
+    if not text:
+        return 0
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 2**31 / units:
+        raise RejectedError("has to be a number, 0 or more", where=name)
+    return round(number * units)
+
+
+Change = Callable[..., Awaitable[None]]
+"""Takes by name what is given now."""
+
+WAIT_MS = 300
+"""For how long nothing is typed before it is looked for."""
+
+
+class FleetBar:
+    """The fields.
+
+    Parameters
+    ----------
+    given
+        What stands in them at first, by their names in the page's address.
+    models
+        What devices there are.
+    change
+        Told what was typed or chosen.
+    """
+
+    def __init__(self, words: Words, given: Mapping[str, str], models: Sequence[str], change: Change) -> None:
+        self._change = change
+        self._words = words
+        self._given = dict(given)
+        self._fields: dict[str, ui.input | ui.select] = {}
+        with ui.element("search").classes("filters").props(f'aria-label="{words("Filters")}"'):
+            self._choose("cluster", words("Cluster"), [])
+            self._type("name", words("Node"))
+            self._choose("model", words("Model"), models)
+            self._type("memory", words("Free memory ≥ GiB"))
+            self._type("cores", words("Free cores ≥ %"))
+            self._type("device", words("Card's uuid"))
+            ready = {"yes": words("takes work"), "no": words("takes no work")}
+            self._choose("ready", words("New work"), ready)
+
+    def know(self, clusters: Sequence[str]) -> None:
+        """Offer clusters to choose from."""
+        select = self._fields["cluster"]
+        assert isinstance(select, ui.select)
+        chosen = self._given.get("cluster", "")
+        options = ["", *clusters, *([chosen] if chosen and chosen not in clusters else [])]
+        words = self._words
+        named = {each: each or words("all") for each in options}
+        if select.options != named:
+            select.set_options(named, value=chosen)
+
+    def accept(self, given: Mapping[str, str]) -> None:
+        """Have the fields say what is looked for now, and nothing to be wrong with it."""
+        self._given = dict(given)
+        for name, field in self._fields.items():
+            field.error = None
+            if (field.value or "") != given.get(name, ""):
+                field.set_value(given.get(name, ""))
+
+    def refuse(self, error: RejectedError) -> None:
+        """Say what is wrong, at the field."""
+        words, of = self._words, {field: name for name, (field, _) in AMOUNTS.items()}
+        for each in (error, *error.also):
+            field = self._fields.get(of.get(each.where, each.where))
+            if field is not None:
+                field.error = words("a number ≥ 0") if each.where in AMOUNTS else each.message
+
+    def _type(self, name: str, label: str) -> None:
+        made = ui.input(label, value=self._given.get(name, ""), on_change=self._heard(name))
+        made.props(f"outlined dense clearable debounce={WAIT_MS} autocomplete=off").classes("filter")
+        if name in AMOUNTS:
+            made.props("inputmode=decimal")
+        self._fields[name] = made
+
+    def _choose(self, name: str, label: str, options: Sequence[str] | Mapping[str, str]) -> None:
+        chosen = self._given.get(name, "")
+        named = dict(options) if isinstance(options, Mapping) else {each: each for each in options}
+        words = self._words
+        named = {"": words("all"), **named, **({chosen: chosen} if chosen and chosen not in named else {})}
+        made = ui.select(named, label=label, value=chosen, on_change=self._heard(name))
+        self._fields[name] = made.props("outlined dense options-dense").classes("filter")
+
+    def _heard(self, name: str) -> Callable[[Any], Awaitable[None]]:
+        async def heard(event: Any) -> None:  # noqa: ANN401  # the library's own
+            value = str(event.value or "").strip()
+            if value != self._given.get(name, ""):
+                self._given[name] = value
+                await self._change(**{name: value})
+
+        return heard

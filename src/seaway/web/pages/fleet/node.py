@@ -1,0 +1,47 @@
+"""One node: each of its cards drawn large, who holds what of it, and what is really used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seaway.client.calls import fleet
+from seaway.domain.errors import UnknownError
+from seaway.web.fragment import Fragment
+from seaway.web.parts.cordon import Closing
+from seaway.web.parts.slices import JOB, painter, still
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import NodePage
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together.
+
+    Raises
+    ------
+    UnknownError
+        When there is no such node.
+    """
+    words, cluster, name = visit.words, visit.part("cluster"), visit.part("node")
+    call = fleet.nodes(cluster=cluster, node=name, limit=1).first
+    if not (await visit.ask(call)).nodes:
+        raise UnknownError(words("There is no node {node} in {cluster}.", node=name, cluster=cluster))
+    head = Fragment("node_head", words)
+    closing = Closing(visit)
+    cards = Fragment("node_cards", words)
+
+    def heard(page: NodePage) -> None:
+        cards.element.set_visibility(bool(page.nodes))
+        if not page.nodes:
+            head.show(node=None, cluster=cluster, name=name)
+            closing.show(cluster, name, None, "", there=False)
+            return
+        node = page.nodes[0].model_copy(update={"devices": still(page.nodes[0].devices)})
+        slices = [held for device in node.devices for held in device.slices]
+        paint = painter(words, JOB, slices)
+        head.show(node=node, cluster=cluster, name=name)
+        closing.show(cluster, name, node.cordon, node.reason)
+        cards.show(node=node, paint=paint)
+
+    await visit.follow(call, heard)

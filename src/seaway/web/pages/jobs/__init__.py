@@ -1,0 +1,1 @@
+"""Pages about jobs: list, submit form, and one job with its tabs."""

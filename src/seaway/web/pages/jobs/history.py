@@ -1,0 +1,178 @@
+"""What happened to a job: how it is and was, where it is, and all events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from seaway.client.calls import jobs
+from seaway.domain.errors import SeawayError
+from seaway.web import addresses
+from seaway.web.fragment import Fragment
+from seaway.web.job_document import written
+from seaway.web.latest import Turn
+from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
+from seaway.web.parts.actions import on_act
+from seaway.web.parts.editor import dress
+from seaway.web.reasons import by_cluster, mends, steps
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.explanations import ReasonOut
+    from seaway.wire.job_out import AttemptList, JobOut
+
+
+REPLICAS = 50
+"""Replicas that are shown at once."""
+
+REPLICAS_S = 1.0
+"""How often it is asked how each of several replicas is: that changes without the job."""
+
+ATTEMPTS = 10
+"""Attempts before the latest that are shown."""
+
+EVENTS = 200
+"""Events that are shown unless more are asked for."""
+
+STEPS = 12
+"""Steps of the timeline that are listed."""
+
+
+class Overview(WithEvents):
+    """How it is and was, where it is, and what it asked for."""
+
+    def __init__(self, visit: Visit, job: JobOut) -> None:
+        super().__init__(visit, job)
+        self._first = addresses.number_of(visit.query.get("first", ""), job.replicas)
+        self.kept = {"first": str(self._first) if self._first else None}
+        self._written: dict[str, Any] | None = None
+
+    def make(self) -> None:
+        """Make what is seen, empty."""
+        self._timeline = Fragment("job_timeline", self.words)
+        self._places = Fragment("job_places", self.words)
+        on_act(self._places, self._turned)
+        self._asked = Fragment("job_asked", self.words)
+
+    async def look(self, turn: Turn) -> None:
+        """Begin to follow what is seen."""
+        await self.follow_events(turn)
+        after = max(self.job.attempt - 1 - ATTEMPTS, 0)
+        call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
+        every_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
+        await self.follow_beside(turn, call, self._heard_attempts, every_s)
+
+    def draw(self) -> None:
+        """Write it anew."""
+        if self.events:
+            all_steps = steps(self.events, datetime.now(UTC))
+            self._timeline.show(steps=all_steps, listed=all_steps[-STEPS:])
+        if self._written != self.job.spec:
+            self._written = self.job.spec
+            self._asked.show(job=self.job, text=written(self.job.spec))
+
+    async def _turned(self, _: str, first: str) -> None:
+        """Show other replicas."""
+        self._first = addresses.number_of(first, self.job.replicas)
+        self.kept = {"first": str(self._first) if self._first else None}
+        self.keep()
+        await self.open()
+
+    def _heard_attempts(self, ran: AttemptList) -> None:
+        latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
+        seen = {each.replica: (copy, each) for copy in ran.copies for each in copy.replicas}
+        self._places.show(
+            job=self.job,
+            latest=latest,
+            earlier=[each for each in reversed(ran.attempts) if each is not latest],
+            addresses=[copy for copy in ran.copies if copy.address],
+            seen=seen,
+            first=self._first,
+            most=REPLICAS,
+        )
+
+
+class Events(WithEvents):
+    """All that happened to it."""
+
+    name = "events"
+
+    def __init__(self, visit: Visit, job: JobOut) -> None:
+        super().__init__(visit, job)
+        self._most = EVENTS
+
+    def make(self) -> None:
+        """Make what is seen, empty."""
+        self._shown = Fragment("job_events", self.words)
+        on_act(self._shown, self._more)
+
+    async def look(self, turn: Turn) -> None:
+        """Begin to follow what is seen."""
+        await self.follow_events(turn)
+
+    def draw(self) -> None:
+        """Write it anew."""
+        self._shown.show(events=self.events[-self._most :][::-1], more=max(len(self.events) - self._most, 0))
+
+    def _more(self, *_: str) -> None:
+        self._most += 5 * EVENTS
+        self.draw()
+
+
+class Why(Tab):
+    """Why it waits, or why it is where it is."""
+
+    name = "why"
+
+    def make(self) -> None:
+        """Make what is seen, empty."""
+        self._shown = Fragment("job_why", self.words)
+
+    async def look(self, turn: Turn) -> None:
+        """Begin to follow what is seen."""
+        await self.follow_beside(turn, jobs.explain(self.job.id), self._heard_reason)
+
+    def _heard_reason(self, reason: ReasonOut) -> None:
+        explained = reason.explanation
+        self._shown.show(
+            reason=reason,
+            clusters=by_cluster(explained, self.nodes) if explained else [],
+            mends=list(mends(explained.remedies)) if explained else [],
+            plugins=list(explained.candidates[0].scores) if explained and explained.candidates else [],
+        )
+
+
+class Manifests(Tab):
+    """What it became in its clusters."""
+
+    name = "manifests"
+
+    def make(self) -> None:
+        """Make what is seen, empty."""
+        with ui.element("div").classes("manifest-head"):
+            self._note = ui.label().classes("dim").props("role=status")
+            self._copy = ui.button(self.words("Download"), icon="download", on_click=self._download, color=None)
+            self._copy.props("flat dense no-caps")
+        self._view = ui.codemirror(language="YAML", indent="  ").classes("manifest")
+        self._view.props("readonly").disable()
+        dress(self.visit, self._view)
+
+    async def look(self, turn: Turn) -> None:
+        """Read it; it changes only with the attempt, which `heard` notices."""
+        try:
+            text = await self.visit.ask(jobs.manifest(self.job.id))
+            n = text.count("\n---\n") + 1
+            note = self.words("1 object") if n == 1 else self.words("{n} objects", n=n)
+        except SeawayError as error:
+            text, note = "", str(error)
+        if not turn.counts():
+            return
+        self._note.set_text(note)
+        self._view.set_value(text)
+        self._view.set_visibility(bool(text))
+        self._copy.set_visibility(bool(text))
+
+    def _download(self) -> None:
+        ui.download.content(self._view.value, f"{self.job.name}.yaml", "application/yaml")

@@ -1,0 +1,1 @@
+"""Pages about gateways and the links between them."""

@@ -1,0 +1,279 @@
+"""Gateways and the links between them: as a graph, as a matrix, as a table; and who measures them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, network
+from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest, Turn
+from seaway.web.link_figures import FIGURES, NONE, milliseconds, percent, rate
+from seaway.web.parts.link_graph import MOST_DRAWN, MOST_OF_ONE, graph, is_dead, scale_for
+from seaway.web.parts.link_matrix import drawn
+from seaway.web.visit import Visit
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from nicegui.events import GenericEventArguments
+
+    from seaway.wire.fleet import GatewayOut
+    from seaway.wire.links import KnownLinkOut, LinkList, LinkMatrix
+    from seaway.wire.network_views import AgentList
+
+EVERY_S = 3.0
+"""How often links are looked at: rounds of probes come every ten seconds."""
+
+AGENTS_EVERY_S = 3.0
+
+ROWS = 50
+"""Links that the table has at first, and by how many more it grows."""
+
+MOST_ROWS = 1000
+"""How many the API tells at once."""
+
+VIEWS = ("graph", "matrix", "table")
+
+POINT = """event => {
+  const cell = event.target.closest("td"), head = cell?.parentElement.cells[0];
+  if (!cell?.textContent || cell.firstElementChild) return;
+  const other = cell.closest("table").tHead.rows[0].cells[cell.cellIndex].textContent;
+  const ends = "inward" in head.dataset ? [other, head.dataset.name] : [head.dataset.name, other];
+  if (event.type === "click") location.assign("/network/" + ends.map(encodeURIComponent).join("/"));
+  const unit = /\\d/.test(cell.textContent) ? ` ${cell.closest("table").dataset.unit}` : "";
+  if (event.type !== "click") cell.title = `${ends[0]} → ${ends[1]}: ${cell.textContent}${unit}`;
+}"""
+"""Says what a cell is of that has no room for words, and leads there."""
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What is looked at, as the page's address has it."""
+
+    view: str = VIEWS[0]
+    figure: str = "latency"
+    gateway: str = ""
+    cluster: str = ""
+    site: str = ""
+    rows: int = ROWS
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The filters."""
+        return {"gateway": self.gateway, "cluster": self.cluster, "site": self.site}
+
+    def wants(self, end: GatewayOut) -> bool:
+        """Tell whether a gateway is one of those that are looked at."""
+        return (
+            self.gateway in {"", end.name}
+            and (not self.cluster or self.cluster in end.clusters)
+            and self.site in {"", end.site}
+        )
+
+
+@dataclass(slots=True)
+class _Page:
+    """The page of one visitor."""
+
+    visit: Visit
+    looked: _Looked
+    ends: dict[str, GatewayOut]
+    shown: ui.element
+    latest: Latest
+
+    def keep(self) -> None:
+        """Put what is looked at into the address."""
+        plain = asdict(_Looked())
+        self.visit.keep(
+            **{name: str(value) if value != plain[name] else None for name, value in asdict(self.looked).items()}
+        )
+
+    async def look(self) -> None:
+        """Show what is looked at now, and follow it."""
+        self.keep()
+        turn = self.latest.begin()
+        self.shown.clear()
+        with self.shown:
+            match self.looked.view:
+                case "matrix":
+                    await self._matrix(turn)
+                case "table":
+                    await self._table(turn)
+                case _:
+                    await self._graph(turn)
+
+    async def _graph(self, turn: Turn) -> None:
+        looked, words = self.looked, self.visit.words
+        hint, legend = ui.label().classes("fine"), Fragment("link_legend", words)
+        said = words("Graph of links; the table has the same in words")
+        chart = ui.echart({}, renderer="svg").classes("links-graph")
+        chart.props(f'role=img aria-label="{said}"')
+        chart.on("componentClick", self._clicked, ["dataType", "name", "data"])
+        most = MOST_OF_ONE if looked.gateway else MOST_DRAWN
+
+        def heard(value: LinkList) -> None:
+            scale = scale_for(value.links, FIGURES[looked.figure])
+            options = graph(value.links, self.ends, scale, looked.gateway, words)
+            if options != chart.options:
+                chart.options.clear()
+                chart.options.update(options)
+                chart.update()
+            legend.show(classes=scale.classes(), nodes=True)
+            hint.set_text(_hint(value, words))
+
+        call = network.worst_links(looked.figure, **looked.chosen, limit=most)
+        await turn.follow(call, heard, EVERY_S)
+
+    async def _matrix(self, turn: Turn) -> None:
+        looked, words = self.looked, self.visit.words
+        legend, cells = Fragment("link_legend", words), Fragment("link_matrix", words)
+        for event in ("click", "mouseover"):
+            cells.element.on(event, js_handler=POINT)
+
+        def heard(value: LinkMatrix) -> None:
+            self.ends = {each.name: each for each in value.gateways}
+            shown = drawn(value, tuple(looked.chosen.values()), looked.wants, words)
+            cells.put(shown.html)
+            legend.show(classes=shown.scale.classes(), nodes=False)
+
+        await turn.follow(network.link_matrix(looked.figure), heard, EVERY_S)
+
+    async def _table(self, turn: Turn) -> None:
+        looked, words, figure = self.looked, self.visit.words, FIGURES[self.looked.figure]
+        table = Fragment("links", words)
+        more = ui.button(words("Show more"), on_click=self._more).props("flat no-caps")
+
+        def heard(value: LinkList) -> None:
+            said = words("{n} of {total}, the worst first by: {figure}", n=len(value.links), total=value.total,
+                         figure=words(figure.title))  # fmt: skip
+            table.show(links=[_row(each, words) for each in value.links], said=said)
+            more.set_visibility(len(value.links) < min(value.total, MOST_ROWS))
+
+        call = network.worst_links(looked.figure, **looked.chosen, limit=looked.rows)
+        await turn.follow(call, heard, EVERY_S)
+
+    async def _more(self) -> None:
+        self.looked.rows = min(MOST_ROWS, self.looked.rows + ROWS)
+        await self.look()
+
+    def _clicked(self, event: GenericEventArguments) -> None:
+        """Lead to a link, or leave the links of one gateway; the library's own event of points knows no links."""
+        match event.args:
+            case {"dataType": "edge", "data": {"source": str(source), "target": str(target)}}:
+                ui.navigate.to(link_page(source, target))
+            case {"dataType": "node", "name": str(name)}:
+                ui.navigate.to(f"/network?{urlencode({'gateway': name, 'figure': self.looked.figure})}")
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    words = visit.words
+    gateways = (await visit.ask(fleet.gateways())).gateways
+    looked = looked_at(visit.query)
+    with ui.element("section").classes("panel looks-panel"):
+        bar = ui.element("div").classes("looks")
+        shown = ui.element("div").classes("looked")
+    page = _Page(visit, looked, {each.name: each for each in gateways}, shown, Latest(visit))
+    with bar:
+        _bar(page, words)
+    await page.look()
+    if visit.may("operator"):
+        agents = Fragment("agents", words)
+
+        def heard(value: AgentList) -> None:
+            agents.show(**_agents(value, words))
+
+        await visit.follow(network.agents(), heard, AGENTS_EVERY_S)
+
+
+def looked_at(query: dict[str, str]) -> _Looked:
+    """Read what is looked at from a page's address; what cannot be is as if it were left out."""
+    looked = _Looked(gateway=query.get("gateway", ""), cluster=query.get("cluster", ""), site=query.get("site", ""))
+    looked.view = query["view"] if query.get("view") in VIEWS else looked.view
+    looked.figure = query["figure"] if query.get("figure") in FIGURES else looked.figure
+    rows = query.get("rows", "")
+    looked.rows = min(MOST_ROWS, max(ROWS, int(rows))) if rows.isascii() and rows.isdigit() and len(rows) < 5 else ROWS
+    return looked
+
+
+def link_page(source: str, target: str) -> str:
+    """Return the address of the page of a link."""
+    return f"/network/{quote(source, safe='')}/{quote(target, safe='')}"
+
+
+def _bar(page: _Page, words: Words) -> None:
+    """Make what chooses what is looked at."""
+    looked, ends = page.looked, page.ends.values()
+
+    async def choose(name: str, value: str | None) -> None:
+        setattr(looked, name, value or "")
+        looked.rows = ROWS
+        await page.look()
+
+    titles = {"graph": words("Graph"), "matrix": words("Matrix"), "table": words("Table")}
+    with ui.tabs().props(f'dense no-caps aria-label="{words("How links are shown")}"') as tabs:
+        for name, title in titles.items():
+            ui.tab(name, title)
+    tabs.set_value(looked.view)
+    tabs.on_value_change(lambda event: choose("view", event.value))
+    figures = {each.name: words(each.title) for each in FIGURES.values()}
+    ui.select(
+        figures, value=looked.figure, label=words("Coloured by"), on_change=lambda event: choose("figure", event.value)
+    ).props("outlined dense options-dense")
+    known = {
+        "gateway": (words("Gateway"), sorted(page.ends)),
+        "cluster": (words("Cluster"), sorted({cluster for end in ends for cluster in end.clusters})),
+        "site": (words("User site"), sorted({end.site for end in ends if end.site})),
+    }
+    for name, (label, options) in known.items():
+        asked = getattr(looked, name)
+        there = asked in options
+        select = ui.select(
+            options,
+            value=asked if there else None,
+            label=label,
+            clearable=True,
+            with_input=True,
+            on_change=lambda event, name=name: choose(name, event.value),
+        ).props("outlined dense options-dense")
+        if asked and not there:
+            setattr(looked, name, "")
+            select.props["error"] = True
+            select.props["error-message"] = words("There is no {name}.", name=asked)
+
+
+def _hint(value: LinkList, words: Words) -> str:
+    """Say what is not drawn."""
+    if len(value.links) == value.total:
+        return words("{n} links. Click on a gateway to see its links alone, on a link for its figures.", n=value.total)
+    return words("The {n} worst of {total} links. Choose a gateway to see all of its links, or look at the matrix.",
+                 n=len(value.links), total=value.total)  # fmt: skip
+
+
+def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
+    """Return a link as the table has it."""
+    dead = is_dead(link)
+    return {
+        "source": link.source,
+        "target": link.target,
+        "href": link_page(link.source, link.target),
+        "state": link.state,
+        "dead": dead,
+        "latency": milliseconds(link.latency_ns),
+        "jitter": NONE if dead else milliseconds(link.jitter_ns),
+        "loss": percent(link.loss_ppm),
+        "bandwidth": rate(link.bandwidth_mbps or None),
+        "free": rate(link.free_mbps),
+        "path": link.path or NONE,
+        "age": NONE if link.age_s is None else words("{n} s ago", n=round(link.age_s)),
+    }
+
+
+def _agents(value: AgentList, words: Words) -> dict[str, Any]:
+    """Return the agents as their table has them, those first that do not report."""
+    agents = sorted(value.agents, key=lambda each: (each.state == "reporting", each.gateway))
+    well = sum(each.state == "reporting" for each in agents)
+    return {"agents": agents, "said": words("{n} of {total} report", n=well, total=len(agents)) if agents else ""}

@@ -1,0 +1,1 @@
+"""Pages about queues, pools and tenants."""

@@ -1,0 +1,173 @@
+"""Queues, pools and tenants: what each holds, what waits in a queue and why, and how they are set up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, tenancy
+from seaway.web.fragment import Fragment
+from seaway.web.pages.queues.forms import ask_pool, ask_queue, ask_tenant, ask_to_remove
+from seaway.web.pages.queues.position import Line
+from seaway.web.pages.queues.rows import Seen, pool_rows, queue_rows, tenant_rows
+from seaway.web.parts.actions import on_act
+from seaway.web.parts.form import wrong_line
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import ClusterList
+    from seaway.wire.tenancy import PoolList, QueueList, QueueUseList, TenantList
+
+SELDOM_S = 2.0
+"""How often it is looked at what is set up and held."""
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    page = _Queues(visit)
+    await visit.follow(tenancy.queues(), page.heard_queues, SELDOM_S)
+    await visit.follow(tenancy.pools(), page.heard_pools, SELDOM_S)
+    await visit.follow(tenancy.tenants(), page.heard_tenants, SELDOM_S)
+    await visit.follow(fleet.clusters(), page.heard_clusters, SELDOM_S)
+    await visit.follow(tenancy.queue_uses(), page.heard_uses, SELDOM_S)
+    page.begin()
+    names = [each.name for each in page.seen.queues]
+    wanted = visit.query.get("queue", "")
+    if wanted and wanted not in names:
+        page.say_missing(visit.words("There is no queue {queue}, or you may not see it.", queue=wanted))
+    await page.line.show(queue_shown(wanted, names))
+    page.draw()
+
+
+def queue_shown(wanted: str, names: Sequence[str]) -> str:
+    """Return the queue to look at: the one that is asked for, and the first only where none is; empty for none."""
+    if wanted:
+        return wanted if wanted in names else ""
+    return next(iter(names), "")
+
+
+class _Queues:
+    """The page as it is looked at."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit = visit
+        self.seen = Seen()
+        self._begun = False
+        words = visit.words
+        self._missing = wrong_line()
+        with ui.element("section").classes("panel"):
+            self._queues = Fragment("queues", words)
+        self.line = Line(visit)
+        with ui.element("div").classes("halves"):
+            with ui.element("section").classes("panel"):
+                self._tenants = Fragment("tenants", words)
+            with ui.element("section").classes("panel"):
+                self._pools = Fragment("pools", words)
+        on_act(self._queues, self._act_on_queue)
+        on_act(self._tenants, self._act_on_tenant)
+        on_act(self._pools, self._act_on_pool)
+
+    def say_missing(self, text: str) -> None:
+        """Say that what is asked for is not there; empty once something else is looked at."""
+        self._missing.set_text(text)
+        self._missing.set_visibility(bool(text))
+
+    def begin(self) -> None:
+        """Draw from now on what is heard: all that is shown has been heard once."""
+        self._begun = True
+
+    async def heard_queues(self, value: QueueList) -> None:
+        """Take in which queues there are; one that is gone is looked at no longer."""
+        self.seen.queues, queue = value.queues, self.line.queue
+        if queue and queue not in [each.name for each in value.queues]:
+            self.say_missing(self.visit.words("There is no queue {queue}, or you may not see it.", queue=queue))
+            await self.line.show("")
+        self.draw()
+
+    def heard_pools(self, value: PoolList) -> None:
+        """Take in which pools there are."""
+        self.seen.pools = value.pools
+        self.draw()
+
+    def heard_tenants(self, value: TenantList) -> None:
+        """Take in which tenants there are."""
+        self.seen.tenants = value.tenants
+        self.draw()
+
+    def heard_clusters(self, value: ClusterList) -> None:
+        """Take in what clusters have."""
+        self.seen.clusters = value.clusters
+        self.draw()
+
+    def heard_uses(self, value: QueueUseList) -> None:
+        """Take in what is held and waits."""
+        self.seen.uses = value.uses
+        self.draw()
+
+    def draw(self) -> None:
+        """Show what is known."""
+        if not self._begun:
+            return
+        operates, admins = self.visit.may("operator"), self.visit.may("admin")
+        seen, chosen = self.seen, self.line.queue
+        self._queues.show_of(
+            [seen.queues, seen.uses, seen.pools, seen.clusters],
+            lambda: {"rows": list(queue_rows(seen)), "chosen": chosen, "may": operates},
+            chosen,
+            operates,
+        )
+        self._tenants.show_of(
+            [seen.tenants, seen.queues, seen.uses], lambda: {"rows": list(tenant_rows(seen)), "may": admins}, admins
+        )
+        self._pools.show_of(
+            [seen.pools, seen.queues, seen.clusters], lambda: {"rows": list(pool_rows(seen)), "may": operates}, operates
+        )
+
+    async def _act_on_queue(self, act: str, name: str) -> None:
+        words = self.visit.words
+        queue = next((each for each in self.seen.queues if each.name == name), None)
+        if act == "new":
+            await ask_queue(self.visit, self.seen, None)
+        elif queue is None:
+            return
+        elif act == "change":
+            await ask_queue(self.visit, self.seen, queue)
+        elif act == "remove":
+            title = words("Remove queue {name}?", name=name)
+            text = words("It can be removed once no job waits or runs in it.")
+            ask_to_remove(self.visit, title, text, tenancy.delete_queue(name), name)
+        elif act == "look":
+            self.visit.keep(queue=name)
+            self.say_missing("")
+            await self.line.show(name)
+            self.draw()
+
+    def _act_on_tenant(self, act: str, name: str) -> None:
+        words = self.visit.words
+        tenant = next((each for each in self.seen.tenants if each.name == name), None)
+        if act == "new":
+            ask_tenant(self.visit, None)
+        elif tenant is None:
+            return
+        elif act == "change":
+            ask_tenant(self.visit, tenant)
+        elif act == "remove":
+            title = words("Remove tenant {name}?", name=name)
+            text = words("Its jobs that are over are removed with it, and its tokens hold no longer.")
+            ask_to_remove(self.visit, title, text, tenancy.delete_tenant(name), name)
+
+    def _act_on_pool(self, act: str, name: str) -> None:
+        words = self.visit.words
+        pool = next((each for each in self.seen.pools if each.name == name), None)
+        if act == "new":
+            ask_pool(self.visit, self.seen, None)
+        elif pool is None:
+            return
+        elif act == "change":
+            ask_pool(self.visit, self.seen, pool)
+        elif act == "remove":
+            title = words("Remove pool {name}?", name=name)
+            text = words("It can be removed once no queue uses it.")
+            ask_to_remove(self.visit, title, text, tenancy.delete_pool(name), name)

@@ -1,0 +1,1 @@
+"""Pages about settings: tokens, clusters, gateways, the audit log and the server."""

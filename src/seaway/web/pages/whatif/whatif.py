@@ -1,0 +1,288 @@
+"""What if: a question to a copy of the live fleet, and its answer beside the fleet as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
+from nicegui.events import GenericEventArguments
+
+from seaway.client.calls import fleet, policies, service, tenancy
+from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
+from seaway.web import figures
+from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
+from seaway.web.pages.whatif.drawing import draw
+from seaway.web.pages.whatif.question import FIELDS, MOST_BURST, MOST_NODES, asked, field_of, wrong
+from seaway.web.parts.form import wrong_line
+from seaway.web.visit import Visit
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from seaway.wire.whatif import ConsequencesOut
+
+MOST_LIKE = 50
+"""Nodes of a cluster that are offered to be like at once."""
+
+TYPING_S = 0.2
+"""How long nothing is typed before nodes are looked for."""
+
+MOST_MOVES = 25
+"""Jobs that are listed."""
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    if not visit.may("operator"):
+        raise ForbiddenError(visit.words("What-if questions are for operators: they look at the jobs of all tenants."))
+    page = _WhatIf(visit)
+    if await page.offer() and (wrong(visit.query, visit.words) or asked(visit.query)):
+        await page.ask()
+
+
+class _WhatIf:
+    """The page as it is looked at."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit, words = visit, visit.words
+        self._inputs: dict[str, Any] = {}
+        self._typed, self._asked = Latest(visit), Latest(visit)
+        with ui.element("section").classes("panel question"):
+            ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
+            with ui.element("div").classes("question-parts"):
+                self._ask_for_losses(words)
+                self._ask_for_nodes(words)
+                self._ask_for_jobs(words)
+                self._ask_for_policy(words)
+            self._wrong = wrong_line()
+            with ui.element("div").classes("question-foot"):
+                self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
+                ui.label(
+                    words("It is asked of a copy of the fleet and its queues as they are now. Nothing is touched.")
+                )
+        for name, each in self._inputs.items():
+            each.value = visit.query.get(name, each.value) if not isinstance(each, ui.switch) else name in visit.query
+            if isinstance(each, ui.input):
+                each.on("keydown.enter", self.ask)
+        self._answer = Fragment("whatif", words)
+
+    async def offer(self) -> bool:
+        """Offer what there is: clusters, queues, policies; return whether all that the address names is among it."""
+        clusters = (await self._visit.ask(fleet.clusters())).clusters
+        queues = (await self._visit.ask(tenancy.queues())).queues
+        known = (await self._visit.ask(policies.policies())).policies
+        names = [each.name for each in clusters]
+        offered = {
+            "lose": names,
+            "cluster": names,
+            "queue": [each.name for each in queues],
+            "policy": [each.name for each in known],
+        }
+        strange = {}
+        for field, there in offered.items():
+            wanted = self._visit.query.get(field, "")
+            if field == "lose":
+                found, strange[field] = told_apart(wanted.split(","), there)
+                self._inputs[field].set_options(there, value=found)
+            else:
+                found, strange[field] = told_apart([wanted], there)
+                self._inputs[field].set_options(["", *there], value=next(iter(found), ""))
+        await self._offer_nodes()
+        for field, missing in strange.items():
+            if missing:
+                self._inputs[field].error = self._visit.words("There is no {name}.", name=", ".join(missing))
+        return not any(strange.values())
+
+    async def ask(self) -> None:
+        """Ask what is filled in, and show the answer, unless something else is asked by then."""
+        turn, given = self._asked.begin(), self._given()
+        self._visit.keep(**{name: given.get(name) for name in FIELDS})
+        self._clear()
+        if mistakes := wrong(given, self._visit.words):
+            self._told(RejectedError(mistakes[0].message, where=mistakes[0].where, also=tuple(mistakes[1:])))
+            return
+        question = asked(given)
+        if not question:
+            self._told(
+                RejectedError(self._visit.words("Fill something in: what goes, what comes, or by which policy."))
+            )
+            return
+        self._button.props("loading")
+        try:
+            answer = await self._visit.ask(service.whatif(question))
+            if turn.counts():
+                self._show(answer)
+        except SeawayError as error:
+            if turn.counts():
+                self._told(error)
+        finally:
+            if turn.counts():
+                self._button.props(remove="loading")
+
+    def _given(self) -> dict[str, str]:
+        given: dict[str, str] = {}
+        for name, each in self._inputs.items():
+            value = each.value
+            if isinstance(value, list):
+                given[name] = ",".join(value)
+            elif isinstance(value, bool):
+                given[name] = "1" if value else ""
+            else:
+                given[name] = str(value or "").strip()
+        return given
+
+    def _clear(self) -> None:
+        self._button.props(remove="loading")
+        self._wrong.set_visibility(False)
+        for each in self._inputs.values():
+            if isinstance(each, ValidationElement):
+                each.error = None
+
+    def _told(self, error: SeawayError) -> None:
+        """Say what is wrong, at the field where it is known which; what another question was answered goes."""
+        self._answer.put("")
+        left = []
+        for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
+            at = self._inputs.get(field_of(each.where)) if isinstance(each, RejectedError) else None
+            if isinstance(at, ValidationElement) and isinstance(each, RejectedError):
+                at.error = each.message
+            else:
+                left.append(str(each))
+        self._wrong.set_text("; ".join(dict.fromkeys(left)))
+        self._wrong.set_visibility(bool(left))
+
+    def _show(self, answer: ConsequencesOut) -> None:
+        moves = [
+            {"kind": kind, "job": each}
+            for kind, listed in (
+                ("stops", answer.stopped),
+                ("moves", answer.moved),
+                ("starts", answer.started),
+                ("waits", answer.waiting),
+            )
+            for each in listed
+        ]
+        self._answer.show(
+            answer=answer,
+            sentence=sentence_of(answer, self._visit.words),
+            tiles=list(_tiles(answer, self._visit.words)),
+            drawing=draw(answer),
+            moves=moves[:MOST_MOVES],
+            left=max(0, len(moves) - MOST_MOVES),
+        )
+
+    # What is filled in.
+
+    def _ask_for_losses(self, words: Words) -> None:
+        with self._part(words("…this goes"), "remove_circle_outline"):
+            self._inputs["lose"] = ui.select([], label=words("Clusters"), multiple=True, value=[]).props(
+                "outlined dense options-dense use-chips"
+            )
+            self._inputs["nodes"] = ui.input(words("Nodes")).props(
+                f'outlined dense autocomplete=off hint="{words("cluster/node, cluster/node")}"'
+            )
+
+    def _ask_for_nodes(self, words: Words) -> None:
+        with self._part(words("…nodes come"), "add_circle_outline"):
+            self._inputs["cluster"] = ui.select([""], label=words("Cluster"), value="").props("outlined dense")
+            self._inputs["cluster"].on_value_change(self._offer_nodes)
+            like = ui.select([""], label=words("Like this node"), value="", with_input=True)
+            self._inputs["like"] = like.props(
+                f'outlined dense options-dense hint="{words("a part of its name finds it")}"'
+            ).on("input-value", self._find_nodes)
+            count = ui.input(words("How many"), value="1").props(f"outlined dense type=number min=1 max={MOST_NODES}")
+            self._inputs["count"] = count.props(f'hint="{words("at most {most}", most=MOST_NODES)}"')
+
+    def _ask_for_jobs(self, words: Words) -> None:
+        with self._part(words("…a burst of jobs comes"), "bolt"):
+            burst = ui.input(words("Jobs")).props(f"outlined dense type=number min=0 max={MOST_BURST}")
+            self._inputs["burst"] = burst.props(f'hint="{words("at most {most}", most=MOST_BURST)}"')
+            self._inputs["gpus"] = ui.input(words("GPUs of each"), value="1").props("outlined dense")
+            memory = ui.input(words("Memory of each GPU"), value="16GB").props("outlined dense")
+            self._inputs["gpu_memory"] = memory
+            self._inputs["cpu"] = ui.input(words("CPU cores of each"), value="4").props("outlined dense")
+            self._inputs["queue"] = ui.select([""], label=words("Queue"), value="").props("outlined dense")
+
+    def _ask_for_policy(self, words: Words) -> None:
+        with self._part(words("…everything is placed anew"), "shuffle"):
+            self._inputs["anew"] = ui.switch(words("By the policies of the queues"))
+            self._inputs["policy"] = ui.select([""], label=words("By this policy"), value="").props("outlined dense")
+
+    def _part(self, title: str, icon: str) -> ui.element:
+        part = ui.element("fieldset").classes("question-part")
+        with part, ui.element("legend"):
+            ui.icon(icon).props("aria-hidden=true")
+            ui.label(title)
+        return part
+
+    async def _offer_nodes(self) -> None:
+        """Offer nodes of the cluster that is chosen, and choose the first, unless an address chose itself."""
+        cluster, query = self._inputs["cluster"].value, self._visit.query
+        names = await nodes_like(self._visit, cluster)
+        if cluster != self._inputs["cluster"].value:
+            return
+        by_address = cluster and cluster == query.get("cluster")
+        value = query.get("like", "") if by_address else next(iter(names), "")
+        self._inputs["like"].set_options(list(dict.fromkeys(["", value, *names])), value=value)
+
+    async def _find_nodes(self, event: GenericEventArguments) -> None:
+        """Offer nodes by what is typed of their name; all again where that is the one that is chosen."""
+        turn, like, typed = self._typed.begin(), self._inputs["like"], str(event.args or "").strip()
+        if not await turn.pause(TYPING_S):
+            return
+        cluster = self._inputs["cluster"].value
+        names = await nodes_like(self._visit, cluster, "" if typed == like.value else typed)
+        if turn.counts() and cluster == self._inputs["cluster"].value:
+            like.set_options(list(dict.fromkeys(["", like.value, *names])), value=like.value)
+
+
+async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
+    """List nodes of a cluster with a part in their name: the first of them, where there are very many."""
+    if not cluster:
+        return []
+    return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MOST_LIKE))]
+
+
+def told_apart(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return which names are there, and which are not; empty ones are none."""
+    names = [each.strip() for each in wanted if each.strip()]
+    return [each for each in names if each in there], [each for each in names if each not in there]
+
+
+def _tiles(answer: ConsequencesOut, words: Words) -> Iterator[dict[str, str]]:
+    """List how the fleet does, before and after."""
+    locale, before, after = words.locale, answer.before, answer.after
+    yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
+    yield _tile(words("Jobs that wait"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
+    percents = [
+        "–" if each.allocation_percent is None else figures.percent(each.allocation_percent, locale)
+        for each in (before, after)
+    ]
+    yield _tile(words("GPU cores allocated"), *percents)
+    shares = ["–" if each.fragmentation is None else f"{each.fragmentation:.2f}" for each in (before, after)]
+    yield _tile(words("Fragmentation"), *shares)
+
+
+def sentence_of(answer: ConsequencesOut, words: Words) -> str:
+    """Say the answer in a sentence."""
+    counts = {
+        "started": figures.count(len(answer.started), words.locale),
+        "waiting": figures.count(len(answer.started) + len(answer.waiting), words.locale),
+        "stopped": figures.count(len(answer.stopped), words.locale),
+    }
+    if len(answer.moved) == 1:
+        return words(
+            "1 job would move, {started} of {waiting} that wait would start, {stopped} that run would have to wait.",
+            **counts,
+        )
+    return words(
+        "{moved} jobs would move, {started} of {waiting} that wait would start, {stopped} that run would have to wait.",
+        moved=figures.count(len(answer.moved), words.locale),
+        **counts,
+    )
+
+
+def _tile(label: str, before: str, after: str) -> dict[str, str]:
+    return {"label": label, "before": before, "after": after}

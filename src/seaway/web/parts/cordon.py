@@ -1,0 +1,67 @@
+"""Keeping new work away from a cluster or a node, and letting it come again: what is so, and buttons for operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seaway.client.calls import fleet
+from seaway.web.fragment import Fragment
+from seaway.web.parts.actions import on_act
+from seaway.web.parts.form import Field, Form, confirm, tell
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import CordonOut
+
+
+class Closing:
+    """A line that says whether new work comes, with buttons to change that."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._of = ("", "")
+        self._line = Fragment("closing", visit.words)
+        on_act(self._line, lambda act, _: self._ask(act))
+
+    def show(self, cluster: str, node: str, cordon: CordonOut | None, reason: str, *, there: bool = True) -> None:
+        """Show how it is with a cluster, or with a node of it.
+
+        Parameters
+        ----------
+        reason
+            Why it takes no new work but for a cordon of its own; empty where it does.
+        there
+            Whether there is something to show.
+        """
+        self._of = (cluster, node)
+        self._line.element.set_visibility(there)
+        if there:
+            may = self._visit.may("operator")
+            self._line.show(name=node or cluster, node=node, cordon=cordon, reason=reason, may=may)
+
+    def _ask(self, act: str) -> None:
+        """Ask for a reason, or whether one is sure."""
+        words, (cluster, node) = self._visit.words, self._of
+        name = node or cluster
+        why = Field("reason", words("Reason"), hint=words("Everybody sees it beside your name."))
+
+        async def cordon(given: dict[str, Any]) -> None:
+            await self._visit.ask(fleet.cordon(cluster, node, reason=given["reason"]))
+            tell(words("{name} takes no new work.", name=name))
+
+        async def drain(given: dict[str, Any]) -> None:
+            await self._visit.ask(fleet.drain(cluster, node, reason=given["reason"]))
+            tell(words("{name} takes no new work, and what runs there is moved away.", name=name))
+
+        async def uncordon() -> None:
+            await self._visit.ask(fleet.uncordon(cluster, node))
+            tell(words("{name} takes new work again.", name=name))
+
+        if act == "cordon":
+            Form(words, words("Cordon {name}: new work stays away", name=name), [why], words("Cordon"), cordon)
+        elif act == "drain":
+            title = words("Drain {name}: new work stays away, and what runs there starts again elsewhere", name=name)
+            Form(words, title, [why], words("Drain"), drain)
+        else:
+            title = words("Uncordon {name}?", name=name)
+            confirm(words, title, words("New work may come there at once."), words("Uncordon"), uncordon)

@@ -1,0 +1,193 @@
+"""YAML from strangers: plain values only, and never many more of them than were sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import yaml
+
+from seaway.domain.errors import RejectedError
+
+SAYS = (
+    ("mapping values are not allowed", "a colon may not stand here: put the text in quotes, or move the line"),
+    ("cannot start any token", "nothing begins with this: put the text in quotes, and move lines by blanks, not tabs"),
+    ("unexpected end of stream", "the text ends, and a quote is still open"),
+    ("undefined alias", "no value is marked by this name"),
+    ("duplicate anchor", "two values are marked by the same name"),
+    ("single document", "only one document is read, and another begins here"),
+    ("constructor for the tag", "only plain values are read, without a tag like this"),
+    ("unhashable key", "the name of a field has to be a text"),
+    ("for merging", "only mappings can be merged"),
+    ("escape character", "this is no way to write a letter between double quotes: take single ones"),
+    (
+        "did not find expected",
+        "something else has to stand here: look for an open bracket, and how far lines are moved",
+    ),
+)
+"""By a part of what the library says of a mistake, what is said of it here; the first that goes with it counts."""
+
+OTHERWISE = "it is not written as YAML is"
+
+KINDS = {"int": "number", "float": "number", "bool": "truth value", "timestamp": "date"}
+"""What values are, by the end of their tags."""
+
+SHOWN = 40
+"""Characters of a value that are shown."""
+
+
+def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
+    """Say of a text that it is no YAML."""
+    if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
+        return RejectedError("this is no YAML: it holds what no text has", where=f"line {_line(error, body)}")
+    said = str(error)
+    says = next((says for part, says in SAYS if part in said), OTHERWISE)
+    mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
+    return RejectedError(f"this is no YAML: {says}", where=place(mark) if mark else "")
+
+
+def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNode], object]) -> RejectedError:
+    """Say which value cannot be read, the first of some; what `read` raises tells that."""
+    for node in scalars:
+        try:
+            read(node)
+        except Exception:  # noqa: BLE001  # values are made in many ways, and fail in as many
+            kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
+            short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
+            says = f"{short!r} can be read as no {kind}: put it in quotes if it is a text"
+            return RejectedError(says, where=place(node.start_mark))
+    return RejectedError("this YAML holds what is no plain value")
+
+
+def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
+    """Return where it is, counted from 1: told by the character of a text that cannot be written, else by the byte."""
+    if isinstance(error, UnicodeEncodeError):
+        return error.object[: error.start].count("\n") + 1
+    return (body.encode() if isinstance(body, str) else body)[: error.position].count(b"\n") + 1
+
+
+def place(mark: yaml.Mark) -> str:
+    """Say where something is, counted from 1."""
+    return f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+MOST_NESTED = 32
+"""How deep values may lie in each other."""
+
+MOST_VALUES = 50_000
+"""Values that most documents may have, each alias counted as all that it stands for."""
+
+LONG = 200
+"""Characters of a text that count as another value, so that aliases make no long texts many."""
+
+
+class _Extent(NamedTuple):
+    """How many values a value stands for, itself included, and how deep they lie in each other."""
+
+    values: int
+    height: int
+
+
+NONE = _Extent(0, 0)
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(body: bytes | str, most: int = MOST_VALUES) -> object:
+    """Read one document; `most` is how many values it may have.
+
+    Raises
+    ------
+    RejectedError
+        When it is no YAML, holds other than plain values or a key twice, nests too deep, or is larger
+        than it looks.
+    """
+    try:
+        _require_flat(body, most)
+        root = yaml.compose(body, Loader)
+        if root is None:
+            return None
+        _expanded(root, {}, most)
+        return _construct(root)
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise broken(error, body) from None
+
+
+def _require_flat(body: bytes | str, most: int) -> None:
+    """Look at depth and size before anything is built."""
+    depth = values = 0
+    for event in yaml.parse(body, Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        values += isinstance(event, yaml.NodeEvent)
+        if depth > MOST_NESTED or values > most:
+            raise RejectedError(f"this YAML nests deeper than {MOST_NESTED} or has more than {most} values")
+
+
+def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
+    """Measure a value, each alias as all that it stands for; `NONE` in `known` marks what is being measured."""
+    extent = known.get(id(node))
+    if extent is NONE:
+        raise RejectedError("this YAML holds a value that contains itself")
+    if extent is None:
+        known[id(node)] = NONE
+        size, height = 1, 0
+        for part in _parts(node):
+            below = _expanded(part, known, most)
+            size, height = size + below.values, max(height, below.height)
+        if isinstance(node, yaml.ScalarNode):
+            size += len(node.value) // LONG
+        else:
+            height += 1
+        extent = known[id(node)] = _Extent(size, height)
+    if extent.values > most:
+        raise RejectedError(f"this YAML stands for more than {most} values")
+    if extent.height > MOST_NESTED:
+        raise RejectedError(f"this YAML nests deeper than {MOST_NESTED}, each alias as what it stands for")
+    return extent
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise RejectedError(
+                f"the field {twice[:60]!r} stands there twice", where=f"line {node.start_mark.line + 1}"
+            )
+        return [part for pair in node.value for part in pair]
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
+        raise RejectedError(f"{node.value} is no number", where=f"line {node.start_mark.line + 1}")
+    return []
+
+
+def _is_finite(text: str) -> bool:
+    """Tell whether a text is no way to write infinity or nothing at all; `1e999` is one, for it becomes infinity."""
+    try:
+        return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
+    except ValueError:  # as 1:30.5, which is 90.5, and what is no number, of which it is told as it is read
+        return True
+
+
+def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    for part in _parts(node):
+        yield from _scalars(part)
+
+
+def _construct(root: yaml.Node) -> object:
+    loader = Loader("")
+    try:
+        return loader.construct_document(root)
+    except yaml.YAMLError:
+        raise
+    except Exception:  # noqa: BLE001  # values are made in many ways, and fail in as many
+        raise unreadable(_scalars(root), loader.construct_object) from None
+    finally:
+        loader.dispose()

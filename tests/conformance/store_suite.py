@@ -1,0 +1,572 @@
+"""The suite that every store has to pass, ours and fakes of others.
+
+Each case is a function of something that opens a store; every store it opens works on the same
+database, which is empty at first. Run them from a test of your own::
+
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+    def test_store(case: Case) -> None:
+        database = MemoryDatabase()
+        case(lambda: MemoryStore(database))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from seaway.application.changes import Change, Outcome, Record
+from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention, Store
+from seaway.application.records import JobRecord, Outgoing, Verb
+from seaway.domain.errors import DeposedError, InvariantError, RejectedError
+from seaway.domain.job_state import FINAL, AttemptState, JobState
+from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from tests.fakes import records as make
+from tests.fakes.records import NOW_NS
+
+Opening = Callable[[], Store]
+Case = Callable[[Opening], None]
+
+STORED, CONFLICT = Outcome.STORED, Outcome.CONFLICT
+
+
+def led(opening: Opening) -> Store:
+    """Return a store that may write."""
+    store = opening()
+    store.lead("test")
+    return store
+
+
+def store_all(store: Store, *changes: Change) -> None:
+    """Store changes, none of which may be in conflict."""
+    assert store.commit(changes) == [STORED] * len(changes)
+
+
+def submitted(store: Store, *jobs: JobRecord) -> None:
+    """Store jobs with an event each, as a submit does."""
+    store_all(store, *(Change(insert=[job, make.event_of(job)]) for job in jobs))
+
+
+# each case states its rule, as tests do
+
+
+def what_is_not_there_is_none(opening: Opening) -> None:
+    """Asking for what is not there gives None, nothing, or 0, and so does an id that is none."""
+    store = led(opening)
+    for job_id in (make.draw_id(), "no-id", "", "i" * 13, "z" * 13):
+        assert store.job(job_id) is None
+        assert store.attempts(job_id) == []
+    assert store.key("t", "k") is None
+    assert store.last_event() == 0
+    assert store.commit([]) == []
+
+
+def many_jobs_are_known_at_once(opening: Opening) -> None:
+    """Asking which of many ids are jobs gives those that are stored, with when they ended."""
+    store = led(opening)
+    over = make.job_record(state=JobState.COMPLETED, ended_ns=NOW_NS)
+    deleted = make.job_record(state=JobState.DELETED, ended_ns=NOW_NS + 1)
+    live = make.job_record()
+    submitted(store, over, deleted, live)
+    strange = [make.draw_id() for _ in range(2 * MOST_ROWS)]
+    known = store.known([live.id, *strange, "no-id", "", deleted.id, over.id, over.id])
+    assert known == {over.id: NOW_NS, deleted.id: NOW_NS + 1, live.id: None}
+    assert store.known([]) == {}
+
+
+def events_are_followed_by_tenant_or_job(opening: Opening) -> None:
+    """A tenant sees its own events and the fleet's; a job's timeline has its own alone."""
+    store = led(opening)
+    mine, theirs = (make.job_record(spec=make.spec(tenant=name)) for name in ("a", "b"))
+    submitted(store, mine, theirs)
+    store_all(store, Change(insert=[make.event_of(kind="cluster")]))
+    assert [event.tenant for event in store.events(0, 10, tenant="a")] == ["a", ""]
+    assert [event.job_id for event in store.events(0, 10, job_id=theirs.id)] == [theirs.id]
+    assert store.events(0, 10, job_id="none") == []
+
+
+def lists_go_from_new_to_old_in_pages(opening: Opening) -> None:
+    """Jobs are listed new to old, in pages that go on before the last id, and without deleted ones."""
+    store = led(opening)
+    states = list(JobState)
+    jobs = [make.job_record(state=state) for state in states * 2]
+    submitted(store, *jobs)
+    shown = [job for job in reversed(jobs) if job.state is not JobState.DELETED]
+    assert store.jobs(JobFilter(), MOST_ROWS + 1) == shown
+    for wanted in (JobFilter(), JobFilter(tenant=DEFAULT), JobFilter(submitted_by="ada")):
+        first = store.jobs(wanted, 7)
+        assert first + store.jobs(replace(wanted, before=first[-1].id), 50) == shown
+    deleted = frozenset({JobState.DELETED, JobState.RUNNING})
+    assert store.jobs(JobFilter(states=deleted), 50) == [job for job in reversed(jobs) if job.state in deleted]
+    assert store.count_jobs(JobFilter()) == dict.fromkeys(set(states) - {JobState.DELETED}, 2)
+    assert store.count_jobs(JobFilter(states=deleted)) == dict.fromkeys(deleted, 2)
+
+
+def pages_begin_before_an_id(opening: Opening) -> None:
+    """A page before something that is no id is the asker's mistake."""
+    store = led(opening)
+    for ask in (lambda: store.jobs(JobFilter(before="x"), 1), lambda: store.count_jobs(JobFilter(before="x"))):
+        try:
+            ask()
+        except RejectedError:
+            continue
+        raise AssertionError("a page before no id was given")
+
+
+def each_filter_narrows(opening: Opening) -> None:
+    """Each field of a filter leaves what agrees with it, alone and beside others, for lists and counts."""
+    store = led(opening)
+    odd = make.job_record(
+        spec=make.spec("a-b.c", tenant="t", queue="q", labels={"k": "v", "x": "y"}),
+        submitted_by="bob",
+        submitted_ns=NOW_NS + 5,
+        clusters=("c9", "c8"),
+        state=JobState.RUNNING,
+    )
+    even = make.job_record(spec=make.spec(labels={"k": "w"}), clusters=("c1",))
+    submitted(store, odd, even)
+    filters = [
+        JobFilter(tenant="t"),
+        JobFilter(queue="q"),
+        JobFilter(states=frozenset({JobState.RUNNING})),
+        JobFilter(cluster="c8"),
+        JobFilter(name="b.c"),
+        JobFilter(named="a-b.c"),
+        JobFilter(submitted_by="bob"),
+        JobFilter(label=("k", "v")),
+        JobFilter(submitted_from_ns=NOW_NS + 5),
+        JobFilter(label=("k", "v"), cluster="c9", before=even.id, tenant="t", queue="q", name="a-", submitted_by="bob"),
+    ]
+    for wanted in filters:
+        assert store.jobs(wanted, 10) == [odd], wanted
+        assert store.count_jobs(wanted) == {JobState.RUNNING: 1}, wanted
+    assert store.jobs(JobFilter(submitted_until_ns=NOW_NS + 5), 10) == [even]
+    nothing = [JobFilter(name="a%"), JobFilter(name="a_b"), JobFilter(cluster="c"), JobFilter(label=("x", "v"))]
+    for wanted in [*nothing, JobFilter(named="a-b"), JobFilter(named="a-b.c", tenant="u")]:
+        assert store.jobs(wanted, 10) == [], wanted
+
+
+def filters_follow_changes(opening: Opening) -> None:
+    """A job is found by the clusters and labels it has now, not by those it had."""
+    store = led(opening)
+    job = make.job_record(spec=make.spec(labels={"k": "v"}))
+    submitted(store, job)
+    placed = replace(job, version=2, clusters=("c1", "c2"))
+    store_all(store, Change(update=[placed]))
+    assert store.jobs(JobFilter(cluster="c2", label=("k", "v")), 9) == [placed]
+    moved = replace(job, version=3, clusters=("c3",), spec=make.spec(labels={"k": "w"}))
+    store_all(store, Change(update=[moved]))
+    assert store.jobs(JobFilter(cluster="c2"), 9) == store.jobs(JobFilter(label=("k", "v")), 9) == []
+    assert store.jobs(JobFilter(cluster="c3", label=("k", "w")), 9) == [moved]
+
+
+def letters_differ_by_case(opening: Opening) -> None:
+    """Names that differ by case alone are different names, as keys and in filters."""
+    store = led(opening)
+    job = make.job_record(spec=make.spec(labels={"Team": "A"}), clusters=("North",), submitted_by="Ada")
+    submitted(store, job)
+    rows: list[Record] = [
+        make.key_of(job, "k"),
+        make.key_of(job, "K"),
+        make.cordon(cluster="c"),
+        make.cordon(cluster="C"),
+    ]
+    store_all(store, *(Change(insert=[row]) for row in rows))
+    assert store.key(DEFAULT, "K") == rows[1]
+    assert [row.cluster for row in store.cordons()] == ["C", "c"]
+    wrong = [JobFilter(label=("team", "A")), JobFilter(label=("Team", "a")), JobFilter(cluster="north")]
+    for wanted in [*wrong, JobFilter(submitted_by="ada"), JobFilter(name="TRAIN"), JobFilter(named="TRAIN")]:
+        assert store.jobs(wanted, 9) == [], wanted
+
+
+def streams_return_everything_in_order(opening: Opening) -> None:
+    """Live jobs, held attempts and outgoing rows all come, however many, in their order."""
+    store = led(opening)
+    count = 2 * MOST_ROWS + 3
+    jobs = [make.job_record(state=list(JobState)[at % 11]) for at in range(count)]
+    store_all(store, *(Change(insert=[job]) for job in jobs))
+    assert list(store.live_jobs()) == [job for job in jobs if job.state not in FINAL]
+    attempts = [make.attempt_of(job, number) for job in jobs[: count // 2] for number in (1, 2)]
+    states = list(AttemptState)
+    attempts = [replace(each, state=states[at % len(states)]) for at, each in enumerate(attempts)]
+    told = [make.outgoing_of(job, created_ns=NOW_NS - at // 3) for at, job in enumerate(jobs)]
+    store_all(store, Change(insert=[*attempts, *told]))
+    assert list(store.held_attempts()) == [each for each in attempts if each.state.holds]
+    assert list(store.outgoing()) == sorted(told, key=_age)
+    assert len(store.jobs(JobFilter(), count)) == MOST_ROWS
+
+
+def _age(row: Outgoing) -> tuple[int, str]:
+    return row.created_ns, row.job_id
+
+
+def samples_are_read_from_a_moment_on(opening: Opening) -> None:
+    """Samples come oldest first, of one cluster or link or of all; audit entries and shadows new to old."""
+    store = led(opening)
+    clusters = [make.cluster_sample(at_ns=at, cluster=name) for at in (1, 2, 3) for name in ("a", "b")]
+    links = [make.link_sample(at_ns=at, source="a", target=name) for at in (1, 2, 3) for name in ("b", "c")]
+    links[4] = make.link_sample(at_ns=3, source="a", target="b", latency_ns=None)  # nothing answered
+    audits = [make.audit_entry(at_ns=at, id=at) for at in (1, 2, 3)]
+    shadows = [make.shadow_result(at_ns=at, queue=name, id=at) for at, name in ((1, "q"), (2, "r"), (3, "q"))]
+    store_all(store, Change(insert=[*reversed(clusters), *links, *audits, *shadows]))
+    assert store.cluster_samples("", 2, 10) == clusters[2:]
+    assert store.cluster_samples("b", 0, 2) == [clusters[1], clusters[3]]
+    assert store.link_samples("a", "", 3, 10) == links[4:]
+    assert store.link_samples("", "c", 0, 10) == links[1::2]
+    assert store.link_samples("a", "b", 0, 1) == links[:1]
+    assert store.cluster_samples("", 2, 2, "a") == clusters[3:5]
+    assert store.cluster_samples("a", 2, 2, "a") == clusters[4:5]
+    assert store.link_samples("", "", 2, 2, ("a", "b")) == links[3:5]
+    assert store.audit(0, 2) == [audits[2], audits[1]]
+    assert store.audit(2, 2) == [audits[0]]
+    assert store.shadows("q", 9) == [shadows[2], shadows[0]]
+    assert store.shadows("q", 9, 3) == [shadows[0]]
+
+
+QUESTIONS: tuple[Case, ...] = (
+    what_is_not_there_is_none,
+    many_jobs_are_known_at_once,
+    events_are_followed_by_tenant_or_job,
+    lists_go_from_new_to_old_in_pages,
+    pages_begin_before_an_id,
+    each_filter_narrows,
+    filters_follow_changes,
+    letters_differ_by_case,
+    streams_return_everything_in_order,
+    samples_are_read_from_a_moment_on,
+)
+
+
+# each case states its rule, as tests do
+
+
+def defaults_are_in_place(opening: Opening) -> None:
+    """Whoever leads finds the default tenant, pool and queue, and does not overwrite them."""
+    store = led(opening)
+    assert (store.tenants(), store.pools(), store.queues()) == ([Tenant(DEFAULT)], [Pool(DEFAULT)], [Queue(DEFAULT)])
+    closed = Queue(DEFAULT, open=False, shadow="fgd", description="shut")
+    store_all(store, Change(update=[closed]))
+    store.lead("again")
+    assert store.queues() == [closed]
+
+
+def only_the_leader_writes(opening: Opening) -> None:
+    """Nobody writes before leading, nor after another process leads."""
+    first, second = opening(), opening()
+    change = Change(insert=[make.token()])
+    _refused(first, change, DeposedError)
+    first.lead("first")
+    second.lead("second")
+    _refused(first, change, DeposedError)
+    assert second.tokens() == []
+    store_all(second, change)
+    assert first.tokens() == [make.token()]
+
+
+def _refused(store: Store, change: Change, error: type[InvariantError] = InvariantError) -> None:
+    """Check that a store does not write."""
+    try:
+        store.commit([change])
+    except error:
+        return
+    raise AssertionError("a store stored what it has to refuse")
+
+
+def records_come_back_as_they_were(opening: Opening) -> None:
+    """Every field of every kind of record is kept, and seen by another process."""
+    store, other = led(opening), opening()
+    job = make.job_record(
+        spec=make.full_spec(),
+        reason="naïve \U0001f6a2 'quoted\" \\ back\nline",
+        attempt=2,
+        failures=1,
+        clusters=("c2", "c1"),
+        nodes=("n2", "n1"),
+        started_ns=1,
+        ended_ns=2,
+        not_before_ns=3,
+    )
+    full = make.attempt_of(job, 2, why="near", reason="gone", running_ns=5, ended_ns=6, state=AttemptState.RUNNING)
+    plain = make.attempt_of(job, 1, state=AttemptState.ENDED, placements=(), spec=make.spec("older"))
+    outgoing = make.outgoing_of(job, 2, verb=Verb.DELETE)
+    event = make.event_of(job, id=5, attempt=2)
+    key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5, gateway="gw-1")
+    audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
+    cordons = [make.cordon(), make.cordon(node="n1", drain=False)]
+    cluster, name = make.cluster_sample(), make.cluster_name()
+    links = [make.link_sample(path="via-2"), make.link_sample(target="c", latency_ns=None)]
+    network, agent, path = make.network_record(), make.agent_record(), make.path_record()
+    policy = make.policy_record(content=bytes(range(256)) * 400)
+    evaluation = make.evaluation_record()
+    pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
+    queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
+    tenant = Tenant("team-a", "the a team")
+    rows: list[Record] = [
+        job,
+        full,
+        plain,
+        outgoing,
+        event,
+        key,
+        token,
+        audit,
+        shadow,
+        *cordons,
+        name,
+        cluster,
+        *links,
+        network,
+        agent,
+        path,
+        policy,
+        evaluation,
+        pool,
+        queue,
+        tenant,
+    ]
+    store_all(store, Change(insert=rows))
+    assert other.job(job.id) == job
+    assert other.attempts(job.id) == [plain, full]
+    assert list(other.held_attempts()) == [full]
+    assert list(other.outgoing()) == [outgoing]
+    assert other.events(0, 10) == [event]
+    assert other.key(key.tenant, key.key) == key
+    assert other.tokens() == [token]
+    assert other.audit(0, 10) == [audit]
+    assert other.shadows("", 10) == [shadow]
+    assert other.cordons() == cordons
+    assert other.cluster_names() == [name]
+    assert other.cluster_samples("", 0, 10) == [cluster]
+    assert other.link_samples("", "", 0, 10) == links
+    assert (other.network(), other.agents(), other.paths()) == (network, [agent], [path])
+    assert (other.policies(), other.evaluations()) == ([policy], [evaluation])
+    assert (other.pools()[1], other.queues()[1], other.tenants()[1]) == (pool, queue, tenant)
+
+
+def versions_count_up_by_one(opening: Opening) -> None:
+    """A job is written only over the version before its own; else nothing of the change is stored."""
+    store = led(opening)
+    job = make.job_record()
+    submitted(store, job)
+    second = replace(job, version=2, state=JobState.QUEUED)
+    store_all(store, Change(update=[second]))
+    late = Change(update=[replace(job, version=2, state=JobState.CANCELLED)], insert=[make.event_of(job)])
+    early = Change(update=[replace(job, version=4)], insert=[make.token()])
+    missing = Change(update=[make.job_record(version=2)], put=[make.cordon()])
+    assert store.commit([late, early, missing]) == [CONFLICT] * 3
+    assert store.job(job.id) == second
+    assert (store.last_event(), store.tokens(), store.cordons()) == (1, [], [])
+
+
+def conflicts_leave_others_alone(opening: Opening) -> None:
+    """Of a batch, what is in conflict is left out and all else is stored, in order."""
+    store = led(opening)
+    old = make.job_record()
+    submitted(store, old)
+    fresh = [make.job_record() for _ in range(20)]
+    changes = [Change(insert=[job, make.event_of(job)]) for job in fresh]
+    changes[3:3] = [Change(insert=[make.event_of(old, reason="never"), old])]
+    changes[11:11] = [Change(update=[replace(old, version=7)], insert=[make.event_of(old, reason="never")])]
+    expected = [CONFLICT if at in {3, 11} else STORED for at in range(22)]
+    assert store.commit(changes) == expected
+    assert [job.id for job in store.live_jobs()] == [old.id, *(job.id for job in fresh)]
+    events = store.events(1, 100)
+    assert [event.job_id for event in events] == [job.id for job in fresh]
+    assert all(before.id < after.id for before, after in pairwise(events))
+
+
+def missing_rows_cannot_be_updated(opening: Opening) -> None:
+    """Updating an attempt or a token that is not there is a conflict."""
+    store = led(opening)
+    job = make.job_record()
+    submitted(store, job)
+    rows: list[Record] = [make.attempt_of(job), make.token(), make.outgoing_of(job), Queue("none")]
+    assert store.commit([Change(update=[row]) for row in rows]) == [CONFLICT] * len(rows)
+    assert store.attempts(job.id) == []
+
+
+def agents_and_paths_are_listed_by_name(opening: Opening) -> None:
+    """A network that was never set is None; agents and paths come by name, each with what was put last."""
+    store = led(opening)
+    assert (store.network(), store.agents(), store.paths()) == (None, [], [])
+    agents = [make.agent_record(gateway=name) for name in ("gw-1", "gw-2")]
+    paths = [make.path_record(source=source, target=target) for source, target in ("ab", "ac", "ba")]
+    store_all(store, Change(insert=[*reversed(agents), *reversed(paths), make.network_record()]))
+    last = replace(agents[1], number=9)
+    store_all(store, Change(put=[agents[1], last, make.network_record(text="", version=4)], delete=[paths[1]]))
+    assert store.network() == make.network_record(text="", version=4)
+    assert (store.agents(), store.paths()) == ([agents[0], last], [paths[0], paths[2]])
+
+
+def changes_of_a_batch_see_each_other(opening: Opening) -> None:
+    """A batch has the effect of its changes one after the other, whatever rows they share."""
+    store = led(opening)
+    job = make.job_record()
+    told = make.outgoing_of(job)
+    changes = [
+        Change(insert=[job, make.event_of(job)]),
+        Change(update=[replace(job, version=2)], insert=[told]),
+        Change(update=[replace(job, version=2)]),
+        Change(update=[replace(job, version=3, state=JobState.QUEUED)], delete=[told]),
+        Change(insert=[told]),
+        Change(delete=[told]),
+        Change(put=[replace(told, created_ns=NOW_NS + 1)]),
+        Change(insert=[replace(told, created_ns=NOW_NS + 2)]),
+        Change(put=[make.cordon(reason="a")]),
+        Change(put=[make.cordon(reason="b")]),
+    ]
+    outcomes = [CONFLICT if at in {2, 7} else STORED for at in range(len(changes))]
+    assert store.commit(changes) == outcomes
+    assert store.job(job.id) == replace(job, version=3, state=JobState.QUEUED)
+    assert list(store.outgoing()) == [replace(told, created_ns=NOW_NS + 1)]
+    assert store.cordons() == [make.cordon(reason="b")]
+
+
+def one_change_may_touch_a_row_twice(opening: Opening) -> None:
+    """Two steps of one job, added up to one change, are stored as the second left it."""
+    store = led(opening)
+    job = make.job_record()
+    change = Change(insert=[job], update=[replace(job, version=2)])
+    change.add(Change(update=[replace(job, version=3, reason="twice")], put=[make.cordon(), make.cordon(drain=False)]))
+    store_all(store, change)
+    assert store.job(job.id) == replace(job, version=3, reason="twice")
+    assert store.cordons() == [make.cordon(drain=False)]
+
+
+def putting_replaces_and_deleting_forgives(opening: Opening) -> None:
+    """What is put is there after, new or not; what is deleted is gone after, there before or not."""
+    store = led(opening)
+    job = make.job_record(spec=make.spec(labels={"a": "1"}))
+    changed = replace(job, version=9, spec=make.spec("other", labels={"b": "2"}), clusters=("c1",))
+    store_all(store, Change(put=[job]), Change(put=[changed]), Change(delete=[make.token(), make.cordon()]))
+    assert store.job(job.id) == changed
+    assert store.jobs(JobFilter(label=("a", "1")), 9) == []
+    assert store.jobs(JobFilter(label=("b", "2"), cluster="c1"), 9) == [changed]
+    store_all(store, Change(delete=[job]))
+    assert store.job(job.id) is None
+    assert store.jobs(JobFilter(label=("b", "2")), 9) == []
+
+
+def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
+    """A change that removes a job, its attempts and its events with its tenant leaves nothing, and others alone."""
+    store = led(opening)
+    store_all(store, Change(insert=[Tenant("t")]))
+    gone, stays = make.job_record(spec=make.spec(tenant="t", labels={"a": "b"})), make.job_record()
+    submitted(store, gone, stays)
+    store_all(store, Change(insert=[make.attempt_of(gone), make.audit_entry()]))
+    hanging: list[Record] = [*store.attempts(gone.id), *store.events(0, 10, job_id=gone.id)]
+    store_all(store, Change(insert=[make.event_of()], delete=[gone, *hanging, Tenant("t")]))
+    assert store.job(gone.id) is None
+    assert not store.attempts(gone.id)
+    assert not store.events(0, 10, job_id=gone.id)
+    assert not store.jobs(JobFilter(tenant="t"), 10)
+    assert not store.jobs(JobFilter(label=("a", "b")), 10)
+    assert store.tenants() == [Tenant(DEFAULT)]
+    assert store.jobs(JobFilter(), 10) == [stays]
+    assert len(store.events(0, 10, job_id=stays.id)) == len(store.audit(0, 10)) == 1
+
+
+def events_are_numbered(opening: Opening) -> None:
+    """Events without an id get rising ones, those with one keep it, and the next goes on from there."""
+    store = led(opening)
+    kinds = ["a", "b", "c"]
+    store_all(store, Change(insert=[make.event_of(kind=kind) for kind in kinds]))
+    store_all(store, Change(insert=[make.event_of(kind="d", id=40)]), Change(insert=[make.event_of(kind="e")]))
+    events = store.events(0, 10)
+    assert [event.kind for event in events] == [*kinds, "d", "e"]
+    assert [event.id for event in events][3:] == [40, 41]
+    assert store.last_event() == 41
+    other = led(opening)
+    store_all(other, Change(insert=[make.event_of(), make.audit_entry(), make.shadow_result()]))
+    assert other.last_event() == 42
+    assert other.events(40, 1) == events[4:]
+
+
+def pruning_keeps_what_lives(opening: Opening) -> None:
+    """Old jobs that are over go with all that hangs on them; jobs that live or hold devices stay."""
+    store = led(opening)
+    old = NOW_NS - 100
+    over = make.job_record(state=JobState.COMPLETED, ended_ns=old, spec=make.spec(labels={"a": "b"}))
+    deleted = make.job_record(state=JobState.DELETED, ended_ns=NOW_NS)
+    fresh = make.job_record(state=JobState.FAILED, ended_ns=NOW_NS)
+    holding = make.job_record(state=JobState.DELETED, ended_ns=old)
+    told = make.job_record(state=JobState.CANCELLED, ended_ns=old)
+    live = make.job_record(changed_ns=old, submitted_ns=old)
+    jobs = [over, deleted, fresh, holding, told, live]
+    submitted(store, *jobs)
+    ended = AttemptState.ENDED
+    attempts = [make.attempt_of(job, state=ended) for job in jobs if job is not holding]
+    store_all(store, Change(insert=[*attempts, make.attempt_of(holding, state=AttemptState.ENDING)]))
+    store_all(store, Change(insert=[make.outgoing_of(told), make.event_of(at_ns=old), make.event_of()]))
+    gone = store.prune(Retention(50, None, None, None), NOW_NS)
+    assert (gone["jobs"], gone["attempts"], gone["events"]) == (2, 2, 3)
+    assert [job.id for job in jobs if store.job(job.id)] == [job.id for job in (fresh, holding, told, live)]
+    assert store.jobs(JobFilter(label=("a", "b")), 9) == []
+    assert (store.events(0, 50, job_id=over.id), store.attempts(over.id)) == ([], [])
+    assert store.prune(Retention(None, None, None, None), NOW_NS)["jobs"] == 0
+
+
+def pruning_goes_by_age(opening: Opening) -> None:
+    """Audit entries, samples, shadows and keys older than their time go; None keeps them for ever."""
+    store = led(opening)
+    job = make.job_record()
+    submitted(store, job)
+    rows: list[list[Record]] = [
+        [
+            make.audit_entry(at_ns=at),
+            make.shadow_result(at_ns=at),
+            make.key_of(job, str(at), created_ns=at),
+            make.cluster_sample(at_ns=at),
+            make.link_sample(at_ns=at),
+        ]
+        for at in (NOW_NS - 11, NOW_NS - 10)
+    ]
+    store_all(store, Change(insert=rows[0] + rows[1]))
+    assert sum(store.prune(Retention(None, None, None, None), NOW_NS).values()) == 0
+    gone = store.prune(Retention(None, 10, 10, 10), NOW_NS)
+    assert {name: count for name, count in gone.items() if count} == dict.fromkeys(
+        ("audit", "keys", "cluster_samples", "link_samples", "shadows"), 1
+    )
+    assert len(store.audit(0, 9)) == len(store.shadows("", 9)) == len(store.cluster_samples("", 0, 9)) == 1
+
+
+def numbers_of_events_are_not_used_again(opening: Opening) -> None:
+    """However much is pruned, the next event has a higher id than any before."""
+    store = led(opening)
+    job = make.job_record(state=JobState.DELETED, ended_ns=0)
+    submitted(store, job)
+    before = store.last_event()
+    store.prune(Retention(0, 0, 0, 0), NOW_NS)
+    store = led(opening)
+    store_all(store, Change(insert=[make.event_of()]))
+    assert store.last_event() == before + 1
+
+
+def ids_of_jobs_are_checked(opening: Opening) -> None:
+    """Storing a job under an id that is none is a bug, and is called one."""
+    store = led(opening)
+    for job_id in ("job-1", "0" * 13, "z" * 13):
+        _refused(store, Change(insert=[make.job_record(id=job_id)]))
+    assert list(store.live_jobs()) == []
+
+
+CASES: tuple[Case, ...] = (
+    *QUESTIONS,
+    defaults_are_in_place,
+    only_the_leader_writes,
+    records_come_back_as_they_were,
+    versions_count_up_by_one,
+    conflicts_leave_others_alone,
+    missing_rows_cannot_be_updated,
+    agents_and_paths_are_listed_by_name,
+    changes_of_a_batch_see_each_other,
+    one_change_may_touch_a_row_twice,
+    putting_replaces_and_deleting_forgives,
+    jobs_can_be_removed_with_all_that_hangs_on_them,
+    events_are_numbered,
+    pruning_keeps_what_lives,
+    pruning_goes_by_age,
+    numbers_of_events_are_not_used_again,
+    ids_of_jobs_are_checked,
+)
+"""Every case."""

@@ -1,0 +1,191 @@
+"""A small control plane for tests: nothing in it waits, and time goes on when the test says so.
+
+Clusters are whatever `Backends` a test brings. Everything is kept in memory, changes are stored by whoever
+brings them, and clusters are talked to in place, so that a test is a sequence of steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from seaway.application.admission import Door
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.dispatch import Dispatcher, InPlace
+from seaway.application.control.loop import Controller
+from seaway.application.control.scheduler.scheduler import ProfileFactory
+from seaway.application.control.settings import ControlSettings
+from seaway.application.events import Feed
+from seaway.application.fleet.overview import Overview
+from seaway.application.jobs import Jobs
+from seaway.application.operations import Operations
+from seaway.application.policies import Gate, Policies
+from seaway.application.ports.backend import Backends
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import ACCEPTED, accepted
+from seaway.application.writer import Writer
+from seaway.domain.errors import InvariantError
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobIds, JobSpec
+from seaway.domain.job_state import JobState
+from seaway.scheduling.policies.registry import PolicyOptions, make_profile
+from seaway.scheduling.profile import Profile
+from seaway.testing.clocks import VirtualClock
+from tests.fakes.memory_store import MemoryStore
+
+MOST_STEPS = 1000
+"""Steps without an end are a bug."""
+
+
+class InterruptedWriter(Writer):
+    """A writer before whose commits something else happens, once, as when somebody else is quicker."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.meanwhile: deque[Callable[[], object]] = deque()
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Let happen what is to happen, then store."""
+        if changes and self.meanwhile:
+            self.meanwhile.popleft()()
+        return super().commit(changes)
+
+
+@dataclass(slots=True)
+class SmallPlane:
+    """A control plane, its parts within reach.
+
+    Attributes
+    ----------
+    backends
+        The clusters.
+    store, clock
+        What it keeps everything in, and its time.
+    settings
+        Of the control loop.
+    dispatcher
+        Who talks to clusters; None for one that does it in place.
+    seed
+        For ids.
+    make
+        Makes policies.
+    shadow_jobs
+        How many jobs trained policies decide in a shadow first.
+    """
+
+    backends: Backends
+    store: MemoryStore = field(default_factory=MemoryStore)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    settings: ControlSettings = field(default_factory=ControlSettings)
+    dispatcher: Dispatcher | None = None
+    seed: int = 0
+    make: ProfileFactory = field(default_factory=lambda: make_policy)
+    shadow_jobs: int = 100
+    writer: InterruptedWriter = field(init=False)
+    feed: Feed = field(init=False)
+    controller: Controller = field(init=False)
+    jobs: Jobs = field(init=False)
+    door: Door = field(init=False)
+    policies: Policies = field(init=False)
+    operations: Operations = field(init=False)
+    overview: Overview = field(init=False)
+    _ids: JobIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put the parts together."""
+        self._ids = JobIds(Random(self.seed))
+        self.restart()
+
+    def restart(self) -> None:
+        """Throw away all that is only in memory and begin anew on the same store, as after a crash."""
+        self.store.lead("test")
+        self.writer, self.feed = InterruptedWriter(self.store), Feed()
+        self.writer.listen(self.feed.publish, self.feed.forget)
+        talker = self.dispatcher or InPlace(self.clock)
+        self.controller = Controller(
+            self.store, self.writer, self.backends, talker, self.make, self.clock, self.settings
+        )
+        self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed))
+        self.door = Door(self.controller)
+        self.policies = Policies(self.store, self.writer, self.clock)
+        self.policies.on_change = self.controller.renew_policy
+        self.operations = Operations(
+            self.store, self.writer, self.controller, self.clock, self.policies, Gate(self.store, self.shadow_jobs)
+        )
+        self.overview = Overview(self.controller, self.store, self.backends, self.writer, self.policies)
+
+    def submit(self, *specs: JobSpec, actor: str = "ada") -> list[str]:
+        """Take jobs in together, past the door; return their ids."""
+        now_ns = self.clock.now_ns()
+        records = [
+            JobRecord(
+                self._ids.draw(now_ns), self.door.settled(spec), JobState.PENDING, now_ns, now_ns, actor, ACCEPTED
+            )
+            for spec in specs
+        ]
+        self.writer.commit([accepted(record) for record in records])
+        return [record.id for record in records]
+
+    def settle(self) -> None:
+        """Go round until nothing happens any more.
+
+        Raises
+        ------
+        InvariantError
+            When that does not come to an end.
+        """
+        for _ in range(MOST_STEPS):
+            if not self.controller.step():
+                return
+        raise InvariantError(f"something still happens after {MOST_STEPS} steps")
+
+    def run(self, seconds: float, step_s: float = 1) -> None:
+        """Let time pass, and go round on the way."""
+        self.settle()
+        left_s = seconds
+        while left_s > 0:
+            self.clock.advance_s(min(step_s, left_s))
+            left_s -= step_s
+            self.settle()
+
+    def job(self, job_id: str) -> JobRecord:
+        """Return a job as it is stored.
+
+        Raises
+        ------
+        InvariantError
+            When it is not.
+        """
+        job = self.store.job(job_id)
+        if job is None:
+            raise InvariantError(f"job {job_id!r} is lost")
+        return job
+
+    def state(self, job_id: str) -> JobState:
+        """Return the state of a job as it is stored."""
+        return self.job(job_id).state
+
+    def attempt(self, job_id: str) -> Attempt:
+        """Return the latest attempt of a job as it is stored.
+
+        Raises
+        ------
+        InvariantError
+            When it never had one.
+        """
+        attempts = self.store.attempts(job_id)
+        if not attempts:
+            raise InvariantError(f"job {job_id!r} never had a place")
+        return attempts[-1]
+
+    def states(self, job_id: str) -> list[str]:
+        """Return the states that events tell a job went through, in order."""
+        return [event.state for event in self.store.events(0, 1000, job_id=job_id) if event.kind == "state"]
+
+
+def make_policy(name: str, mix: Sequence[Job]) -> Profile:
+    """Make a policy by its name, for a mix of jobs of the past."""
+    return make_profile(name, PolicyOptions(mix=mix))

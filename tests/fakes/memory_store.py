@@ -1,0 +1,457 @@
+"""A store that forgets: keeps everything in dictionaries, and can be told to fail.
+
+It passes the same suite as the real ones (`tests.conformance.store_suite`).
+
+>>> store = MemoryStore()
+>>> store.lead("me")
+>>> store.fail_next()
+>>> store.ping()
+Traceback (most recent call last):
+    ...
+seaway.domain.errors.UnavailableError: the store was told to fail
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import Any, TypeVar, cast
+
+from seaway.application.changes import Change, Outcome, Record
+from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
+from seaway.application.records import (
+    AgentRecord,
+    Attempt,
+    AuditEntry,
+    ClusterName,
+    ClusterSample,
+    Cordon,
+    EvaluationRecord,
+    Event,
+    IdempotencyKey,
+    JobRecord,
+    LinkSample,
+    NetworkRecord,
+    Outgoing,
+    PathRecord,
+    PolicyRecord,
+    ShadowResult,
+    Token,
+)
+from seaway.domain import job_spec as ids
+from seaway.domain.errors import DeposedError, InvariantError, RejectedError, UnavailableError
+from seaway.domain.job_state import JobState
+from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+
+Kind = TypeVar("Kind")
+Key = tuple[Any, ...]
+
+KEYS: dict[type[Any], Callable[[Any], Key]] = {
+    JobRecord: lambda row: (row.id,),
+    Attempt: lambda row: (row.job_id, row.number),
+    Outgoing: lambda row: (row.job_id, row.attempt, row.cluster, row.verb),
+    Event: lambda row: (row.id,),
+    IdempotencyKey: lambda row: (row.tenant, row.key),
+    Token: lambda row: (row.id,),
+    AuditEntry: lambda row: (row.id,),
+    Cordon: lambda row: (row.cluster, row.node),
+    ClusterName: lambda row: (row.name,),
+    ClusterSample: lambda row: (row.at_ns, row.cluster),
+    LinkSample: lambda row: (row.at_ns, row.source, row.target),
+    NetworkRecord: lambda row: (row.id,),
+    AgentRecord: lambda row: (row.gateway,),
+    PathRecord: lambda row: (row.source, row.target),
+    EvaluationRecord: lambda row: (row.name,),
+    PolicyRecord: lambda row: (row.name,),
+    ShadowResult: lambda row: (row.id,),
+    Tenant: lambda row: (row.name,),
+    Pool: lambda row: (row.name,),
+    Queue: lambda row: (row.name,),
+}
+"""What tells the rows of a kind apart."""
+
+NUMBERED = (Event, AuditEntry, ShadowResult)
+"""Kinds whose rows get an id when they have none."""
+
+
+class _Conflict(Exception):  # noqa: N818  # not an error: how a change is given up
+    """A change cannot be stored."""
+
+
+@dataclass(slots=True)
+class MemoryDatabase:
+    """What several stores can share, as processes share a database.
+
+    Attributes
+    ----------
+    rows
+        Rows by kind and key.
+    latest
+        Highest id given so far, by kind.
+    epoch
+        Counts how often somebody became the one who writes.
+    available
+        Whether it answers.
+    """
+
+    rows: dict[type[Any], dict[Key, Any]] = field(default_factory=lambda: {kind: {} for kind in KEYS})
+    latest: dict[type[Any], int] = field(default_factory=lambda: dict.fromkeys(NUMBERED, 0))
+    epoch: int = 0
+    available: bool = True
+    lock: RLock = field(default_factory=RLock)
+
+
+class MemoryStore:
+    """Fills `seaway.application.ports.store.Store`.
+
+    Parameters
+    ----------
+    database
+        What it works on; None for one of its own.
+
+    Attributes
+    ----------
+    commits
+        Every batch that `commit` was given, in order, for tests that look at what was written.
+    """
+
+    def __init__(self, database: MemoryDatabase | None = None) -> None:
+        self.database = database or MemoryDatabase()
+        self.commits: list[list[Change]] = []
+        self._epoch = -1
+        self._failures: list[tuple[Exception, bool]] = []
+
+    def fail_next(self, error: Exception | None = None, *, times: int = 1, after: bool = False) -> None:
+        """Let the next calls raise.
+
+        Parameters
+        ----------
+        error
+            What they raise; None for an `UnavailableError`.
+        times
+            How many calls.
+        after
+            Let `commit` store everything first, as when only its answer is lost; other calls pass.
+        """
+        self._failures += [(error or UnavailableError("the store was told to fail"), after)] * times
+
+    def set_available(self, available: bool) -> None:
+        """Let every call raise `UnavailableError` from now on, or none."""
+        self.database.available = available
+
+    def lead(self, owner: str) -> None:
+        """Become the one that writes, and put the default tenant, pool and queue in place."""
+        self._answer()
+        with self.database.lock:
+            self.database.epoch += 1
+            self._epoch = self.database.epoch
+            for row in (Tenant(DEFAULT), Pool(DEFAULT), Queue(DEFAULT)):
+                self.database.rows[type(row)].setdefault((DEFAULT,), row)
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Store each change wholly or not at all."""
+        self._answer()
+        with self.database.lock:
+            if self._epoch != self.database.epoch:
+                raise DeposedError("another process writes now")
+            self.commits.append(list(changes))
+            outcomes = [self._store(change) for change in changes]
+        if self._failures and self._failures[0][1]:
+            raise self._failures.pop(0)[0]
+        return outcomes
+
+    def last_event(self) -> int:
+        """Return the id of the latest event."""
+        self._answer()
+        return self.database.latest[Event]
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """Return a job."""
+        return self._row(JobRecord, (job_id,))
+
+    def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
+        """Return which of these jobs there are, with when they ended."""
+        found = ((job_id, self._row(JobRecord, (job_id,))) for job_id in job_ids)
+        return {job_id: row.ended_ns for job_id, row in found if row}
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
+        """Return jobs from new to old."""
+        _require_page(wanted)
+        found = (row for row in self._rows(JobRecord) if _wanted(row, wanted))
+        return sorted(found, key=lambda row: row.id, reverse=True)[: min(limit, MOST_ROWS)]
+
+    def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
+        """Count jobs by state."""
+        _require_page(wanted)
+        return dict(Counter(row.state for row in self._rows(JobRecord) if _wanted(row, wanted)))
+
+    def live_jobs(self) -> Iterator[JobRecord]:
+        """Return every job that is not over, old to new."""
+        return iter(sorted((row for row in self._rows(JobRecord) if not row.state.final), key=lambda row: row.id))
+
+    def held_attempts(self) -> Iterator[Attempt]:
+        """Return every attempt that holds devices."""
+        return iter(_by_key(row for row in self._rows(Attempt) if row.state.holds))
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """Return a job's attempts."""
+        return _by_key(row for row in self._rows(Attempt) if row.job_id == job_id)
+
+    def outgoing(self) -> Iterator[Outgoing]:
+        """Return what clusters are to be told, oldest first."""
+        order = lambda row: (row.created_ns, row.job_id, row.attempt, row.cluster, row.verb.value)  # noqa: E731
+        return iter(sorted(self._rows(Outgoing), key=order))
+
+    def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
+        """Return events in order."""
+        found = (
+            row
+            for row in self._rows(Event)
+            if row.id > after and (not tenant or row.tenant in (tenant, "")) and (not job_id or row.job_id == job_id)
+        )
+        return _by_key(found)[: min(limit, MOST_ROWS)]
+
+    def key(self, tenant: str, key: str) -> IdempotencyKey | None:
+        """Return what an idempotency key was used for."""
+        return self._row(IdempotencyKey, (tenant, key))
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens, old to new."""
+        return sorted(self._rows(Token), key=lambda row: (row.created_ns, row.id))
+
+    def tenants(self) -> list[Tenant]:
+        """Return all tenants."""
+        return _by_key(self._rows(Tenant))
+
+    def pools(self) -> list[Pool]:
+        """Return all pools."""
+        return _by_key(self._rows(Pool))
+
+    def queues(self) -> list[Queue]:
+        """Return all queues."""
+        return _by_key(self._rows(Queue))
+
+    def cordons(self) -> list[Cordon]:
+        """Return all cordons."""
+        return _by_key(self._rows(Cordon))
+
+    def cluster_names(self) -> list[ClusterName]:
+        """Return all names that clusters have or had."""
+        return _by_key(self._rows(ClusterName))
+
+    def network(self) -> NetworkRecord | None:
+        """Return how the network between gateways is meant to be."""
+        return next(iter(self._rows(NetworkRecord)), None)
+
+    def agents(self) -> list[AgentRecord]:
+        """Return what is known of agents."""
+        return _by_key(self._rows(AgentRecord))
+
+    def paths(self) -> list[PathRecord]:
+        """Return which paths were chosen or confirmed."""
+        return _by_key(self._rows(PathRecord))
+
+    def policies(self) -> list[PolicyRecord]:
+        """Return all trained policies that were brought."""
+        return _by_key(self._rows(PolicyRecord))
+
+    def evaluations(self) -> list[EvaluationRecord]:
+        """Return all evaluations that are kept."""
+        return _by_key(self._rows(EvaluationRecord))
+
+    def audit(self, before: int, limit: int) -> list[AuditEntry]:
+        """Return audit entries, new to old."""
+        found = _by_key(row for row in self._rows(AuditEntry) if not before or row.id < before)
+        return found[::-1][: min(limit, MOST_ROWS)]
+
+    def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
+        """Return samples, oldest first."""
+        found = (
+            row
+            for row in self._rows(ClusterSample)
+            if (row.at_ns, row.cluster) > (from_ns, after) and cluster in ("", row.cluster)
+        )
+        return _by_key(found)[: min(limit, MOST_ROWS)]
+
+    def link_samples(
+        self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[LinkSample]:
+        """Return samples, oldest first."""
+        found = (
+            row
+            for row in self._rows(LinkSample)
+            if (row.at_ns, row.source, row.target) > (from_ns, *after)
+            and source in ("", row.source)
+            and target in ("", row.target)
+        )
+        return _by_key(found)[: min(limit, MOST_ROWS)]
+
+    def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
+        """Return comparisons, new to old."""
+        rows = self._rows(ShadowResult)
+        found = _by_key(row for row in rows if queue in ("", row.queue) and (not before or row.id < before))
+        return found[::-1][: min(limit, MOST_ROWS)]
+
+    def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
+        """Remove what is older than `retention` allows."""
+        self._answer()
+        with self.database.lock:
+            busy = {row.job_id for row in self._rows(Attempt) if row.state.holds}
+            busy |= {row.job_id for row in self._rows(Outgoing)}
+            over = {
+                row.id
+                for row in self._rows(JobRecord)
+                if row.id not in busy and (row.state is JobState.DELETED or _over(row, retention.jobs_ns, now_ns))
+            }
+            newest = self.database.latest[Event]
+            return {
+                "jobs": self._drop(JobRecord, lambda row: row.id in over),
+                "attempts": self._drop(Attempt, lambda row: row.job_id in over),
+                "events": self._drop(
+                    Event,
+                    lambda row: (
+                        row.id != newest
+                        and (row.job_id in over if row.job_id else _old(row.at_ns, retention.jobs_ns, now_ns))
+                    ),
+                ),
+                "audit": self._drop(AuditEntry, lambda row: _old(row.at_ns, retention.audit_ns, now_ns)),
+                "keys": self._drop(IdempotencyKey, lambda row: _old(row.created_ns, retention.keys_ns, now_ns)),
+                **{
+                    name: self._drop(kind, lambda row: _old(row.at_ns, retention.samples_ns, now_ns))
+                    for name, kind in (
+                        ("cluster_samples", ClusterSample),
+                        ("link_samples", LinkSample),
+                        ("shadows", ShadowResult),
+                    )
+                },
+            }
+
+    def ping(self) -> None:
+        """Raise unless available."""
+        self._answer()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _answer(self) -> None:
+        """Raise what was asked for."""
+        if not self.database.available:
+            raise UnavailableError("the store was told to be unavailable")
+        if self._failures and not self._failures[0][1]:
+            raise self._failures.pop(0)[0]
+
+    def _row(self, kind: type[Kind], key: Key) -> Kind | None:
+        self._answer()
+        with self.database.lock:
+            return cast("Kind | None", self.database.rows[kind].get(key))
+
+    def _rows(self, kind: type[Kind]) -> list[Kind]:
+        self._answer()
+        with self.database.lock:
+            return list(self.database.rows[kind].values())
+
+    def _drop(self, kind: type[Any], falls: Callable[[Any], bool]) -> int:
+        """Remove the rows for which `falls` holds; return how many."""
+        rows = self.database.rows[kind]
+        gone = [key for key, row in rows.items() if falls(row)]
+        for key in gone:
+            del rows[key]
+        return len(gone)
+
+    def _store(self, change: Change) -> Outcome:
+        """Store one change, or take back what was stored of it."""
+        before: list[tuple[type[Any], Key, Any]] = []
+        latest = dict(self.database.latest)
+        try:
+            for row in change.insert:
+                self._write(row, before, new=True)
+            for row in change.update:
+                self._write(row, before, new=False)
+            for row in change.put:
+                self._write(row, before, new=None)
+            for row in change.delete:
+                key = KEYS[type(row)](row)
+                before.append((type(row), key, self.database.rows[type(row)].pop(key, None)))
+        except _Conflict:
+            self.database.latest = latest
+            for kind, key, row in reversed(before):
+                if row is None:
+                    self.database.rows[kind].pop(key, None)
+                else:
+                    self.database.rows[kind][key] = row
+            return Outcome.CONFLICT
+        return Outcome.STORED
+
+    def _write(self, row: Record, before: list[tuple[type[Any], Key, Any]], new: bool | None) -> None:
+        """Write one row; `new` says whether it must be there (False), must not (True), or may (None)."""
+        kind = type(row)
+        _require_id(row)
+        if isinstance(row, NUMBERED):
+            row = row if row.id else replace(row, id=self.database.latest[kind] + 1)
+            self.database.latest[kind] = max(self.database.latest[kind], row.id)
+        key, rows = KEYS[kind](row), self.database.rows[kind]
+        old = rows.get(key)
+        if new is not None and new is (old is not None):
+            raise _Conflict
+        if (
+            new is False
+            and isinstance(row, JobRecord)
+            and isinstance(old, JobRecord)
+            and old.version != row.version - 1
+        ):
+            raise _Conflict
+        before.append((kind, key, old))
+        rows[key] = row
+
+
+def _require_id(row: Record) -> None:
+    """Refuse a job's id that is none, as databases that keep ids as numbers do."""
+    if isinstance(row, JobRecord):
+        job_id = row.id
+    else:
+        job_id = getattr(row, "job_id", "")
+        if not job_id and isinstance(row, Event):
+            return
+    if isinstance(row, JobRecord | Attempt | Outgoing | Event | IdempotencyKey) and not ids.decode(job_id):
+        raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.job_spec.JobIds")
+
+
+def _require_page(wanted: JobFilter) -> None:
+    """Refuse a page before an id that is none."""
+    if wanted.before and not ids.decode(wanted.before):
+        raise RejectedError(f"{wanted.before!r} is no id of a job", where="before")
+
+
+def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
+    """Tell whether a job is asked for."""
+    states = wanted.states or frozenset(JobState) - {JobState.DELETED}
+    checks = (
+        row.state in states,
+        wanted.tenant in ("", row.spec.tenant),
+        wanted.queue in ("", row.spec.queue),
+        not wanted.cluster or wanted.cluster in row.clusters,
+        wanted.name in row.spec.name,
+        wanted.named in ("", row.spec.name),
+        wanted.submitted_by in ("", row.submitted_by),
+        wanted.label is None or row.spec.labels.get(wanted.label[0]) == wanted.label[1],
+        wanted.submitted_from_ns is None or row.submitted_ns >= wanted.submitted_from_ns,
+        wanted.submitted_until_ns is None or row.submitted_ns < wanted.submitted_until_ns,
+        not wanted.before or row.id < wanted.before,
+    )
+    return all(checks)
+
+
+def _by_key(rows: Iterable[Kind]) -> list[Kind]:
+    return sorted(rows, key=lambda row: KEYS[type(row)](row))
+
+
+def _old(at_ns: int, keep_ns: int | None, now_ns: int) -> bool:
+    return keep_ns is not None and at_ns < now_ns - keep_ns
+
+
+def _over(job: JobRecord, keep_ns: int | None, now_ns: int) -> bool:
+    """Tell whether a job ended so long ago that it goes."""
+    ended_ns = job.changed_ns if job.ended_ns is None else job.ended_ns
+    return job.state.final and _old(ended_ns, keep_ns, now_ns)
