@@ -71,7 +71,13 @@ def test_it_has_what_the_package_says() -> None:
     (install,) = [rest for rest in given("RUN") if " install " in rest and "pip" in rest]
     assert "-c constraints.txt" in install
     (extras,) = re.findall(r"'\.\[([\w,]+)\]'", install)
-    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {"dev", "chart", "grafana", "learn", "ray"}
+    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {
+        "dev",
+        "chart",
+        "grafana",
+        "learn",
+        "ray",
+    }
     copied = {file for rest in given("COPY") if not rest.startswith("--from") for file in rest.split()[:-1]}
     assert {"pyproject.toml", "constraints.txt", PROJECT["readme"], *PROJECT["license-files"], "src"} <= copied
     assert all((ROOT / file).exists() for file in copied)

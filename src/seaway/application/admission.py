@@ -33,7 +33,7 @@ def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
     if job.together:
         return most(snapshot, job, profile)
     queue = JobQueue(snapshot, [replace(job, gang=False)])
-    plan = decide(snapshot, queue, profile)
+    plan = decide(snapshot, queue, profile, dry_run=True)
     placed = int(plan.placed.sum())
     snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
     return placed
@@ -59,7 +59,7 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
 
 def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
     """Tell whether a whole job has room now; the snapshot is left as it is."""
-    plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+    plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
     fits = bool(plan.jobs_placed[0])
     snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
     return fits
@@ -217,7 +217,7 @@ class Door:
     def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Say why the empty fleet cannot hold a job whose pool has these clusters, and what it could hold."""
         job = replace(spec.job("this job", clusters), data=NO_DATA)
-        plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
+        plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)
         placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
         empty.release(plan.lines, plan.slices, plan.rows_of(0))
         if whole:

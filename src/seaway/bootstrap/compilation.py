@@ -40,7 +40,7 @@ def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile
     fleet, jobs = demo_fleet(), demo_jobs(JOBS)
     for mix in ((), jobs):
         snapshot, profile = Snapshot(fleet), make(name, PolicyOptions(mix=mix))
-        plan = decide(snapshot, JobQueue(snapshot, jobs), profile, overdue=range(len(jobs)))
+        plan = decide(snapshot, JobQueue(snapshot, jobs), profile, overdue=range(len(jobs)), dry_run=True)
         placements = list(plan.placements())
         for held in bookings(plan):
             held.release(snapshot)

@@ -1,85 +1,82 @@
-"""Carrying a plan out: PreBind, Bind and PostBind, one placement after the other."""
+"""The binding cycle of a job: PreBind and Bind before its placements are stored, PostBind after."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND, PLAN_JOB
-from seaway.scheduling.framework import Bind, Cycle, PostBind, PreBind, Reserve, Status, Verdict
-from seaway.scheduling.plan import Plan
+from seaway.scheduling.columns import CLUSTERS_GATE
+from seaway.scheduling.framework import PASS, Bind, Cycle, Plugin, PostBind, PreBind, Reserve, Status, Verdict
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot.snapshot import Snapshot
 
-NOBODY = Status(Verdict.REFUSE, "no plugin carries this placement out")
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What became of one placement.
-
-    Attributes
-    ----------
-    placement
-        The placement.
-    status
-        PASS when it was carried out; else why not, and what it held was given back.
-    """
-
-    placement: Placement
-    status: Status
+log = logging.getLogger(__name__)
 
 
-def carry_out(plan: Plan, profile: Profile) -> list[Bound]:
-    """Carry out a committed plan by a profile's plugins.
+def bind(profile: Profile, placements: Iterable[Placement]) -> Status:
+    """Ask the PreBind and Bind plugins of a profile to bind the placements of a job.
 
-    Every PreBind plugin is asked; the first Bind plugin that does not answer WAIT does it; every PostBind
-    plugin is told. When one refuses, Reserve plugins are told, and the snapshot gets back what the
-    placement held. That goes for one replica: of a gang, the others stay as they are, and whoever carries plans
-    out decides whether to end them.
+    For each placement, every PreBind plugin is asked, and then the Bind plugins until one does not answer WAIT.
+    Seaway is the last Bind plugin: it stores the placements and sends them to their clusters.
 
     Returns
     -------
-    list of Bound
-        In the order of the plan; decisions that found no node are left out.
+    Status
+        PASS, or the first status that is a refusal. An exception of a plugin is a refusal.
     """
-    results = []
-    for row in np.flatnonzero(plan.placed):
-        placement = plan.placement(int(row))
-        status = _bind(placement, profile)
-        if status.passes:
-            for told in profile.at(PostBind):  # type: ignore[type-abstract]
-                told.post_bind(placement)
-        else:
-            _take_back(plan, int(row), placement, profile)
-        results.append(Bound(placement, status))
-    return results
+    for placement in placements:
+        for plugin in profile.at(PreBind):  # type: ignore[type-abstract]
+            status = _asked(plugin, plugin.pre_bind, placement)
+            if not status.passes:
+                return status
+        for binder in profile.at(Bind):  # type: ignore[type-abstract]
+            status = _asked(binder, binder.bind, placement)
+            if status.verdict is Verdict.REFUSE:
+                return status
+            if status.passes:
+                break
+    return PASS
 
 
-def _bind(placement: Placement, profile: Profile) -> Status:
-    for plugin in profile.at(PreBind):  # type: ignore[type-abstract]
-        status = plugin.pre_bind(placement)
-        if not status.passes:
-            return status
-    for binder in profile.at(Bind):  # type: ignore[type-abstract]
-        status = binder.bind(placement)
-        if status.verdict is not Verdict.WAIT:
-            return status
-    return NOBODY
+def _asked(plugin: Plugin, call: Callable[[Placement], Status], placement: Placement) -> Status:
+    try:
+        return call(placement)
+    except Exception as error:
+        log.exception("plugin %s failed to bind a replica of job %s", plugin.name, placement.job)
+        return Status(Verdict.REFUSE, f"plugin {plugin.name} failed: {str(error) or type(error).__name__}")
 
 
-def _take_back(plan: Plan, row: int, placement: Placement, profile: Profile) -> None:
-    snapshot = plan.snapshot
-    cycle = Cycle(
-        snapshot=snapshot,
-        job=plan.queue.jobs[int(plan.lines[row, PLAN_JOB])],
-        replica=placement.replica,
-        line=int(plan.lines[row, PLAN_DEMAND]),
-        draw=0,
-        usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
-        feasible=np.ones(len(snapshot.nodes), np.bool_),
-    )
-    for plugin in profile.at(Reserve):  # type: ignore[type-abstract]
-        plugin.unreserve(cycle, placement)
-    snapshot.release(plan.lines, plan.slices, np.array([row]))
+def post_bind(profile: Profile, placements: Iterable[Placement]) -> None:
+    """Inform the PostBind plugins of a profile that the placements of a job are bound; log their exceptions."""
+    for placement in placements:
+        for plugin in profile.at(PostBind):  # type: ignore[type-abstract]
+            try:
+                plugin.post_bind(placement)
+            except Exception:
+                log.exception("plugin %s failed after job %s was bound", plugin.name, placement.job)
+
+
+def unreserve(profile: Profile, snapshot: Snapshot, job: Job, placements: Iterable[Placement]) -> None:
+    """Inform the Reserve plugins of a profile, in reverse order, that the placements of a job are given back."""
+    plugins = profile.at(Reserve)  # type: ignore[type-abstract]
+    if not plugins:
+        return
+    for placement in placements:
+        cycle = Cycle(
+            snapshot=snapshot,
+            job=job,
+            replica=placement.replica,
+            line=snapshot.demands.line(job.demand),
+            draw=0,
+            usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+            feasible=np.ones(len(snapshot.nodes), np.bool_),
+        )
+        for plugin in reversed(plugins):
+            try:
+                plugin.unreserve(cycle, placement)
+            except Exception:
+                log.exception("plugin %s failed to unreserve a replica of job %s", plugin.name, placement.job)

@@ -7,12 +7,15 @@ from typing import Protocol
 
 import numpy as np
 
+from seaway.domain.errors import InvariantError
 from seaway.domain.placement import Explanation
-from seaway.scheduling.columns import JOB_DATA, JOB_SEQUENCE, JOB_SPANS
+from seaway.scheduling.arrays import Int64
+from seaway.scheduling.binding import unreserve
+from seaway.scheduling.columns import JOB_DATA, JOB_SEQUENCE, JOB_SPANS, PLAN_JOB
 from seaway.scheduling.compiled import CompiledPlacer
 from seaway.scheduling.data_locality import place_drawn
 from seaway.scheduling.explain import explain
-from seaway.scheduling.framework import QueueSort
+from seaway.scheduling.framework import QueueSort, Reserve
 from seaway.scheduling.gang import Placer, place_spanning
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import PlainPlacer
@@ -41,6 +44,7 @@ def decide(
     *,
     explained: Collection[int] = (),
     overdue: Collection[int] = (),
+    dry_run: bool = False,
 ) -> Plan:
     """Decide, for every replica of every job in a queue, the node and the devices.
 
@@ -49,26 +53,62 @@ def decide(
     snapshot
         The fleet; brought up to date with each decision.
     queue
-        The jobs, encoded for this snapshot. A profile with a QueueSort plugin puts them in order,
-        and the plan's queue is then in that order.
+        The jobs, encoded for this snapshot. A profile with a QueueSort plugin decides them in the
+        plugin's order. The plan still numbers jobs as this queue does.
     policy
         How to decide.
     explained
-        Numbers of jobs, in the order of decision, for which to note why; nothing is spent on
-        the others.
+        Numbers of jobs in the queue to explain; nothing is spent on the others.
     overdue
-        Numbers of jobs, likewise, that no plugin may hold back any more.
+        Numbers of jobs in the queue that no plugin may defer any more.
+    dry_run
+        Whether nothing will be carried out. Reserve plugins are informed at the end that all is given back.
 
     Returns
     -------
     Plan
         What was decided. `Snapshot.release` takes decisions back.
+
+    Raises
+    ------
+    InvariantError
+        When a QueueSort plugin does not return each job once.
     """
     if not isinstance(policy, Profile):
         return policy.decide(snapshot, queue)
-    for sorter in policy.at(QueueSort):  # type: ignore[type-abstract]
-        queue = queue.take(sorter.order(queue))
-        break
+    plan = _decide_in_order(snapshot, queue, policy, explained, overdue)
+    if dry_run and policy.at(Reserve):  # type: ignore[type-abstract]
+        for row in np.flatnonzero(plan.placed)[::-1]:
+            unreserve(policy, snapshot, queue.jobs[int(plan.lines[row, PLAN_JOB])], [plan.placement(int(row))])
+    return plan
+
+
+def _decide_in_order(
+    snapshot: Snapshot, queue: JobQueue, policy: Profile, explained: Collection[int], overdue: Collection[int]
+) -> Plan:
+    """Decide a queue in the order of the profile's QueueSort plugin, or in its own without one."""
+    sorters = policy.at(QueueSort)  # type: ignore[type-abstract]
+    if sorters:
+        order = _order(queue, sorters[0])
+        place_of = np.argsort(order).tolist()
+        plan = _decide(
+            snapshot, queue.take(order), policy, {place_of[j] for j in explained}, {place_of[j] for j in overdue}
+        )
+        return plan.numbered_as(queue, order)
+    return _decide(snapshot, queue, policy, explained, overdue)
+
+
+def _order(queue: JobQueue, sorter: QueueSort) -> Int64:
+    order = np.asarray(sorter.order(queue), np.int64)
+    if not np.array_equal(np.sort(order), np.arange(len(queue))):
+        raise InvariantError(f"the QueueSort plugin {sorter.name!r} did not return each of {len(queue)} jobs once")
+    return order
+
+
+def _decide(
+    snapshot: Snapshot, queue: JobQueue, policy: Profile, explained: Collection[int], overdue: Collection[int]
+) -> Plan:
+    """Decide a queue in its own order."""
     statement = Statement(snapshot, queue, overdue=overdue)
     placer = placer_for(snapshot, policy)
     reasons: dict[int, Explanation] = {}

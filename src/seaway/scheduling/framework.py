@@ -5,7 +5,7 @@ any object with a `name` and the methods of one or more of these protocols; noth
 inherited. `seaway.testing.plugins` has the suite that every plugin should pass.
 
 The order of one decision: PreFilter, Filter, (PostFilter when nothing is left), PreScore, Score,
-Reserve, Permit; then, when a plan is carried out, PreBind, Bind, PostBind.
+Reserve, Permit; then, for each job that is placed, PreBind, Bind and PostBind.
 """
 
 from __future__ import annotations
@@ -213,26 +213,32 @@ class Permit(Plugin, Protocol):
 
 @runtime_checkable
 class PreBind(Plugin, Protocol):
-    """Prepares what a placement needs before it is carried out."""
+    """Prepares what a placement needs before it is bound, such as a volume or a licence.
+
+    It is called without a lock, but the control loop waits for it.
+    """
 
     def pre_bind(self, placement: Placement) -> Status:
-        """Anything but PASS stops the binding."""
+        """Return PASS when done. Anything else gives all placements of the job back; it is tried again later."""
 
 
 @runtime_checkable
 class Bind(Plugin, Protocol):
-    """Carries a placement out. The first of a profile that does not answer WAIT has done it."""
+    """Binds a placement in a system of its own, before Seaway stores it and sends it to the cluster.
+
+    The first of a profile that does not answer WAIT has done it.
+    """
 
     def bind(self, placement: Placement) -> Status:
-        """Return PASS when done, WAIT when this is for another plugin, REFUSE when it failed."""
+        """Return PASS when done, WAIT when this is for another plugin, REFUSE to give the job's placements back."""
 
 
 @runtime_checkable
 class PostBind(Plugin, Protocol):
-    """Is told that a placement was carried out."""
+    """Is informed that a placement is bound: it is stored, and Seaway sends it to its cluster."""
 
     def post_bind(self, placement: Placement) -> None:
-        """Take note."""
+        """Take note. Exceptions are logged and change nothing."""
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.snapshot.encode import smallest_first
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
+T = TypeVar("T")
+
 
 class Plan:
     """Decisions for the replicas of a queue.
@@ -38,7 +41,9 @@ class Plan:
     queue
         The jobs that were decided on.
     lines
-        A decision a line, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`.
+        A decision a line, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`. Lines are sorted by job.
+    order
+        Numbers of the queue's jobs in the order of decision, shape (J,); None for the order of the queue.
     slices
         Slices of devices, shape (S, SLICE_ROWS).
     explanations
@@ -60,11 +65,38 @@ class Plan:
         self.queue = queue
         self.lines = lines
         self.slices = slices
+        self.order: Int64 | None = None
         self.explanations: dict[int, Explanation] = {}
         self.pulls: dict[int, Int64] = {}
         self.said: dict[int, str] = {}
         self.deciders: dict[int, Decider] = {}
         self.held: dict[int, str] = {}
+
+    def numbered_as(self, queue: JobQueue, order: Int64) -> Plan:
+        """Return the same decisions for a queue from which this plan's queue was sorted.
+
+        Parameters
+        ----------
+        queue
+            The queue before it was sorted.
+        order
+            Numbers of its jobs in the order of decision, shape (J,).
+        """
+        lines = self.lines.copy()
+        lines[:, PLAN_JOB] = order[lines[:, PLAN_JOB]]
+        plan = Plan(self.snapshot, queue, lines[np.argsort(lines[:, PLAN_JOB], kind="stable")], self.slices)
+        plan.order = order
+        plan.explanations = _renumbered(self.explanations, order)
+        plan.pulls = _renumbered(self.pulls, order)
+        plan.said = _renumbered(self.said, order)
+        plan.deciders = _renumbered(self.deciders, order)
+        plan.held = _renumbered(self.held, order)
+        return plan
+
+    @property
+    def decision_order(self) -> Int64:
+        """Numbers of the queue's jobs in the order of decision, shape (J,)."""
+        return np.arange(len(self.queue)) if self.order is None else self.order
 
     @property
     def placed(self) -> NDArray[np.bool_]:
@@ -115,3 +147,7 @@ class Plan:
             mig_profile=name,
             mig_start=line[SLICE_START],
         )
+
+
+def _renumbered(notes: dict[int, T], order: Int64) -> dict[int, T]:
+    return {int(order[job]): note for job, note in notes.items()}

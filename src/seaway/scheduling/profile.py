@@ -7,12 +7,14 @@ from typing import Any, TypeVar
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.framework import (
+    Bind,
     Compiled,
     DeviceScore,
     Filter,
     Permit,
     Plugin,
     PostFilter,
+    PreBind,
     PreFilter,
     PreScore,
     Reserve,
@@ -94,6 +96,11 @@ class Profile:
         if found is None:
             found = self._at[point] = tuple(each.plugin for each in self.plugins if isinstance(each.plugin, point))
         return found
+
+    @property
+    def binds(self) -> bool:
+        """Whether a plugin takes part in binding."""
+        return bool(self.at(PreBind) or self.at(Bind))  # type: ignore[type-abstract]
 
     def scores(self) -> tuple[tuple[Score, int], ...]:
         """Return the plugins that score nodes, with their weights."""

@@ -1,11 +1,15 @@
-"""Carrying a plan out."""
+"""The binding cycle of a job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+import pytest
+
 from seaway.domain.placement import Placement
-from seaway.scheduling.binding import carry_out
+from seaway.scheduling.allocations import bookings
+from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
 from seaway.scheduling.job_queue import JobQueue
@@ -18,38 +22,55 @@ from tests.fakes.node_admission import Kubelets
 
 FLEET = fleet(node(gpu(), name="one"), node(gpu(), name="two"))
 JOBS = [job(name=f"job-{number}", gpus=1, gpu_memory_mib=30_000, gpu_milli=400) for number in range(4)]
+REFUSED = Status(Verdict.REFUSE, "the cluster said no")
 
 
 @dataclass
 class Binder:
-    """Carries out what it is for, and keeps a diary of every call."""
+    """Records every call, and answers as configured."""
 
     name: str = "Binder"
     answers: dict[str, Status] = field(default_factory=dict)
-    diary: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
-        """Note it."""
-        self.diary.append(f"reserve {placement.job}")
+        """Record the call."""
+        self.calls.append(f"reserve {placement.job}")
         return PASS
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
-        """Note it."""
-        self.diary.append(f"unreserve {placement.job}")
+        """Record the call."""
+        self.calls.append(f"unreserve {placement.job}")
 
     def pre_bind(self, placement: Placement) -> Status:
-        """Note it, and answer as told."""
-        self.diary.append(f"pre_bind {placement.job}")
+        """Record the call."""
+        self.calls.append(f"pre_bind {placement.job}")
         return self.answers.get(f"pre_bind {placement.job}", PASS)
 
     def bind(self, placement: Placement) -> Status:
-        """Note it, and answer as told."""
-        self.diary.append(f"bind {placement.job}")
+        """Record the call."""
+        self.calls.append(f"bind {placement.job}")
         return self.answers.get(placement.job, PASS)
 
     def post_bind(self, placement: Placement) -> None:
-        """Note it."""
-        self.diary.append(f"post_bind {placement.job}")
+        """Record the call."""
+        self.calls.append(f"post_bind {placement.job}")
+
+
+class Broken(Binder):
+    """Fails at every call of the binding cycle."""
+
+    def pre_bind(self, placement: Placement) -> Status:
+        """Fail."""
+        raise RuntimeError("no connection")
+
+    def post_bind(self, placement: Placement) -> None:
+        """Fail."""
+        raise RuntimeError("no connection")
+
+    def unreserve(self, cycle: Cycle, placement: Placement) -> None:
+        """Fail."""
+        raise RuntimeError("no connection")
 
 
 def planned(snapshot: Snapshot, profile: Profile) -> Plan:
@@ -57,59 +78,75 @@ def planned(snapshot: Snapshot, profile: Profile) -> Plan:
     return decide(snapshot, JobQueue(snapshot, JOBS), profile)
 
 
-def test_points_are_called_in_order() -> None:
-    """Every placement goes through PreBind, Bind and PostBind, one after the other."""
+def placements(plan: Plan, number: int) -> list[Placement]:
+    """Return the placements of a job."""
+    return [plan.placement(int(row)) for row in plan.rows_of(number)]
+
+
+def test_pre_bind_comes_before_bind() -> None:
+    """Every placement goes through PreBind, then Bind; PostBind is called on its own."""
     binder = Binder()
     profile = make_profile("bestfit").joined_by(binder)
     plan = planned(Snapshot(FLEET), profile)
-    binder.diary.clear()
-    assert all(each.status.passes for each in carry_out(plan, profile))
-    assert binder.diary[:3] == ["pre_bind job-0", "bind job-0", "post_bind job-0"]
-    assert len(binder.diary) == 3 * len(JOBS)
+    binder.calls.clear()
+    assert bind(profile, placements(plan, 0)) is PASS
+    post_bind(profile, placements(plan, 0))
+    assert binder.calls == ["pre_bind job-0", "bind job-0", "post_bind job-0"]
 
 
-def test_a_refused_placement_is_given_back() -> None:
-    """When a binding fails, Reserve plugins are told and the fleet is as if it had not been placed."""
-    refused = Status(Verdict.REFUSE, "the cluster said no")
-    binder = Binder(answers={"job-1": refused, "pre_bind job-2": refused})
+def test_a_refusal_ends_the_cycle_and_all_can_be_given_back() -> None:
+    """After a refusal no other plugin is asked, and the fleet can be as if nothing had been placed."""
+    binder = Binder(answers={"job-1": REFUSED, "pre_bind job-2": REFUSED})
     profile = make_profile("bestfit").joined_by(binder)
     snapshot, without = Snapshot(FLEET), Snapshot(FLEET)
     plan = planned(snapshot, profile)
-    results = carry_out(plan, profile)
-    assert [each.status.passes for each in results] == [True, False, False, True]
-    assert [line for line in binder.diary if line.startswith("unreserve")] == ["unreserve job-1", "unreserve job-2"]
-    assert "bind job-2" not in binder.diary
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(3))
-    assert (snapshot.arrays.devices == without.arrays.devices).all()
-    assert (snapshot.arrays.nodes == without.arrays.nodes).all()
+    assert [bind(profile, placements(plan, number)) for number in range(4)] == [PASS, REFUSED, REFUSED, PASS]
+    assert "bind job-2" not in binder.calls
+    given_back = [placements(plan, number) for number in range(4)]
+    for number, booking in enumerate(bookings(plan)):
+        booking.release(snapshot)
+        unreserve(profile, snapshot, JOBS[number], given_back[number])
+    assert [line for line in binder.calls if line.startswith("unreserve")] == [f"unreserve {job.name}" for job in JOBS]
+    assert np.array_equal(snapshot.arrays.devices, without.arrays.devices)
+    assert np.array_equal(snapshot.arrays.nodes, without.arrays.nodes)
 
 
-def test_a_binder_may_leave_a_placement_to_the_next() -> None:
-    """The first Bind plugin that does not answer WAIT has carried the placement out."""
+def test_a_bind_plugin_may_leave_a_placement_to_the_next() -> None:
+    """The first Bind plugin that does not answer WAIT has bound the placement."""
     first = Binder("First", answers={each.name: Status(Verdict.WAIT, "not mine") for each in JOBS})
-    second = Binder("Second")
-    profile = make_profile("bestfit").joined_by(first, second)
-    carry_out(planned(Snapshot(FLEET), profile), profile)
-    assert [line for line in second.diary if line.startswith("bind")] == [f"bind {each.name}" for each in JOBS]
-
-
-def test_without_a_binder_nothing_is_carried_out() -> None:
-    """A profile that cannot carry anything out says so of every placement, and holds nothing."""
-    profile = make_profile("bestfit")
+    second, third = Binder("Second"), Binder("Third")
+    profile = make_profile("bestfit").joined_by(first, second, third)
     plan = planned(Snapshot(FLEET), profile)
-    results = carry_out(plan, profile)
-    assert {each.status.reason for each in results} == {"no plugin carries this placement out"}
-    assert not plan.placed.any()
+    assert all(bind(profile, placements(plan, number)).passes for number in range(4))
+    assert [line for line in second.calls if line.startswith("bind")] == [f"bind {each.name}" for each in JOBS]
+    assert not [line for line in third.calls if line.startswith("bind")]
+
+
+def test_an_exception_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
+    """A plugin that raises refuses to bind, with its name and its error; the other points only log."""
+    profile = make_profile("bestfit").joined_by(Broken())
+    snapshot = Snapshot(FLEET)
+    plan = planned(snapshot, profile)
+    assert bind(profile, placements(plan, 0)) == Status(Verdict.REFUSE, "plugin Binder failed: no connection")
+    post_bind(profile, placements(plan, 0))
+    unreserve(profile, snapshot, JOBS[0], placements(plan, 0))
+    assert len(caplog.records) == 3
+
+
+def test_a_profile_without_such_plugins_binds_nothing() -> None:
+    """Without PreBind and Bind plugins there is nothing to ask."""
+    profile = make_profile("bestfit")
+    assert not profile.binds
+    assert bind(profile, placements(planned(Snapshot(FLEET), profile), 0)) is PASS
 
 
 def test_simulated_nodes_admit_a_plan_and_no_more() -> None:
-    """Nodes that keep their own books admit all of a plan, and refuse it when it comes twice."""
+    """Nodes that count for themselves admit all of a plan, and refuse it when it comes twice."""
     kubelets = Kubelets(FLEET, JOBS)
     profile = make_profile("bestfit").joined_by(kubelets)
     plan = planned(Snapshot(FLEET), profile)
-    assert all(each.status.passes for each in carry_out(plan, profile))
+    assert all(bind(profile, placements(plan, number)).passes for number in range(4))
     assert kubelets.running.total() == len(JOBS)
-    again = carry_out(planned(Snapshot(FLEET), profile), profile)
-    assert not any(each.status.passes for each in again)
-    assert {each.status.reason.split(" has ")[1] for each in again} == {"too little memory or cores"}
+    again = [bind(profile, placements(plan, number)) for number in range(4)]
+    assert not any(each.passes for each in again)
+    assert {each.reason.split(" has ")[1] for each in again} == {"too little memory or cores"}

@@ -295,13 +295,16 @@ class Controller:
                 decisions = self.scheduler.next()
                 idle = self.live.waiting.idle
             if decisions:
-                decisions = self.scheduler.annotate(decisions)
+                bound, refused = self.scheduler.bind(decisions)
+                bound = self.scheduler.annotate(bound)
                 began_ns = self._clock.monotonic_ns()
-                outcomes = self._writer.commit([decision.change for decision in decisions])
+                outcomes = self._writer.commit([decision.change for decision in bound]) if bound else []
                 self.live.stages.took(Stage.STORE, began_ns)
                 with self._giving_way(), self.lock:
-                    self.scheduler.settle(decisions, outcomes)
-                self._take_over()
+                    self.scheduler.settle(bound, outcomes)
+                    changes = self.scheduler.send_back(refused)
+                self.scheduler.post_bind(bound, outcomes)
+                self._store_all(changes)
                 happened = True
             elif idle:
                 break

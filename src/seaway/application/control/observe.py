@@ -320,7 +320,7 @@ class Observer:
 
     def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, of: str = "") -> Change:
         """Send a job that failed for so many times back to its queue, to be tried again after a pause."""
-        now_ns, pause_s = self._live.clock.now_ns(), self.pause_s(times)
+        now_ns, pause_s = self._live.clock.now_ns(), self._live.settings.pause_s(times)
         nth = job.failures + 1 if of else attempt.number + 1
         text = f"{reason}; attempt {nth}{of} follows in {pause_s:.0f} s"
         return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=pause_s)
@@ -354,7 +354,7 @@ class Observer:
         self._live.refusals[job.id] = after
         self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
         text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
-        pause_s = self.pause_s(after.times)
+        pause_s = self._live.settings.pause_s(after.times)
         return sent_back(job, attempt, text, ACTOR, self._live.clock.now_ns(), pause_s=pause_s)
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
@@ -367,7 +367,7 @@ class Observer:
         if times > MOST_MADE_AGAIN:
             self._live.stages.became(attempt, tuple(missing), Deployed.GONE)
             text = f"{what} for the {times}th time"
-            return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self.pause_s(attempt.number))
+            return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self._live.settings.pause_s(attempt.number))
         reason = f"{what}; it is made again"
         change = Change()
         for cluster in sorted(missing):
@@ -382,12 +382,6 @@ class Observer:
             change.update = [job]
         change.insert.append(told(job, ACTOR, "drift", reason))
         return change
-
-    def pause_s(self, failures: int) -> float:
-        """Return the pause after so many failures."""
-        settings = self._live.settings
-        doubled: float = settings.retry_s * 2 ** min(failures - 1, 20)
-        return min(doubled, settings.most_retry_s)
 
     def _collect_later(self, attempt: Attempt) -> None:
         for cluster in attempt.clusters:

@@ -166,7 +166,7 @@ class Steering:
             queue = JobQueue(copy, [job])
         except RejectedError:  # its gateway left
             return False
-        return bool(decide(copy, queue, policy, overdue={0}).jobs_placed[0])
+        return bool(decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0])
 
 
 def _was_tried(entry: Entry) -> bool:

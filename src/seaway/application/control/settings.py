@@ -81,3 +81,8 @@ class ControlSettings:
     def confirm_s(self, replicas: int) -> float:
         """Return how long a placement of so many replicas is held for a cluster that does not confirm it, seconds."""
         return self.assume_s * (1 + replicas // MANY)
+
+    def pause_s(self, failures: int) -> float:
+        """Return how long a job pauses after so many failures, seconds."""
+        doubled: float = self.retry_s * 2 ** min(failures - 1, 20)
+        return min(doubled, self.most_retry_s)

@@ -358,7 +358,7 @@ class Breaches:
             queue = JobQueue(copy, [replace(asked, demand=kept.kept(asked.demand))])
         except RejectedError:  # its gateway left
             return None
-        return kept if decide(copy, queue, policy, overdue={0}).jobs_placed[0] else None
+        return kept if decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0] else None
 
     def _away(self, job: JobRecord, attempt: Attempt, breach: Breach, kept: Refusals, now_ns: int) -> Change:
         """Send a job back to its queue, kept for a while from where its network is broken."""

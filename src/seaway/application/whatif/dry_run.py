@@ -109,7 +109,7 @@ class Tries:
         with self._controller.lock:
             passes = self._controller.scheduler.reservations.lets_pass(spec.ends_within_s, job.name)
         snapshot = self._copy[1] if passes else self._copy[2]
-        plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+        plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
         snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
         return placements

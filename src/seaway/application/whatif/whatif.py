@@ -311,7 +311,7 @@ def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profi
         while end < len(tasks) and policies[tasks[end].queue] is policies[tasks[first].queue]:
             end += 1
         queue = JobQueue(snapshot, [task.job for task in tasks[first:end]])
-        plan = decide(snapshot, queue, policies[tasks[first].queue])
+        plan = decide(snapshot, queue, policies[tasks[first].queue], dry_run=True)
         fits = plan.jobs_placed
         for at, task in enumerate(queue.jobs):
             rows = plan.rows_of(at)

@@ -138,10 +138,6 @@ def main() -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 def read_policy(source: Path | bytes) -> PolicyFile:
     """Read a policy file and check all of it; nothing of it is run but the trials, within bounds.
 
@@ -158,3 +154,7 @@ def read_policy(source: Path | bytes) -> PolicyFile:
     except RejectedError as error:
         raise RejectedError(error.message, where=where) from None
     return file
+
+
+if __name__ == "__main__":
+    sys.exit(main())

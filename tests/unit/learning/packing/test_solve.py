@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.learning.packing import programme as solving
+from seaway.learning.packing import solver
 from seaway.learning.packing.programme import Effort, Programme
 from seaway.learning.packing.solver import solve
 
@@ -95,7 +95,7 @@ def test_a_solver_that_dies_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     """A process that is killed, as for want of memory, fails the one solution that it was asked for."""
     (tmp_path / "dies.py").write_text("import os; os.kill(os.getpid(), 9)", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(solving, "SOLVER", "dies")
+    monkeypatch.setattr(solver, "SOLVER", "dies")
     with pytest.raises(UnavailableError, match="was ended by SIGKILL"):
         solve(knapsack(), EFFORT)
 

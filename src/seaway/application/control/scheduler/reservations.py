@@ -215,7 +215,7 @@ class Reservations:
                     booking.copy().release(copy)
                 latest = ends_ns
             at, step = at + step, step * 2
-            plan = decide(copy, queue, self._profile(entry.queue), overdue={0})
+            plan = decide(copy, queue, self._profile(entry.queue), overdue={0}, dry_run=True)
             if plan.jobs_placed[0]:
                 return tuple(plan.placements()), None if latest >= FOREVER_NS else latest
             copy.release(plan.lines, plan.slices, plan.rows_of(0))

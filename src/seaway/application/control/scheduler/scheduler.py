@@ -22,14 +22,16 @@ from seaway.application.transitions import hindered, moved, placed, stepped
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.placement import Placement
 from seaway.domain.units import rate_text
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.make import make_unusable
 from seaway.learning.policies.monitor import Unwatched
 from seaway.scheduling.allocations import Booking, bookings
+from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.data_locality import data_told
 from seaway.scheduling.engine import decide
-from seaway.scheduling.framework import Decider
+from seaway.scheduling.framework import PASS, Decider
 from seaway.scheduling.infeasibility_cache import Least
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -66,8 +68,12 @@ class Decision:
 
     Attributes
     ----------
+    profile
+        The policy that decided.
     notes, at
         What tells how places scored, if anything does, and the job's number there.
+    refusal
+        Why a plugin refused to bind it; empty when none did.
     """
 
     entry: Entry
@@ -75,8 +81,10 @@ class Decision:
     job: JobRecord
     attempt: Attempt
     change: Change
-    notes: Notes | None
-    at: int
+    profile: Profile
+    notes: Notes | None = None
+    at: int = 0
+    refusal: str = ""
 
 
 @dataclass(slots=True)
@@ -135,6 +143,7 @@ class Scheduler:
         self.shadows = Shadows(live)
         self.held_back = HeldBack(live.clock.monotonic_ns, live.settings.longest_wait_s)
         self.tally = Tally()
+        self._refusals: Counter[str] = Counter()
 
     def made(self, name: str) -> Profile:
         """Make a policy by name, which has learnt nothing; asked by any thread.
@@ -260,6 +269,52 @@ class Scheduler:
             self._warmed = news
             self._live.waiting.try_all()
 
+    def bind(self, decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
+        """Ask the PreBind and Bind plugins of each decision's policy; needs no lock.
+
+        Returns
+        -------
+        tuple
+            Decisions that may be stored, and those that a plugin refused.
+        """
+        bound: list[Decision] = []
+        refused: list[Decision] = []
+        for each in decisions:
+            status = bind(each.profile, each.attempt.placements) if each.profile.binds else PASS
+            if status.passes:
+                bound.append(each)
+            else:
+                refused.append(replace(each, refusal=status.reason or "a plugin refused to bind it"))
+        return bound, refused
+
+    def post_bind(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
+        """Inform PostBind plugins of what was stored; needs no lock."""
+        for decision, outcome in zip(decisions, outcomes, strict=True):
+            if outcome is Outcome.STORED:
+                post_bind(decision.profile, decision.attempt.placements)
+
+    def send_back(self, refused: Sequence[Decision]) -> list[Change]:
+        """Give back what plugins refused to bind, and have the jobs wait before they are tried again."""
+        now_ns, changes = self._live.clock.now_ns(), []
+        for each in refused:
+            self._give_back(each)
+            record = each.entry.record
+            self._refusals[record.id] += 1
+            pause_s = self._live.settings.pause_s(self._refusals[record.id])
+            later = replace(record, not_before_ns=now_ns + int(pause_s * 1e9))
+            reason = f"{each.refusal}; next attempt in {pause_s:.0f} s"
+            if record.state is JobState.QUEUED:
+                changes.append(hindered(later, reason, ACTOR, now_ns))
+            else:
+                changes.append(stepped(moved(later, JobState.QUEUED, reason, now_ns), ACTOR))
+        return changes
+
+    def _give_back(self, decision: Decision) -> None:
+        self._live.bookings.pop((decision.job.id, decision.attempt.number), None)
+        decision.booking.release(self._live.fleet.snapshot)
+        unreserve(decision.profile, self._live.fleet.snapshot, decision.entry.job, decision.attempt.placements)
+        self._live.fleet.version += 1
+
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
         """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""
         self.begin()
@@ -267,11 +322,10 @@ class Scheduler:
             if outcome is Outcome.STORED:
                 self.tally.placed[decision.attempt.policy] += 1
                 self.reservations.fulfil(decision.job.id)
+                self._refusals.pop(decision.job.id, None)
             else:
                 self.tally.conflicts += 1
-                self._live.bookings.pop((decision.job.id, decision.attempt.number), None)
-                decision.booking.release(self._live.fleet.snapshot)
-                self._live.fleet.version += 1
+                self._give_back(decision)
                 self._live.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
@@ -320,30 +374,38 @@ class Scheduler:
             plan = decide(snapshot, queue, profile, overdue=overdue)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
-            booked = list(bookings(plan))
-            noted = self._notebook.open(snapshot, queue, booked, profile) if plan.jobs_placed.any() else None
+            self.held_back.note(batch, plan.held)
+            number = plan.decision_order.tolist()  # of each job in the plan; from here on, in the order of decision
+            batch, booked, placed_jobs = [batch[j] for j in number], list(bookings(plan)), plan.jobs_placed[number]
+            booked = [booked[j] for j in number]
+            queue = queue if plan.order is None else queue.take(plan.order)
+            noted = self._notebook.open(snapshot, queue, booked, profile) if placed_jobs.any() else None
         self.tally.decided += len(batch)
-        fits = plan.jobs_placed.tolist()
+        fits = placed_jobs.tolist()
         sure = _sure(fits, booked)
-        self.held_back.note(batch, plan.held)
-        head = self.reservations.head_of(batch[:sure], [fit or at in plan.held for at, fit in enumerate(fits)])
+        head = self.reservations.head_of(
+            batch[:sure], [fit or j in plan.held for j, fit in zip(number, fits, strict=True)]
+        )
         end = len(batch) if head is None else head + 1
         for at in range(len(batch) - 1, -1, -1):
             if at >= end or not fits[at]:
                 booked[at].release(snapshot)
+                unreserve(profile, snapshot, batch[at].job, _placements(plan, number[at]))
         self._live.waiting.put_back(batch[end:])
         decisions = []
         for at in range(end):
             if fits[at]:
                 self.held_back.placed(batch[at])
-                decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name, noted))
-                continue
-            self._live.waiting.put_back([batch[at]])
+                decision = self._decision(batch[at], plan, number[at], booked[at], profile)
+                decisions.append(replace(decision, notes=noted, at=at))
+        unplaced = [at for at in range(end) if not fits[at]]
+        self._live.waiting.put_back([batch[at] for at in unplaced])
+        for at in unplaced:
             if at < sure:
                 self._live.waiting.refuse(batch[at].kind)
         if self._by_rules(batch[0]):
             passes = self.reservations.may_pass(batch[0])
-            self._refused.note([batch[at] for at in range(min(sure, end)) if not fits[at]], passes)
+            self._refused.note([batch[at] for at in unplaced if at < sure], passes)
         if head is not None:
             self.reservations.make(batch[head])
         return decisions
@@ -367,12 +429,11 @@ class Scheduler:
         """Tell whether nothing but the rules of fit decides whether a job fits, whatever else its policy is."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
-    def _decision(  # all that makes a decision
-        self, entry: Entry, plan: Plan, at: int, booking: Booking, policy: str, noted: Notes | None
-    ) -> Decision:
+    def _decision(self, entry: Entry, plan: Plan, at: int, booking: Booking, profile: Profile) -> Decision:
+        policy = profile.name
         now_ns = self._live.clock.now_ns()
         record = entry.record
-        placements = tuple(plan.placement(int(row)) for row in plan.rows_of(at))
+        placements = _placements(plan, at)
         clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
         nodes = tuple(dict.fromkeys(placement.node for placement in placements))
         where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
@@ -404,7 +465,7 @@ class Scheduler:
             not_before_ns=None,
         )
         self._live.bookings[record.id, number] = booking
-        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), noted, at)
+        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), profile)
 
     def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
         """Say what was promised between the clusters of a job, and how far its data was; empty for nothing."""
@@ -419,6 +480,10 @@ class Scheduler:
         doors = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
         ends = sorted({doors[cluster] for cluster in clusters} - {""})
         return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
+
+
+def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
+    return tuple(plan.placement(int(row)) for row in plan.rows_of(job) if plan.placed[row])
 
 
 def in_place_of(name: str, why: str, mix: Sequence[Job]) -> Profile:

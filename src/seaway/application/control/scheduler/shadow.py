@@ -48,7 +48,7 @@ class Shadows:
     def compare(self, before: Snapshot, batch: Sequence[Entry], plan: Plan, live: Profile, challenger: Profile) -> None:
         """Let the challenger decide the batch on `before`, and note how both did."""
         queue = JobQueue(before, [entry.job for entry in batch])
-        other = decide(before, queue, challenger)
+        other = decide(before, queue, challenger, dry_run=True)
         same = plan.lines[:, PLAN_NODE] == other.lines[:, PLAN_NODE]
         differs = np.unique(plan.lines[~same, 0]) if len(same) else np.zeros(0)
         self._results.append(
