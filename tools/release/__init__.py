@@ -1,0 +1,1 @@
+"""Build, check and try a release; see contributing/release.md."""
