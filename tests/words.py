@@ -352,7 +352,10 @@ def main(arguments: list[str]) -> int:
     """Check some paths, or all that is rewritten and the subjects of commits."""
     if arguments:
         return report(check(read(str(Path(each).resolve().relative_to(ROOT)) for each in arguments)))
-    return report([*(each for each in check(read()) if not each.not_yet), *(check_subjects() or ())])
+    subjects = check_subjects()
+    if subjects is None:
+        sys.stdout.write(f"Commit subjects are not checked: this clone has no commit {FIRST_COMMIT[:8]}.\n")
+    return report([*(each for each in check(read()) if not each.not_yet), *(subjects or ())])
 
 
 if __name__ == "__main__":
