@@ -4,6 +4,8 @@ Whatever a test does not care about has a default. Names may be left out: `fleet
 ``cluster-0``, nodes ``node-0`` and devices ``GPU-<cluster>-<node>-<index>``, counting each kind in
 its own parent.
 
+Examples
+--------
 >>> small = fleet(node(gpu(), gpu(memory_mib=24_000)), node(labels={"zone": "a"}))
 >>> [device.uuid for device in small.devices]
 ['GPU-cluster-0-node-0-0', 'GPU-cluster-0-node-0-1']

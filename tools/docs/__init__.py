@@ -1,0 +1,1 @@
+"""The documentation site: pages gathered, reference generated, links checked."""

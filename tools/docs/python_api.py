@@ -1,0 +1,30 @@
+"""The reference of the Python API: which modules it has. mkdocstrings fills it in."""
+
+from __future__ import annotations
+
+PAGES = {
+    "client": (
+        "Python client",
+        "`from seaway import Client, AsyncClient`. [The Python client](../../docs/client.md) has examples.",
+        ("seaway.client.sync.Client", "seaway.client.aio.AsyncClient", "seaway.client.errors"),
+    ),
+    "plugins": (
+        "Plugin framework",
+        "The extension points of the scheduler. [Add a plugin](../../contributing/add-a-plugin.md) is the guide.",
+        ("seaway.scheduling.framework", "seaway.scheduling.profile"),
+    ),
+    "testing": (
+        "Test suites",
+        "What packages of plugins and backends test themselves with.",
+        ("seaway.testing.plugins", "seaway.testing.backends", "seaway.testing.builders", "seaway.testing.clocks"),
+    ),
+}
+"""Title, introduction and names of each page."""
+
+
+def python_pages() -> dict[str, str]:
+    """Return the pages by name."""
+    return {
+        name: f"# {title}\n\n{introduction}\n\n" + "\n".join(f"::: {each}\n" for each in names)
+        for name, (title, introduction, names) in PAGES.items()
+    }
