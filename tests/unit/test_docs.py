@@ -16,7 +16,7 @@ from seaway.bootstrap.settings import KINDS, SECTIONS, variable
 from seaway.learning.instances.folder import read_instances
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "contributing").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "contributing").rglob("*.md")])
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 INSTANCE = re.compile(r"(?:--instances |Path\(\")(benchmarks[^\s\")]*)")
