@@ -54,7 +54,7 @@ def main() -> int:
     options = _options()
     unknown = [case for case in options.cases if case not in CASES]
     if unknown:
-        print(f"error: unknown case {unknown[0]!r}; there are: {', '.join(CASES)}", file=sys.stderr)
+        print(f"error: unknown case {unknown[0]!r}; available: {', '.join(CASES)}", file=sys.stderr)
         return 2
     where = circumstances(options.seed)
     results = []

@@ -38,7 +38,7 @@ def decide_learned(seed: int) -> Result:
         raise SkippedError("no trained policy for nodes is there")
     trace = openb(ORDERS[0])
     options = PolicyOptions(seed=seed, mix=trace.mix)
-    servers = Limits(strikes=len(trace.jobs) + 1)
+    servers = Limits(failure_threshold=len(trace.jobs) + 1)
     replays = replace(servers, budget_ms=0)
     rows = [_times(trace, name, library, options, limits) for name in names for limits in (servers, replays)]
     rows.append(_times(trace, "seaway", library, options, replays))

@@ -120,7 +120,7 @@ def _same_plan(snapshot: Snapshot, queue: JobQueue, name: str, options: PolicyOp
     plain = make_policy(name, PolicyOptions(options.level, options.seed, options.mix, plain=True))
     fast = decide(snapshot.copy(), part, make_policy(name, options))
     slow = decide(snapshot.copy(), part, plain)
-    return bool(np.array_equal(fast.lines, slow.lines) and np.array_equal(fast.slices, slow.slices))
+    return bool(np.array_equal(fast.decisions, slow.decisions) and np.array_equal(fast.slices, slow.slices))
 
 
 def _seconds(run: Callable[[], object]) -> float:

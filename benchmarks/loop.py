@@ -10,14 +10,14 @@ from typing import Any
 from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
-from seaway.application.control.loop import Controller, Turns
+from seaway.application.control.loop import Controller, FairLock
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.node import Node
 from seaway.testing.clocks import VirtualClock
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 
 CLUSTERS = 5
 NODES = 250
@@ -35,7 +35,7 @@ class Passing(VirtualClock):
         return super().monotonic_ns() + time.perf_counter_ns()
 
 
-class Timed(Turns):
+class Timed(FairLock):
     """Notes how long the lock was held each time."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Timed(Turns):
 
 def loop(seed: int) -> Result:
     """Time under the lock with 100,000 waiting jobs that all differ, on 10,000 GPUs that are in use."""
-    plane = SmallPlane(SimulatedBackends(many_nodes(), clock := Passing(), Options(waits=False)), clock=clock)
+    plane = SmallControlPlane(SimulatedBackends(many_nodes(), clock := Passing(), Options(waits=False)), clock=clock)
     plane.settle()
     running = plane.submit(*[FULL] * (CLUSTERS * NODES))
     plane.run(20, 5)
@@ -70,7 +70,7 @@ def loop(seed: int) -> Result:
             clock.advance_s(5)
             rows.append(_row("a running job ends", plane.controller))
         plane.restart()
-        rows.append(_row("everything is read anew", plane.controller, once=True))
+        rows.append(_row("everything is read again", plane.controller, once=True))
     finally:
         gc.enable()
     return Result("loop", rows, [f"{CLUSTERS * NODES:,} nodes, {JOBS:,} jobs, a store in memory; garbage left lying"])
@@ -123,5 +123,9 @@ def _unlike(seed: int) -> list[JobSpec]:
         gpus = draw.choices((0, 1, 2, 4, 8), (13, 80, 3, 2, 2))[0]
         milli = 1000 if gpus > 1 else draw.choice((250, 460, 500, 810, 1000, 1000))
         gpu = (gpus, MEMORY_MIB * milli // 1000, 0, milli) if gpus else ()
-        jobs.append(JobSpec("unlike", Demand(ResourceRequest(cpu, 4 * cpu + draw.randrange(4000), *gpu)), runs_s=600))
+        jobs.append(
+            JobSpec(
+                "unlike", Demand(ResourceRequest(cpu, 4 * cpu + draw.randrange(4000), *gpu)), expected_duration_s=600
+            )
+        )
     return jobs

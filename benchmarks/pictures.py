@@ -41,7 +41,7 @@ TOP_KEYS = ("down", "enter", "down", "down", "right", "down", "right")
 
 TENANTS = ("vision", "speech", "research", "recommend")
 SETTLE_S = 4.0
-"""How long the fleet has until its pictures are taken: what is really used has to have been measured."""
+"""How long the fleet has until its pictures are taken: what is really used must have been measured."""
 
 PICTURES = (
     ("overview", "/", "light"),
@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(NAMES):
-        parser.error(f"no picture {min(unknown)!r}; there are: {', '.join(NAMES)}")
+        parser.error(f"no picture {min(unknown)!r}; available: {', '.join(NAMES)}")
     asked.out.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory() as folder, served(Path(folder), fleet="demo") as server:
@@ -104,7 +104,7 @@ def draw(server: Served, names: Sequence[str], out: Path) -> None:
 
 
 async def top(server: Served) -> str:
-    """Return what `seaway top` shows, as an SVG that asks nobody for its letters."""
+    """Return what `seaway top` shows, as an SVG that asks no one for its letters."""
     async with AsyncClient(server.url, server.token) as client:
         app = Top(client, await client.body(me()))
         async with app.run_test(size=TOP_SIZE) as pilot:

@@ -1,4 +1,4 @@
-"""What speed is measured against: a compiled scan over every device, for every job anew.
+"""What speed is measured against: a compiled scan over every device, for every job again.
 
 It places jobs of one device by best fit, with CPU, memory and what is left of the device as its only
 rules: the least that a scheduler could do, without index, without reasons, without rules of fit.
@@ -56,7 +56,7 @@ def scan_devices(free: Int32, node: Int32, cpu: Int32, memory: Int32, asked: Int
 
 def scans_per_s(snapshot: Snapshot, queue: JobQueue) -> float:
     """Return how many jobs a second the plain scan places on an empty copy of a fleet."""
-    amounts = snapshot.demands.arrays.amounts[queue.lines[:, JOB_DEMAND]]
+    amounts = snapshot.demands.arrays.amounts[queue.rows[:, JOB_DEMAND]]
     asked = np.ascontiguousarray(amounts[:, [DEMAND_CPU, DEMAND_MEMORY, DEMAND_GPU_CORE]])
     arrays = snapshot.arrays
     columns = (arrays.devices[DEVICE_CORE_FREE], arrays.devices[DEVICE_NODE])

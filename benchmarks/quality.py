@@ -19,7 +19,7 @@ from seaway.learning.policies.library import ShippedLibrary
 from seaway.scheduling.policies.registry import Level, PolicyOptions, policy_names
 from seaway.simulation.bound import bound_pct
 from seaway.simulation.outcome import Outcome
-from seaway.simulation.replay import replay, until_asked
+from seaway.simulation.replay import arrivals_until_requested, replay
 from seaway.simulation.trace import Trace
 
 NOTES = [
@@ -38,7 +38,7 @@ def quality(seed: int) -> Result:
 
 
 def unseen(seed: int) -> Result:
-    """Measure the same on job mixes that nobody tuned for: openb's list bent in several ways."""
+    """Measure the same on job mixes that no one tuned for: openb's list bent in several ways."""
     rows = [_recovered(name, variant(name, seed), seed) for name in VARIANTS]
     return Result("unseen", [*rows, _mean(rows)], NOTES)
 
@@ -116,7 +116,9 @@ def _other_jobs(kind: str, number: int, path: Path) -> Path:
 
 def _allocated(trace: Trace, name: str, seed: int) -> float:
     options = PolicyOptions(seed=seed, mix=trace.mix)
-    outcome = replay(trace.fleet, until_asked(trace.fleet, trace.jobs, 1.05), partial(policy_of, name, options))
+    outcome = replay(
+        trace.fleet, arrivals_until_requested(trace.fleet, trace.jobs, 1.05), partial(policy_of, name, options)
+    )
     allocated = outcome.shares.gpu_allocated_pct_at_100
     if allocated is None:
         raise SkippedError("the trace does not ask for all of the fleet")

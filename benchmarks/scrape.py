@@ -20,7 +20,7 @@ from seaway.api.http.server import looking_rarely
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord, Role
 from seaway.application.transitions import accepted
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec
@@ -34,7 +34,7 @@ KINDS = 200
 """How many kinds the jobs are of that wait."""
 
 TIMES = 7
-MOST_S = 1.0
+MAX_S = 1.0
 HALF = JobSpec("half", Demand(ResourceRequest(1_000, 4_096, 1, MEMORY_MIB // 2, 0, 500)))
 
 
@@ -48,7 +48,7 @@ def scrape(seed: int) -> Result:
         secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
         rows = asyncio.run(_read(plane, clock, secret))
     seconds = [row["s"] for row in rows]
-    missed = [f"{median(seconds):.2f} s, asked < {MOST_S:g}"] if median(seconds) >= MOST_S else []
+    missed = [f"{median(seconds):.2f} s, asked < {MAX_S:g}"] if median(seconds) >= MAX_S else []
     notes = [
         f"{CLUSTERS * NODES * GPUS:,} GPUs, {SLICES:,} slices, {WAITING:,} jobs of {KINDS} kinds that wait; "
         "by way of the whole application, packed with gzip as Prometheus asks, in one process, and no socket",
@@ -57,20 +57,20 @@ def scrape(seed: int) -> Result:
     return Result("scrape", rows, notes, missed)
 
 
-def _fill(plane: Plane, clock: VirtualClock, seed: int) -> None:
+def _fill(plane: ControlPlane, clock: VirtualClock, seed: int) -> None:
     """Have jobs run on halves of all devices, and others wait that find no room."""
     ids, now_ns = JobIds(Random(seed)), clock.now_ns()
     kinds = [JobSpec("whole", Demand(ResourceRequest(1_000 + kind, 4_096, 1, 0, 100, 1_000))) for kind in range(KINDS)]
     specs = [*[HALF] * SLICES, *(kinds[number % KINDS] for number in range(WAITING))]
     plane.controller.step()
     for spec in specs:
-        job = JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "benchmark", "accepted")
+        job = JobRecord(ids.generate(now_ns), spec, JobState.PENDING, now_ns, now_ns, "benchmark", "accepted")
         plane.writer.require(accepted(job))
     while plane.controller.step():
         clock.advance_s(1)
 
 
-async def _read(plane: Plane, clock: VirtualClock, secret: str) -> list[dict[str, Any]]:
+async def _read(plane: ControlPlane, clock: VirtualClock, secret: str) -> list[dict[str, Any]]:
     transport = httpx.ASGITransport(make_app(plane))
     headers = {"authorization": f"Bearer {secret}", "accept-encoding": "gzip"}
     rows = []

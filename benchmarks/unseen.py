@@ -1,4 +1,4 @@
-"""Job mixes that nobody tuned for: the openb list, bent in several ways, in fresh orders of arrival."""
+"""Job mixes that no one tuned for: the openb list, bent in several ways, in fresh orders of arrival."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 from benchmarks.data import ORDERS, openb
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import DeviceRules, Job
-from seaway.simulation.replay import asked_milli
+from seaway.simulation.replay import requested_milli
 from seaway.simulation.trace import Trace
 
 ASKED = 1.06
@@ -47,8 +47,8 @@ def several(share: float) -> Bend:
     def bend(jobs: list[Job], _: list[str], random: Random) -> list[Job]:
         many = [job for job in jobs if _gpus(job) > 1]
         rest = [job for job in jobs if _gpus(job) <= 1]
-        wanted = sum(map(asked_milli, rest)) * share / (1 - share)
-        each = sum(map(asked_milli, many)) / len(many)
+        wanted = sum(map(requested_milli, rest)) * share / (1 - share)
+        each = sum(map(requested_milli, many)) / len(many)
         return rest + random.choices(many, k=round(wanted / each))
 
     return bend
@@ -100,7 +100,7 @@ def variant(name: str, seed: int) -> Trace:
     fleet = Fleet((Cluster("shuffled", tuple(nodes)),))
     arrivals = random.sample(mix, len(mix))
     enough = ASKED * sum(device.core_milli for device in fleet.devices)
-    while sum(map(asked_milli, arrivals)) < enough:
+    while sum(map(requested_milli, arrivals)) < enough:
         arrivals += random.choices(mix, k=100)
     return Trace(fleet, tuple(_named(arrivals)), tuple(mix))
 

@@ -222,7 +222,7 @@ def _used(language: Language) -> list[Panel]:
             Show(
                 say("Promised and not used", "承诺而未使用的显存"),
                 say(
-                    "Memory that somebody holds and nobody touches, device by device: where jobs ask for too much.",
+                    "Memory that a user holds and no one touches, device by device: where jobs ask for too much.",
                     "被占有却无人使用的显存：说明任务申请过多。",
                 ),
                 BYTES,

@@ -18,7 +18,7 @@ LINK = "source, target, cluster"
 def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
     """Ask for the courses of the series that are highest at the end of what is looked at.
 
-    ``topk`` alone chooses anew at each moment, so that a panel draws every series that was among them at any. Where
+    ``topk`` alone chooses again at each moment, so that a panel draws every series that was among them at any. Where
     the end is still to come, as of "today", nothing has a figure there, and the last one of each series counts, be it
     of one that has ended meanwhile.
 

@@ -18,7 +18,7 @@ STRANDED = (
 )
 FULL = f"(100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE})"
 NOBODYS = f"GPUDeviceSharedNum{HERE} == bool 0"
-"""Whether nobody holds anything of a device, be it cores or memory."""
+"""Whether no one holds anything of a device, be it cores or memory."""
 
 HELD = f"(GPUDeviceSharedNum{HERE} > bool 0)"
 
@@ -101,7 +101,7 @@ def _now(language: Language) -> list[Panel]:
         number(
             Show(
                 say("Idle GPUs", "空闲 GPU"),
-                say("Devices of which nobody holds anything.", "没有任何人占用的设备。"),
+                say("Devices of which no one holds anything.", "没有任何人占用的设备。"),
                 width=4,
                 height=5,
             ),
@@ -148,7 +148,7 @@ def _clusters(language: Language) -> list[Panel]:
                 Column(say("Idle", "空闲"), total(NOBODYS, "cluster")),
                 Column(
                     say("Silent for", "失联时长"),
-                    once(f"seaway_cluster_silent_seconds{HERE}", "cluster"),
+                    once(f"seaway_cluster_last_seen_seconds{HERE}", "cluster"),
                     SECONDS,
                     SILENCE_S,
                 ),
@@ -186,7 +186,7 @@ def _clusters(language: Language) -> list[Panel]:
                 5,
                 SILENCE_S,
             ),
-            once(f"seaway_cluster_silent_seconds{HERE}", "cluster"),
+            once(f"seaway_cluster_last_seen_seconds{HERE}", "cluster"),
             "{{cluster}}",
         ),
     ]

@@ -172,7 +172,7 @@ def _way(language: Language) -> list[Panel]:
     say = language.say
     return [
         lines(
-            Show(say("Jobs by state", "各状态任务数"), say("Of those that are not over.", "未结束的任务。")),
+            Show(say("Jobs by state", "各状态任务数"), say("Of those that are unfinished.", "未结束的任务。")),
             {"{{state}}": "sum by (state) (seaway_jobs)"},
             stacked=True,
             colours=STEADY,
@@ -222,8 +222,8 @@ def _way(language: Language) -> list[Panel]:
                 PER_SECOND,
             ),
             {
-                say("broken", "破坏"): f"sum(rate(seaway_network_breaches_total{WINDOW}))",
-                say("moved", "迁移"): f"sum(rate(seaway_network_moves_total{WINDOW}))",
+                say("broken", "破坏"): f"sum(rate(seaway_slo_violations_total{WINDOW}))",
+                say("moved", "迁移"): f"sum(rate(seaway_slo_moves_total{WINDOW}))",
             },
         ),
         ranking(
@@ -234,6 +234,6 @@ def _way(language: Language) -> list[Panel]:
                     "等待的任务，按拒绝节点最多的规则统计。",
                 ),
             ),
-            {"{{rule}}": "sum by (rule) (seaway_jobs_refused)"},
+            {"{{rule}}": "sum by (rule) (seaway_jobs_unschedulable)"},
         ),
     ]

@@ -72,7 +72,7 @@ def _now(language: Language) -> list[Panel]:
         ),
         number(
             Show(
-                say("Links that nobody knows", "未知的链路"),
+                say("Links that no one knows", "未知的链路"),
                 say(
                     "Of which nothing came lately, or ever. No job with a bound on its network goes over them.",
                     "近期或从未有测量数据。对网络有要求的任务不会使用它们。",
@@ -264,7 +264,7 @@ def _gateways(language: Language) -> list[Panel]:
                 PER_SECOND,
                 6,
             ),
-            {"{{outcome}}": "sum by (outcome) (rate(seaway_gateway_reads_total[$__rate_interval]))"},
+            {"{{outcome}}": "sum by (outcome) (rate(seaway_gateway_scrapes_total[$__rate_interval]))"},
             colours=STEADY,
         ),
     ]
@@ -285,7 +285,7 @@ def _agents(language: Language) -> list[Panel]:
                 6,
                 SILENCE_S,
             ),
-            once("seaway_agent_silent_seconds", "gateway"),
+            once("seaway_agent_last_seen_seconds", "gateway"),
             "{{gateway}}",
         ),
         lines(
@@ -319,7 +319,7 @@ def _agents(language: Language) -> list[Panel]:
             Show(
                 say("Left out", "丢弃的数据"),
                 say(
-                    "Answers with an impossible time, and rounds that were given up while nobody took reports.",
+                    "Answers with an impossible time, and rounds that were given up while no one took reports.",
                     "时间不合理的响应，以及无人接收期间放弃的轮次。",
                 ),
                 PER_SECOND,

@@ -148,7 +148,7 @@ def _decisions(language: Language) -> list[Panel]:
                 NUMBER,
                 8,
             ),
-            {"{{rule}}": "sum by (rule) (seaway_jobs_refused)"},
+            {"{{rule}}": "sum by (rule) (seaway_jobs_unschedulable)"},
         ),
         lines(
             Show(
@@ -232,7 +232,7 @@ def _clusters(language: Language) -> list[Panel]:
                 ),
                 width=8,
             ),
-            {"{{cluster}}": "sum by (cluster) (seaway_outgoing)"},
+            {"{{cluster}}": "sum by (cluster) (seaway_pending_commands)"},
             stacked=True,
         ),
         lines(
@@ -242,15 +242,15 @@ def _clusters(language: Language) -> list[Panel]:
                 SECONDS,
                 8,
             ),
-            {"{{cluster}}": "max by (cluster) (seaway_outgoing_oldest_seconds)"},
+            {"{{cluster}}": "max by (cluster) (seaway_pending_command_oldest_seconds)"},
         ),
         lines(
             Show(
                 say("Told in vain", "未成功的下发"),
-                say("What was tried and has to be tried again.", "已尝试、需重试的命令。"),
+                say("What was tried and must be tried again.", "已尝试、需重试的命令。"),
                 width=8,
             ),
-            {"{{cluster}}": "sum by (cluster) (seaway_outgoing_delayed)"},
+            {"{{cluster}}": "sum by (cluster) (seaway_pending_commands_retrying)"},
         ),
         lines(
             Show(
@@ -262,7 +262,7 @@ def _clusters(language: Language) -> list[Panel]:
                 SECONDS,
                 8,
             ),
-            {"{{cluster}}": "max by (cluster) (seaway_cluster_silent_seconds)"},
+            {"{{cluster}}": "max by (cluster) (seaway_cluster_last_seen_seconds)"},
         ),
         lines(
             Show(
@@ -285,6 +285,6 @@ def _clusters(language: Language) -> list[Panel]:
                 ),
                 width=8,
             ),
-            {"{{cluster}} {{kind}}": "sum by (cluster, kind) (seaway_collector_troubles)"},
+            {"{{cluster}} {{kind}}": "sum by (cluster, kind) (seaway_collector_problems)"},
         ),
     ]

@@ -19,7 +19,7 @@ def database(language: Language) -> list[Panel]:
         lines(
             Show(
                 say("Time of a transaction", "事务耗时"),
-                say("Nobody is answered before what they did is stored.", "存储完成之前不会答复任何请求。"),
+                say("No one is answered before what they did is stored.", "存储完成之前不会答复任何请求。"),
                 SECONDS,
                 6,
             ),
@@ -57,7 +57,7 @@ def database(language: Language) -> list[Panel]:
         lines(
             Show(
                 say("Failures", "失败"),
-                say("Each has everything read anew. One is one too many.", "每次失败都会重新读取全部数据。"),
+                say("Each has everything read again. One is one too many.", "每次失败都会重新读取全部数据。"),
                 PER_SECOND,
                 6,
             ),
@@ -142,7 +142,7 @@ def pages(language: Language) -> list[Panel]:
                 PER_SECOND,
                 8,
             ),
-            {"{{operation}}": rate("seaway_page_asks_total", "operation")},
+            {"{{operation}}": rate("seaway_page_api_requests_total", "operation")},
             stacked=True,
         ),
     ]

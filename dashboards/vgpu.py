@@ -113,7 +113,7 @@ def _vgpus(language: Language) -> list[Panel]:
 def _courses(language: Language) -> list[Panel]:
     say = language.say
     top = say("The 20 with most of now.", "显示当前最高的 20 个。")
-    measured = say("As measured, where somebody does.", "测量值（如有采集）。")
+    measured = say("As measured, where a user does.", "测量值（如有采集）。")
     return [
         lines(
             Show(say("Memory held", "占用显存"), top, BYTES), {NAMED: most(f"vGPUMemoryAllocated{HERE}", HERE, VGPU)}

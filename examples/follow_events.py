@@ -13,7 +13,7 @@ async def follow(seaway: AsyncClient, number: int) -> str:
         name=f"sweep-{number}",
         resources={"gpus": 1, "gpu_memory": "25%"},
         labels={"sweep": "example"},
-        runs="10s",
+        expected_duration="10s",
     )
     state: str = job.state
     async for event in seaway.follow(job.id):

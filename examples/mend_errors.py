@@ -18,10 +18,10 @@ def main() -> None:
         again = seaway.submit(name="right", resources={"gpus": 1, "gpu_memory": "8Gi"}, key="night-run-7")
         print(f"one job for one key: {job.id == again.id}")
 
-        seaway.change(job.id, {"priority": 1})
+        seaway.update(job.id, {"priority": 1})
         while job.priority != 2:
             try:
-                job = seaway.change(job.id, {"priority": 2}, seen=job)
+                job = seaway.update(job.id, {"priority": 2}, seen=job)
             except StaleError:  # somebody was faster: look again, then decide again
                 job = seaway.job(job.id)
         print(f"priority {job.priority}")

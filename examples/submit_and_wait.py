@@ -15,18 +15,18 @@ def main() -> None:
         "name": "hello",
         "resources": {"gpus": 1, "gpu_memory": "8Gi"},
         "run": {"image": "pytorch:2.9", "command": ["python", "train.py"]},
-        "runs": "10s",
+        "expected_duration": "10s",
     }
     with Client() as seaway:
-        trial = seaway.trial(job)
-        print(f"policy {trial.policy}: {trial.sentence}")
-        for choice in trial.choices[:3]:
+        trial = seaway.dry_run(job)
+        print(f"policy {trial.policy}: {trial.message}")
+        for choice in trial.candidates[:3]:
             print(f"{'→' if choice.chosen else ' '} {choice.cluster}/{choice.node}, {choice.price_per_hour} an hour")
 
         submitted = seaway.submit(job)
         running = seaway.wait(submitted.id, "running", timeout_s=60)
         print(f"{running.name} is {running.state} on {', '.join(running.nodes)}")
-        print(seaway.explain(submitted.id).sentence)
+        print(seaway.explain(submitted.id).message)
 
         over = seaway.wait(submitted.id, timeout_s=60)
         print(f"{over.name} is {over.state}: {over.reason}")

@@ -13,7 +13,7 @@ import typer
 from lab.conditions import Emulator
 from seaway.cli.main import run as run_app
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import Asked, connect, target
+from seaway.cli.remote import ServerOptions, connect, target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,7 +58,7 @@ def lab(
 
     if find_spec("pyroute2") is None:
         raise RejectedError("a lab needs the package pyroute2: pip install 'seaway[gateway]'")
-    context.obj = Asked(server, profile)
+    context.obj = ServerOptions(server, profile)
 
 
 @app.command()
@@ -69,7 +69,7 @@ def up(
         Path | None, typer.Option(help="What links are like, YAML: docs/lab.md.", exists=True, dir_okay=False)
     ] = None,
     name: Name = "lab",
-    replace: Annotated[bool, typer.Option("--replace", help="Make it anew where there is one.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Make it again where there is one.")] = False,
     emulator: Annotated[
         Emulator | None,
         typer.Option(help="Who slows packets down.", show_default="netem, where the kernel has it"),
@@ -228,7 +228,7 @@ def _next(lab: Lab, again: str | None) -> str:
     Parameters
     ----------
     again
-        Options to make it anew just so; None when it is measured.
+        Options to re-create it just so; None when it is measured.
     """
     from shutil import which
 
@@ -238,7 +238,7 @@ def _next(lab: Lab, again: str | None) -> str:
     last, first = plan.spots[-1], plan.spots[0]
     ping = "" if which("ping") else "    # apt-get install iputils-ping"
     how = f"""\
-Have it measured, with the control plane in a terminal of its own: this makes it anew with an agent at each gateway, and
+Have it measured, with the control plane in a terminal of its own: this re-creates it with an agent at each gateway, and
 a token for each. (By hand: `seaway network put -f {lab.network}`, then docs/agent.md.)
 
   seaway up

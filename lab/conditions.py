@@ -8,7 +8,7 @@ from enum import StrEnum
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
 
-MOST_DELAY_NS = 60 * 10**9
+MAX_DELAY_NS = 60 * 10**9
 """A minute: more would fill any queue."""
 
 
@@ -50,12 +50,10 @@ class Conditions:
         RejectedError
             When not.
         """
-        if not 0 <= self.delay_ns <= MOST_DELAY_NS:
-            raise RejectedError("a delay may be a minute at the most", where="delay")
+        if not 0 <= self.delay_ns <= MAX_DELAY_NS:
+            raise RejectedError("a delay may be a minute at most", where="delay")
         if not 0 <= self.jitter_ns <= self.delay_ns:
-            raise RejectedError(
-                "a jitter may be as large as the delay at the most: nothing arrives early", where="jitter"
-            )
+            raise RejectedError("a jitter may be as large as the delay at most: nothing arrives early", where="jitter")
         if not 0 <= self.loss_ppm <= PPM:
             raise RejectedError("a loss is a share between 0 and 100%", where="loss")
         if self.rate_mbps < 0:

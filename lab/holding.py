@@ -15,7 +15,7 @@ from lab.conditions import Conditions
 from seaway.domain.network import PPM, Ends
 
 BACKLOG_NS = 100_000_000
-"""What a link with a rate keeps waiting at the most, as the time to send it: 100 ms, as a port's buffer."""
+"""What a link with a rate keeps waiting at most, as the time to send it: 100 ms, as a port's buffer."""
 
 KEPT = 2048
 """Hold times that are kept of each link, the latest."""
@@ -148,7 +148,7 @@ class Holding:
         self._held: list[tuple[int, int, int, HeldLink]] = []
 
     def link(self, ends: Ends) -> HeldLink:
-        """Return a link, made anew without delay or loss when there was none."""
+        """Return a link, re-created without delay or loss when there was none."""
         found = self.links.get(ends)
         if found is None:
             found = self.links[ends] = HeldLink()

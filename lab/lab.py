@@ -75,7 +75,7 @@ class Lab:
             When there is no such place.
         """
         if place not in self.plan.places:
-            raise UnknownError(f"{place!r} is no place of this lab; there are: {', '.join(self.plan.places)}")
+            raise UnknownError(f"{place!r} is not a place of this lab; available: {', '.join(self.plan.places)}")
         return netns.command_in(self.plan.namespace(place), command)
 
 
@@ -226,7 +226,7 @@ def _build(plan: LabPlan) -> None:
             wires.prepare(namespace)
     except PermissionError as error:
         raise RejectedError(
-            f"a lab needs to make network namespaces, and may not ({error.strerror}); a container has to be privileged"
+            f"a lab needs to make network namespaces, and may not ({error.strerror}); a container must be privileged"
         ) from None
     ends: dict[str, list[tuple[wires.End, wires.End]]] = {}
     for wire in plan.wires():
@@ -237,7 +237,7 @@ def _build(plan: LabPlan) -> None:
         wires.furnish(namespace, ends[namespace.name])
     config = plan.config()
     for spot in plan.spots:
-        Machine(plan.namespace(spot.gateway)).reach(desired(config, spot.gateway))
+        Machine(plan.namespace(spot.gateway)).converge(desired(config, spot.gateway))
 
 
 def _remove(name: str) -> bool:
@@ -271,9 +271,7 @@ def _no_lab(name: str) -> UnknownError:
             f"the lab {name!r} is half made: `script/lab down{option(name)}` removes what is there of it"
         )
     there = ", ".join(labs())
-    return UnknownError(
-        f"there is no lab {name!r}; " + (f"there are: {there}" if there else "`script/lab up` makes one")
-    )
+    return UnknownError(f"lab {name!r} not found; " + (f"available: {there}" if there else "`script/lab up` makes one"))
 
 
 def option(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the links of a lab are like when nobody says: as in the demo, so that there is something to weigh."""
+"""What the links of a lab are like when no one says: as in the demo, so that there is something to weigh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lab.conditions import MOST_DELAY_NS, Conditions
+from lab.conditions import MAX_DELAY_NS, Conditions
 from seaway.domain import units
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Ends
@@ -36,7 +36,7 @@ def default_links(gateways: Sequence[str]) -> dict[Ends, Conditions]:
     return found
 
 
-delay_ns = reader(units.duration_ns, MOST_DELAY_NS)
+delay_ns = reader(units.duration_ns, MAX_DELAY_NS)
 loss_ppm = reader(units.share_ppm, 10**6)
 
 Delay = Annotated[Amount, Unit(delay_ns, "20ms")]
@@ -139,7 +139,7 @@ def require_link(ends: Ends, gateways: Collection[str]) -> Ends:
     """
     for each in ends:
         if each not in gateways:
-            raise RejectedError(f"there is no gateway {each!r} in this lab; there are: {', '.join(gateways)}")
+            raise RejectedError(f"gateway {each!r} not found in this lab; available: {', '.join(gateways)}")
     if ends[0] == ends[1]:
         raise RejectedError(f"{ends[0]} has no link to itself")
     return ends

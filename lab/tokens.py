@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FILE = "tokens.json"
 """In the lab's folder."""
 LAST = "30d"
-"""For how long they hold, should nobody revoke them."""
+"""For how long they hold, should no one revoke them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Files that take longest begin first, so that no process is left with one when the others are done. Tests that need the
 machine to themselves, because they measure time or use what there is only one of, have the marker ``quiet``: they come
 last, and nothing runs beside them. For that each test holds a lock on a file that all processes know, together with
-others or alone. Who wants to be alone waits for those that run, and nobody begins meanwhile.
+others or alone. Who wants to be alone waits for those that run, and no one begins meanwhile.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Turns:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._door = folder / "door"
+        self._admission = folder / "door"
         self._room = folder / "room"
 
     @contextmanager
     def taken(self, *, alone: bool) -> Iterator[None]:
         """Wait for a turn and take it."""
         with self._room.open("ab") as room:
-            with self._door.open("ab") as door:  # who waits for the room keeps others from going in before
-                fcntl.flock(door, fcntl.LOCK_EX)
+            with self._admission.open("ab") as admission:  # who waits for the room keeps others from going in before
+                fcntl.flock(admission, fcntl.LOCK_EX)
                 fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             yield

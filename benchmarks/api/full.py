@@ -48,7 +48,7 @@ def _job(ids: JobIds, random: Random, number: int) -> JobRecord:
     )
     spec = JobSpec(name=f"job-{number % 1000}", demand=Demand(request), labels={"team": f"team-{number % 20}"})
     return JobRecord(
-        id=ids.draw(at_ns),
+        id=ids.generate(at_ns),
         spec=spec,
         state=JobState.PENDING if waits else random.choice(ENDS),
         submitted_ns=at_ns,

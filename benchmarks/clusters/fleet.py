@@ -105,7 +105,7 @@ def _pods(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
             where = {"kind": "pods", "namespace": crowd.namespace}
             (kept[cluster],) = servers.order(cluster, "list", **where, fields=f"metadata.name={name}")
             began_s = time.monotonic()
-            servers.order(cluster, "delete", **where, name=name, grace_s=0)
+            servers.order(cluster, "delete", **where, name=name, grace_period_s=0)
         expected = held + (share if back else -share)
         while _held(served, cluster) != expected:
             if time.monotonic() - began_s > GIVE_UP_S:

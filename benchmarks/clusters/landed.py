@@ -42,7 +42,7 @@ def seats_of(pods: Iterable[Mapping[str, Any]]) -> Seats:
 
 
 def on_nodes(seats: Mapping[str, list[Seat]]) -> Seats:
-    """Return the same without cards, for clusters where nobody says which a pod got."""
+    """Return the same without cards, for clusters where no one says which a pod got."""
     return {job: sorted((node, ()) for node, _ in each) for job, each in seats.items()}
 
 

@@ -1,6 +1,6 @@
 """Real API servers, by the kubeconfigs that SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA name, with nodes of our own.
 
-Nobody has to stand in for kubelets: what is measured ends when the cluster's own scheduler has bound a pod to its node.
+No one has to stand in for kubelets: what is measured ends when the cluster's own scheduler has bound a pod to its node.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RealWorld:
     settings
         By which a control plane uses them.
     nodes
-        How many nodes they have at the least.
+        How many nodes they have at least.
     bound
         When the pod of each job was seen bound, seconds since the epoch.
     seats

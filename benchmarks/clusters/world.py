@@ -34,7 +34,7 @@ class World:
     """
 
     kubeconfigs: Path
-    desk: str
+    pipeline: str
     process: subprocess.Popen[str]
 
     def cpu_s(self) -> float:
@@ -43,7 +43,7 @@ class World:
 
     def order(self, server: str, do: str, **arguments: Any) -> Any:  # noqa: ANN401  # whatever comes of it
         """Have a server do something."""
-        answer = httpx.post(self.desk, json={"server": server, "do": do, **arguments}, timeout=60)
+        answer = httpx.post(self.pipeline, json={"server": server, "do": do, **arguments}, timeout=60)
         answer.raise_for_status()
         return answer.json()
 

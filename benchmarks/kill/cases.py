@@ -24,8 +24,8 @@ def kill(seed: int) -> Result:
         "kills": after.kills,
         "accepted": after.accepted,
         "lost": len(after.lost),
-        "doubled": len(after.doubled),
+        "doubled": len(after.duplicated),
         "broken": len(after.broken),
     }
     notes = [f"{count} x {step}" for step, count in after.steps.items()]
-    return Result("kill", [row], [*after.lost, *after.doubled, *after.broken, *notes])
+    return Result("kill", [row], [*after.lost, *after.duplicated, *after.broken, *notes])

@@ -23,7 +23,7 @@ from benchmarks.kill.load import Memory, User
 from seaway.adapters.simulated.audit import read_journals, violations
 from seaway.adapters.sqlalchemy.checks import check
 from seaway.adapters.sqlalchemy.store import open_store
-from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.domain.job_state import JobState
 from seaway.simulation.demo import demo_fleet
 from tests.servers.databases import free_port
@@ -31,13 +31,13 @@ from tests.servers.databases import free_port
 ROOT = Path(__file__).resolve().parent.parent.parent
 USERS = 4
 PATIENCE_S = 120
-"""How long the last control plane, which nobody kills, has to finish everything."""
+"""How long the last control plane, which no one kills, has to finish everything."""
 
-MOST_STEPS = 60
+MAX_STEPS = 60
 """Kills come at one of this many first steps of a life."""
 
-MOST_MORE = 300
-"""Lives at the most that follow where something was nobody's last step yet; a few do, unless it never happens."""
+MAX_MORE = 300
+"""Lives at most that follow where something was no one's last step yet; a few do, unless it never happens."""
 
 LONGEST_LIFE_S = 20
 
@@ -54,7 +54,7 @@ class Aftermath:
         Jobs that were accepted.
     lost
         Accepted jobs that are not there, or never ended.
-    doubled
+    duplicated
         Rules about doing things twice that were broken, in words: two live attempts, devices over capacity.
     broken
         Other promises that were broken: a confirmed cancelling undone, something left behind, a job that is not in the
@@ -68,7 +68,7 @@ class Aftermath:
     kills: int
     accepted: int
     lost: list[str]
-    doubled: list[str]
+    duplicated: list[str]
     broken: list[str]
     steps: dict[str, int]
     states: dict[str, int]
@@ -164,12 +164,12 @@ def random_steps(count: int, seed: int) -> Iterator[int]:
     """Yield random steps to kill at."""
     random = Random(seed)
     for _ in range(count):
-        yield random.randint(1, MOST_STEPS)
+        yield random.randint(1, MAX_STEPS)
 
 
 def _more_steps(folder: Path, wanted: Sequence[str], seed: int) -> Iterator[int]:
-    """Yield random steps to kill at, as long as one that is wanted was nobody's last."""
-    for step in random_steps(MOST_MORE, seed):
+    """Yield random steps to kill at, as long as one that is wanted was no one's last."""
+    for step in random_steps(MAX_MORE, seed):
         found = _last_steps(folder)
         if all(any(part in each for each in found) for part in wanted):
             return
@@ -202,12 +202,12 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
     finally:
         store.close()
     fleet = demo_fleet()
-    doubled = violations(fleet, read_journals(fleet, folder / "clusters")) + check(database)
+    duplicated = violations(fleet, read_journals(fleet, folder / "clusters")) + check(database)
     return Aftermath(
         kills,
         len(memory.accepted),
         lost,
-        doubled,
+        duplicated,
         broken + memory.refused,
         dict(Counter(_last_steps(folder)).most_common()),
         dict(states),
@@ -218,7 +218,7 @@ def _audited(store: Store) -> set[str]:
     """Return the jobs whose submits the audit log tells of."""
     found: set[str] = set()
     before = 0
-    while entries := store.audit(before, MOST_ROWS):
+    while entries := store.audit(before, MAX_ROWS):
         found |= {entry.target.rpartition("/")[2] for entry in entries if entry.verb == "POST submit_job"}
         before = entries[-1].id
     return found
@@ -226,7 +226,7 @@ def _audited(store: Store) -> set[str]:
 
 def _left_behind(store: Store) -> list[str]:
     found = [f"attempt {each.number} of {each.job_id} still holds devices" for each in store.held_attempts()]
-    found += [f"{each.cluster} is still to {each.verb.value} {each.job_id}" for each in store.outgoing()]
+    found += [f"{each.cluster} is still to {each.verb.value} {each.job_id}" for each in store.pending_commands()]
     return found
 
 
@@ -240,7 +240,7 @@ def _await_end(url: str) -> list[str]:
         except httpx.HTTPError:
             time.sleep(0.1)
             continue
-        left = [line for line in figures.splitlines() if line.startswith(("seaway_jobs{", "seaway_outgoing{"))]
+        left = [line for line in figures.splitlines() if line.startswith(("seaway_jobs{", "seaway_pending_commands{"))]
         if not any(float(line.rsplit(" ", 1)[1]) for line in left) and "seaway_jobs_decided_total" in figures:
             return []
         time.sleep(0.2)

@@ -75,7 +75,7 @@ class User(threading.Thread):
     def _submit(self, client: httpx.Client, key: str) -> None:
         body = {
             "name": "kill",
-            "runs": f"{self._random.choice([0, 1, 1, 2])}s",
+            "expected_duration": f"{self._random.choice([0, 1, 1, 2])}s",
             "replicas": self._random.choice([1, 1, 1, 2, 3]),
             "priority": self._random.choice([0, 0, 5]),
             "resources": {

@@ -24,7 +24,14 @@ from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.control_plane import make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings
 
-CONTROL = ControlSettings(assume_s=20, stale_s=5, grace_s=30, poll_s=0.2, retry_s=0.2, keep_finished_s=2)
+CONTROL = ControlSettings(
+    assume_timeout_s=20,
+    stale_after_s=5,
+    grace_period_s=30,
+    poll_interval_s=0.2,
+    initial_backoff_s=0.2,
+    ttl_after_finished_s=2,
+)
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
     """
 
     at_ns: int
-    outgoing: bool
+    pending_commands: bool
     request: bool
     source: IPv6Address
     target: IPv6Address

@@ -17,7 +17,7 @@ from seaway.domain.network import PPM, Ends
 
 GATEWAYS = 4
 ROUNDS = 20
-HOW = ProbeConfig(every_s=3.0, count=5, timeout_s=0.6)
+HOW = ProbeConfig(interval_s=3.0, count=5, timeout_s=0.6)
 MS = 1_000_000
 US = 1_000
 LINKS = {

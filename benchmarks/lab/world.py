@@ -104,9 +104,9 @@ def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, r
         return Account(
             lab.plan,
             dict(zip(names, reported, strict=True)),
-            [each for each in at_gateways if each.outgoing],
-            [each for capture in inner for each in capture.read() if not each.outgoing],
-            [each for each in at_gateways if not each.outgoing],
+            [each for each in at_gateways if each.pending_commands],
+            [each for capture in inner for each in capture.read() if not each.pending_commands],
+            [each for each in at_gateways if not each.pending_commands],
             passed,
         )
 

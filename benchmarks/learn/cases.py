@@ -18,10 +18,10 @@ from benchmarks.record import Result, SkippedError
 ROUNDS = 5
 WARM_UP = 256
 STEPS = 220
-EPISODES, MOST_MINUTES = 1_000, 30
-LEAST_RATIO = 1.0
+EPISODES, MAX_MINUTES = 1_000, 30
+MIN_RATIO = 1.0
 CANDIDATES, DISCOUNT = 5, 0.9
-"""With these actor, critic and both targets are at work, as theirs are; as usual nobody asks actor and targets."""
+"""With these actor, critic and both targets are at work, as theirs are; as usual no one asks actor and targets."""
 
 EADE, ASKED, PLAIN, THEIRS = "eade-ddpg", "eade-ddpg, whole", "ddpg, whole", "Stable-Baselines3 DDPG"
 RUN = "seaway train --algo eade-ddpg"
@@ -154,13 +154,13 @@ def _result(seconds: dict[str, list[float]], run_s: float) -> Result:
         )
     run_minutes = round(run_s * EPISODES / 60, 1)
     rows.append({"policy": RUN, "minutes_per_1000_episodes": run_minutes})
-    missed = [f"{RUN}: {EPISODES} episodes take {run_minutes} minutes"] if run_minutes > MOST_MINUTES else []
+    missed = [f"{RUN}: {EPISODES} episodes take {run_minutes} minutes"] if run_minutes > MAX_MINUTES else []
     for ours in (row for row in rows if row["policy"] in {EADE, ASKED}):
         name, ratio, minutes = ours["policy"], ours["times_theirs"], ours["minutes_per_1000_episodes"]
-        if ratio < LEAST_RATIO:
-            missed.append(f"{name}: {ratio} times the steps/s of {THEIRS}, not {LEAST_RATIO}")
-        if minutes > MOST_MINUTES:
-            missed.append(f"{name}: {EPISODES} episodes take {minutes} minutes, not {MOST_MINUTES}")
+        if ratio < MIN_RATIO:
+            missed.append(f"{name}: {ratio} times the steps/s of {THEIRS}, not {MIN_RATIO}")
+        if minutes > MAX_MINUTES:
+            missed.append(f"{name}: {EPISODES} episodes take {minutes} minutes, not {MAX_MINUTES}")
     return Result(
         "learn",
         rows,

@@ -77,8 +77,8 @@ class Capture:
                 return left, back
             kind = packet[_MESSAGE]
             sequence = int.from_bytes(packet[_MESSAGE + 6 : _MESSAGE + 8], "big")
-            outgoing = address[2] == socket.PACKET_OUTGOING
-            if kind == packets.V6.request and outgoing:
+            pending_commands = address[2] == socket.PACKET_OUTGOING
+            if kind == packets.V6.request and pending_commands:
                 left[packet[_SOURCE], sequence] = stamp_ns(ancillary)
-            elif kind == packets.V6.reply and not outgoing:
+            elif kind == packets.V6.reply and not pending_commands:
                 back[packet[_DESTINATION], sequence] = stamp_ns(ancillary)

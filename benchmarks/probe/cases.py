@@ -64,7 +64,7 @@ def agents(_: int) -> Result:
         "server CPU %": round(100 * measured["server_s"] / AGENTS_S, 1),
     }
     notes = [
-        f"`seaway agent` with {GATEWAYS - 1} gateways to probe, every {HOW.every_s:g} s, and a real control plane to "
+        f"`seaway agent` with {GATEWAYS - 1} gateways to probe, every {HOW.interval_s:g} s; a real control plane to "
         f"report to, for {AGENTS_S} s once they have settled. Nothing of it hangs on the seed.",
         "CPU of the whole agent, in the kernel too, on the loopback also for the other end; of 100: times 100, of one "
         "core. Memory: what is its own, with its share of what agents have in common (PSS).",
@@ -86,7 +86,7 @@ def _row(name: str, counted: dict[str, Any], bare_s: float) -> dict[str, Any]:
         "prober": name,
         "probes": counted["sent"],
         "lost": counted["sent"] - counted["received"],
-        "CPU %": round(100 * each_s * PROBES / HOW.every_s, 1),
+        "CPU %": round(100 * each_s * PROBES / HOW.interval_s, 1),
         "CPU us": round(each_s * 1e6, 1),
         "x bare": round(each_s / bare_s, 2),
     }

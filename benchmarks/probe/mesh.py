@@ -24,7 +24,7 @@ from seaway.application.ports.agent import Target
 from seaway.domain.gateways import ProbeConfig
 
 HOW = ProbeConfig()
-SPREAD_S = HOW.every_s - HOW.timeout_s
+SPREAD_S = HOW.interval_s - HOW.timeout_s
 _STAGGER_S = HOW.timeout_s / 2
 
 Answered = list[list[int]]
@@ -91,7 +91,7 @@ def one_round(ends: list[Connection]) -> list[Answered]:
     for end in ends:
         end.send("probe")
     answered: list[Answered] = [end.recv() for end in ends]
-    time.sleep(max(0.0, began_s + HOW.every_s - time.monotonic()))
+    time.sleep(max(0.0, began_s + HOW.interval_s - time.monotonic()))
     return answered
 
 

@@ -24,7 +24,7 @@ DEFAULTS = {**PUBLISHED, **READ}
 
 RATES = "learning rates"
 ASKED = {"candidates": "5"}
-"""Where the critic chooses among all bins nobody asks the actor, and its rate does nothing."""
+"""Where the critic chooses among all bins no one asks the actor, and its rate does nothing."""
 
 EFFECTS: dict[str, tuple[dict[str, str], ...]] = {
     **{effect: values for effect, values in TRIED.items() if effect != RATES},

@@ -48,7 +48,7 @@ PAGES = {
     "/whatif": ("/whatif", "section.question"),
     "/settings": ("/settings", ".panel tbody tr"),
 }
-"""Every page by its address as it is declared: one of its kind, and what of it has to be there."""
+"""Every page by its address as it is declared: one of its kind, and what of it must be there."""
 
 LOOKED_AT = ("/", "/fleet", "/network", "/jobs", "/jobs/{job}", "/queues")
 LIVELY = ("/", "/jobs", "/queues")
@@ -66,9 +66,9 @@ BLOCKS = 3
 CHANGES = 30
 VIEWERS = 100
 
-MOST_RENDER_S = 1.0
-MOST_LIVE_S = 1.0
-MOST_SLOWER = 1.10
+MAX_RENDER_S = 1.0
+MAX_LIVE_S = 1.0
+MAX_SLOWER = 1.10
 
 
 def web(seed: int) -> Result:
@@ -91,13 +91,13 @@ def web(seed: int) -> Result:
     rows = [*shown, *_live_rows(live), *_ratio_rows(found, ratios)]
     rows.append({"page": f"of {len(seen)} x {VIEWERS} viewers, cut off or saw nothing", "median": in_vain})
     missed = [
-        f"{row['page']}: {row['content s']} s, asked < {MOST_RENDER_S:g}"
+        f"{row['page']}: {row['content s']} s, asked < {MAX_RENDER_S:g}"
         for row in shown
-        if row["content s"] >= MOST_RENDER_S
+        if row["content s"] >= MAX_RENDER_S
     ]
     worst = max(each.of_submit for each in live)
-    missed += [f"a submit is seen after {worst:.2f} s, asked < {MOST_LIVE_S:g}"] if worst >= MOST_LIVE_S else []
-    missed += [f"bursts take {slower:.2f} times as long, asked {MOST_SLOWER:g}"] if slower > MOST_SLOWER else []
+    missed += [f"a submit is seen after {worst:.2f} s, asked < {MAX_LIVE_S:g}"] if worst >= MAX_LIVE_S else []
+    missed += [f"bursts take {slower:.2f} times as long, asked {MAX_SLOWER:g}"] if slower > MAX_SLOWER else []
     missed += [f"{in_vain} viewers saw nothing"] if in_vain else []
     notes = [
         f"{CLUSTERS * NODES:,} nodes, {JOBS:,} jobs and more; browser, viewers and server on the same cores",
@@ -153,7 +153,7 @@ def _ratio_rows(found: Sequence[tuple[Burst, Burst]], ratios: dict[str, list[flo
     """Say what it costs that people look."""
     alone, watched = ([pair[at].took for pair in found] for at in (0, 1))
     return [
-        {"page": f"s for {BURST} jobs, nobody looks", **spread(alone)},
+        {"page": f"s for {BURST} jobs, no one looks", **spread(alone)},
         {"page": f"the same, {VIEWERS} look", **spread(watched)},
         {"page": "ratio of pairs", **spread(ratios["took"])},
         {"page": "ratio of time in the loop", **spread(ratios["in loop"])},

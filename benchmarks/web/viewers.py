@@ -31,7 +31,7 @@ AT_ONCE = 10
 
 
 class Viewer:
-    """Somebody who looks at a page.
+    """A user who looks at a page.
 
     Attributes
     ----------

@@ -123,7 +123,7 @@ class Emulator:
 
 
 def missed(queues: str) -> int:
-    """Return how many packets the kernel dropped as nobody took them in time, of what it says of its queues."""
+    """Return how many packets the kernel dropped as no one took them in time, of what it says of its queues."""
     return sum(int(fields[5]) + int(fields[6]) for fields in map(str.split, queues.splitlines()))
 
 

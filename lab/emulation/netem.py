@@ -17,7 +17,7 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Ends
 
 LONGEST_QUEUE = 100_000
-"""Packets that a link holds at the most."""
+"""Packets that a link holds at most."""
 
 OF_LEAVES = 0x100
 """What a sender's number is added to, for the handle of its netem."""

@@ -75,7 +75,7 @@ class QueueEmulation:
         except OSError as error:
             raise UnavailableError(
                 f"the lab's emulator does not answer ({error.strerror or error}), so that its gateways do not reach "
-                f"each other: `script/lab up --replace` makes the lab anew; {self._log} may say what happened"
+                f"each other: `script/lab up --replace` makes the lab again; {self._log} may say what happened"
             ) from None
 
 

@@ -68,7 +68,7 @@ def message(kind: int, queue: int, body: bytes, flags: int = REQUEST) -> bytes:
 
 
 def configuration(queue: int, longest: int) -> Iterator[bytes]:
-    """Write what makes a queue ours: each has to be acknowledged before the next is sent.
+    """Write what makes a queue ours: each must be acknowledged before the next is sent.
 
     Parameters
     ----------

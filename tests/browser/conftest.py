@@ -58,7 +58,7 @@ def tokens(demo: Running) -> dict[str, str]:
 
 @pytest.fixture
 def look(browser: Browser, demo: Running, tokens: dict[str, str]) -> Look:
-    """Let somebody of a role look at the demo's pages; a role of nothing is not logged in."""
+    """Let a user of a role look at the demo's pages; a role of nothing is not logged in."""
     url = str(demo.client.base_url).rstrip("/")
 
     def as_role(role: str = "admin", **more: object) -> AbstractContextManager[Looker]:

@@ -31,7 +31,7 @@ LANDMARKS = ("landmark-", "region")
 
 @dataclass
 class Looker:
-    """Somebody at a browser.
+    """A user at a browser.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def looking(
     size: tuple[int, int] = WIDE,
     language: str = "en",
 ) -> Iterator[Looker]:
-    """Have somebody look, logged in by a token; at the end nothing may have been wrong."""
+    """Have a user look, logged in by a token; at the end nothing may have been wrong."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=theme, locale=language, reduced_motion="reduce"
     )

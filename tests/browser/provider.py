@@ -99,13 +99,13 @@ class Provider:
         return {"keys": [{**RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "k", "use": "sig"}]}
 
     def authorize(self, asked: dict[str, str]) -> str:
-        """Send somebody back, with a code or a refusal."""
+        """Send a user back, with a code or a refusal."""
         self.asked.append(asked)
         answer = {"code": CODE} if self.role else {"error": "access_denied", "error_description": "not today"}
         return f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}"
 
     def leave(self, asked: dict[str, str]) -> str:
-        """Log somebody out, and send him back."""
+        """Log a user out, and send him back."""
         self.left.append(asked)
         return f"{asked['post_logout_redirect_uri']}?{urlencode({'state': asked['state']})}"
 

@@ -44,7 +44,7 @@ def test_the_fleet_can_be_read_by_everybody(
 
 
 def test_what_is_looked_for_is_counted_and_survives_a_reload(look: Look, job: str) -> None:
-    """Filters stand in the address, what does not match is not counted, and what is no number is said at its field."""
+    """Filters are in the address; totals count matches only; a bad number is reported at its field."""
     name = job.split("/")[1]
     with look("viewer") as looker:
         page = looker.open("/fleet")
@@ -102,7 +102,7 @@ def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> 
 
 
 def test_a_node_that_is_not_there_says_so(look: Look) -> None:
-    """An address of a node that nobody has leads to words, not to an empty page."""
+    """An address of a node that no one has leads to words, not to an empty page."""
     with look() as looker:
         page = looker.open("/fleet/cluster-1/no-such-node")
         expect(page.get_by_role("alert")).to_contain_text("There is no node no-such-node in cluster-1.")

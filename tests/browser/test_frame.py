@@ -32,7 +32,7 @@ WHOLE = (
     ("/settings?section=gateways", ".panel"),
     ("/settings?section=audit", ".panel tbody tr"),
 )
-"""Pages that an admin sees, and what of them has to be there."""
+"""Pages that an admin sees, and what of them must be there."""
 
 
 def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, tokens: dict[str, str]) -> None:
@@ -222,7 +222,7 @@ def test_a_token_that_is_revoked_ends_what_is_looked_at(demo: Running, browser: 
 
 
 def test_a_log_in_that_another_site_sends_is_not_taken(demo: Running, tokens: dict[str, str]) -> None:
-    """Nobody is logged in as somebody else by a page that he happens to look at."""
+    """No one is logged in as another user by a page that he happens to look at."""
     url = str(demo.client.base_url).rstrip("/")
     form = {"token": tokens["viewer"], "next": "/"}
     for origin in ("https://elsewhere.example", "null"):

@@ -133,7 +133,7 @@ def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> No
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
         page.get_by_role("button", name="Form").click()
         page.get_by_label("Priority").fill("9" * 5000)
-        expect(page.get_by_text("has to be a whole number")).to_be_visible()
+        expect(page.get_by_text("must be a whole number")).to_be_visible()
         page.get_by_label("Priority").fill("1")
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
 
@@ -177,7 +177,7 @@ def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look,
 
 
 def test_what_only_an_address_asks_for_can_be_taken_off(look: Look, demo: Running) -> None:
-    """A label and who submitted stand beside the states; an address of a page that is gone begins anew."""
+    """A label and who submitted stand beside the states; an address of a page that is gone starts over."""
     name = named("labelled")
     job = demo.submit(name=name, resources={"gpus": 0}, labels={"team": name})
     demo.submit(name=f"{name}-other", resources={"gpus": 0})

@@ -1,4 +1,4 @@
-"""How pages live: what somebody holds stays, all goes by keyboard, mistakes are told, and a restart is survived."""
+"""How pages live: what a user holds stays, all goes by keyboard, mistakes are told, and a restart is survived."""
 
 from __future__ import annotations
 

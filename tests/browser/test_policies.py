@@ -45,7 +45,7 @@ def test_operators_compare_policies_and_let_them_decide(look: Look) -> None:
 
 
 def test_operators_bring_policies_and_what_was_found_of_them(look: Look) -> None:
-    """A file that is no policy is refused beside it; an evaluation that is kept stays, with its intervals."""
+    """A file that is not a policy is refused beside it; an evaluation that is kept stays, with its intervals."""
     with look("operator") as looker:
         page = looker.open("/policies")
         page.get_by_role("button", name="Import a policy file").click()

@@ -63,7 +63,7 @@ def test_a_person_of_the_provider_comes_to_where_he_wanted(browser: Browser, url
 def test_a_log_in_that_has_ended_is_renewed_and_one_that_is_over_ends_at_the_provider_too(
     browser: Browser, url: str, provider: Provider
 ) -> None:
-    """Nobody notices the first, with what he looks at kept; log-out leads to the provider and back, by a button."""
+    """No one notices the first, with what he looks at kept; log-out leads to the provider and back, by a button."""
     provider.role = "operator"
     with looking(browser, url) as looker:
         page = looker.context.new_page()
@@ -93,7 +93,7 @@ def test_whom_the_provider_refuses_reads_why(browser: Browser, url: str, provide
 
 
 def test_an_answer_to_another_log_in_is_not_taken(browser: Browser, url: str, provider: Provider) -> None:
-    """A code that comes without the browser's own log-in lets nobody in."""
+    """A code that comes without the browser's own log-in lets no one in."""
     provider.role = "operator"
     with looking(browser, url) as looker:
         page = looker.context.new_page()

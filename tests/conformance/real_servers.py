@@ -27,8 +27,8 @@ class Relay:
         self._server = (server.host, server.port or 443)
         self._free = threading.Event()
         self._free.set()
-        self._door = socket.create_server(("127.0.0.1", 0))
-        cluster["server"] = f"https://127.0.0.1:{self._door.getsockname()[1]}"
+        self._admission = socket.create_server(("127.0.0.1", 0))
+        cluster["server"] = f"https://127.0.0.1:{self._admission.getsockname()[1]}"
         cluster.setdefault("tls-server-name", server.host)
         self.config: str = yaml.safe_dump(config)
         """A kubeconfig of the server that leads through here."""
@@ -43,13 +43,13 @@ class Relay:
         self._free.set()
 
     def close(self) -> None:
-        """Let nobody in any more."""
-        self._door.shutdown(socket.SHUT_RDWR)
+        """Let no one in any more."""
+        self._admission.shutdown(socket.SHUT_RDWR)
 
     def _let_in(self) -> None:
-        with self._door, suppress(OSError):
+        with self._admission, suppress(OSError):
             while True:
-                inner, _ = self._door.accept()
+                inner, _ = self._admission.accept()
                 outer = socket.create_connection(self._server)
                 for here, there in ((inner, outer), (outer, inner)):
                     threading.Thread(target=self._pass_on, args=(here, there), daemon=True).start()

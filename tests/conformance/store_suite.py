@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
-from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention, Store
-from seaway.application.records import JobRecord, Outgoing, Verb
+from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
+from seaway.application.records import JobRecord, PendingCommand, Verb
 from seaway.domain.errors import DeposedError, InvariantError, RejectedError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
@@ -68,7 +68,7 @@ def many_jobs_are_known_at_once(opening: Opening) -> None:
     deleted = make.job_record(state=JobState.DELETED, ended_ns=NOW_NS + 1)
     live = make.job_record()
     submitted(store, over, deleted, live)
-    strange = [make.draw_id() for _ in range(2 * MOST_ROWS)]
+    strange = [make.draw_id() for _ in range(2 * MAX_ROWS)]
     known = store.known([live.id, *strange, "no-id", "", deleted.id, over.id, over.id])
     assert known == {over.id: NOW_NS, deleted.id: NOW_NS + 1, live.id: None}
     assert store.known([]) == {}
@@ -92,7 +92,7 @@ def lists_go_from_new_to_old_in_pages(opening: Opening) -> None:
     jobs = [make.job_record(state=state) for state in states * 2]
     submitted(store, *jobs)
     shown = [job for job in reversed(jobs) if job.state is not JobState.DELETED]
-    assert store.jobs(JobFilter(), MOST_ROWS + 1) == shown
+    assert store.jobs(JobFilter(), MAX_ROWS + 1) == shown
     for wanted in (JobFilter(), JobFilter(tenant=DEFAULT), JobFilter(submitted_by="ada")):
         first = store.jobs(wanted, 7)
         assert first + store.jobs(replace(wanted, before=first[-1].id), 50) == shown
@@ -103,7 +103,7 @@ def lists_go_from_new_to_old_in_pages(opening: Opening) -> None:
 
 
 def pages_begin_before_an_id(opening: Opening) -> None:
-    """A page before something that is no id is the asker's mistake."""
+    """A page before something that is not an id is the asker's mistake."""
     store = led(opening)
     for ask in (lambda: store.jobs(JobFilter(before="x"), 1), lambda: store.count_jobs(JobFilter(before="x"))):
         try:
@@ -182,21 +182,21 @@ def letters_differ_by_case(opening: Opening) -> None:
 def streams_return_everything_in_order(opening: Opening) -> None:
     """Live jobs, held attempts and outgoing rows all come, however many, in their order."""
     store = led(opening)
-    count = 2 * MOST_ROWS + 3
+    count = 2 * MAX_ROWS + 3
     jobs = [make.job_record(state=list(JobState)[at % 11]) for at in range(count)]
     store_all(store, *(Change(insert=[job]) for job in jobs))
     assert list(store.live_jobs()) == [job for job in jobs if job.state not in FINAL]
     attempts = [make.attempt_of(job, number) for job in jobs[: count // 2] for number in (1, 2)]
     states = list(AttemptState)
     attempts = [replace(each, state=states[at % len(states)]) for at, each in enumerate(attempts)]
-    told = [make.outgoing_of(job, created_ns=NOW_NS - at // 3) for at, job in enumerate(jobs)]
+    told = [make.pending_command_of(job, created_ns=NOW_NS - at // 3) for at, job in enumerate(jobs)]
     store_all(store, Change(insert=[*attempts, *told]))
     assert list(store.held_attempts()) == [each for each in attempts if each.state.holds]
-    assert list(store.outgoing()) == sorted(told, key=_age)
-    assert len(store.jobs(JobFilter(), count)) == MOST_ROWS
+    assert list(store.pending_commands()) == sorted(told, key=_age)
+    assert len(store.jobs(JobFilter(), count)) == MAX_ROWS
 
 
-def _age(row: Outgoing) -> tuple[int, str]:
+def _age(row: PendingCommand) -> tuple[int, str]:
     return row.created_ns, row.job_id
 
 
@@ -251,7 +251,7 @@ def defaults_are_in_place(opening: Opening) -> None:
 
 
 def only_the_leader_writes(opening: Opening) -> None:
-    """Nobody writes before leading, nor after another process leads."""
+    """No one writes before leading, nor after another process leads."""
     first, second = opening(), opening()
     change = Change(insert=[make.token()])
     _refused(first, change, DeposedError)
@@ -288,7 +288,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     )
     full = make.attempt_of(job, 2, why="near", reason="gone", running_ns=5, ended_ns=6, state=AttemptState.RUNNING)
     plain = make.attempt_of(job, 1, state=AttemptState.ENDED, placements=(), spec=make.spec("older"))
-    outgoing = make.outgoing_of(job, 2, verb=Verb.DELETE)
+    pending_commands = make.pending_command_of(job, 2, verb=Verb.DELETE)
     event = make.event_of(job, id=5, attempt=2)
     key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5, gateway="gw-1")
     audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
@@ -305,7 +305,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
         job,
         full,
         plain,
-        outgoing,
+        pending_commands,
         event,
         key,
         token,
@@ -328,7 +328,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     assert other.job(job.id) == job
     assert other.attempts(job.id) == [plain, full]
     assert list(other.held_attempts()) == [full]
-    assert list(other.outgoing()) == [outgoing]
+    assert list(other.pending_commands()) == [pending_commands]
     assert other.events(0, 10) == [event]
     assert other.key(key.tenant, key.key) == key
     assert other.tokens() == [token]
@@ -380,7 +380,7 @@ def missing_rows_cannot_be_updated(opening: Opening) -> None:
     store = led(opening)
     job = make.job_record()
     submitted(store, job)
-    rows: list[Record] = [make.attempt_of(job), make.token(), make.outgoing_of(job), Queue("none")]
+    rows: list[Record] = [make.attempt_of(job), make.token(), make.pending_command_of(job), Queue("none")]
     assert store.commit([Change(update=[row]) for row in rows]) == [CONFLICT] * len(rows)
     assert store.attempts(job.id) == []
 
@@ -402,7 +402,7 @@ def changes_of_a_batch_see_each_other(opening: Opening) -> None:
     """A batch has the effect of its changes one after the other, whatever rows they share."""
     store = led(opening)
     job = make.job_record()
-    told = make.outgoing_of(job)
+    told = make.pending_command_of(job)
     changes = [
         Change(insert=[job, make.event_of(job)]),
         Change(update=[replace(job, version=2)], insert=[told]),
@@ -418,7 +418,7 @@ def changes_of_a_batch_see_each_other(opening: Opening) -> None:
     outcomes = [CONFLICT if at in {2, 7} else STORED for at in range(len(changes))]
     assert store.commit(changes) == outcomes
     assert store.job(job.id) == replace(job, version=3, state=JobState.QUEUED)
-    assert list(store.outgoing()) == [replace(told, created_ns=NOW_NS + 1)]
+    assert list(store.pending_commands()) == [replace(told, created_ns=NOW_NS + 1)]
     assert store.cordons() == [make.cordon(reason="b")]
 
 
@@ -497,7 +497,7 @@ def pruning_keeps_what_lives(opening: Opening) -> None:
     ended = AttemptState.ENDED
     attempts = [make.attempt_of(job, state=ended) for job in jobs if job is not holding]
     store_all(store, Change(insert=[*attempts, make.attempt_of(holding, state=AttemptState.ENDING)]))
-    store_all(store, Change(insert=[make.outgoing_of(told), make.event_of(at_ns=old), make.event_of()]))
+    store_all(store, Change(insert=[make.pending_command_of(told), make.event_of(at_ns=old), make.event_of()]))
     gone = store.prune(Retention(50, None, None, None), NOW_NS)
     assert (gone["jobs"], gone["attempts"], gone["events"]) == (2, 2, 3)
     assert [job.id for job in jobs if store.job(job.id)] == [job.id for job in (fresh, holding, told, live)]

@@ -86,7 +86,7 @@ def test_who_did_not_say_so_is_told_of_it(tmp_path: Path) -> None:
     node = counted("example.com/vgpu")
     with running(ClusterSettings(), tmp_path, node, karmada=False) as (_, cluster, _):
         assert [device.healthy for device in devices(cluster)] == [False]
-        (trouble,) = cluster.view.troubles()["node/node-1"]
+        (trouble,) = cluster.view.problems()["node/node-1"]
         assert "clusters.hami.resource_name" in trouble.text
 
 

@@ -16,14 +16,16 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 
 PATIENCE_S = 0.4
-WISHES = Wishes(call_s=1, limits=Limits(patience_s=PATIENCE_S, refused_s=0.2, kept=16))
+WISHES = ClusterOptions(
+    request_timeout_s=1, limits=Limits(unreachable_timeout_s=PATIENCE_S, unschedulable_timeout_s=0.2, history_size=16)
+)
 WAIT_S = 10.0
 
 
@@ -108,7 +110,7 @@ class Under:
         wait(self.heard, "the cluster again")
 
     def vanish(self, job_id: str, attempt: int, most: int | None = None) -> None:
-        """Delete workloads as somebody with kubectl would."""
+        """Delete workloads as a user with kubectl would."""
         found = self.commands.list(JOBS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}")
         for each in found[:most]:
             self.commands.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")

@@ -11,7 +11,7 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.limits import Limits
-from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
+from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
@@ -38,9 +38,9 @@ def queued() -> Deployment:
     return replace(made, cluster="alpha")
 
 
-def copies(under: Under) -> list[Copy]:
+def workloads(under: Under) -> list[Workload]:
     """Return what there is of it."""
-    return list(under.cluster.changes("", 0).copies)
+    return list(under.cluster.changes("", 0).workloads)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
     with ApiServer("alpha", **({"kinds": kinds} if kinds else {})) as server:
         furnish(server)
         server.kubeconfig(tmp_path / "alpha")
-        limits = Limits(patience_s=0.4, refused_s=0.2, stuck_s=STUCK_S)
+        limits = Limits(unreachable_timeout_s=0.4, unschedulable_timeout_s=0.2, pod_start_timeout_s=STUCK_S)
         backends = KubernetesBackends(tmp_path, replace(WISHES, limits=limits), seed=1)
         made = Under(server, backends.clusters()[0], backends.close, server)
         wait(made.heard, "the first list")
@@ -59,19 +59,19 @@ def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
 
 
 def test_a_job_is_let_in_by_kueue(under: Under) -> None:
-    """Until somebody sets its queue up it says what is missing; then it runs."""
+    """Until a user sets its queue up it says what is missing; then it runs."""
     assert under.cluster.send([queued()])[0].result(10).done
-    wait(lambda: [each.reason for each in copies(under)] == [MISSING], "Kueue's words")
+    wait(lambda: [each.reason for each in workloads(under)] == [MISSING], "Kueue's words")
     queues(under.member)
-    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.RUNNING], "that it runs")
+    wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "that it runs")
 
 
 def test_a_queue_that_is_missing_for_long_refuses(under: Under) -> None:
-    """Devices are not kept for ever for what nobody sets up: another cluster may have the queue."""
+    """Devices are not kept for ever for what no one sets up: another cluster may have the queue."""
     assert under.cluster.send([queued()])[0].result(10).done
-    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.FAILED], "that it is refused")
-    (told,) = copies(under)
-    assert (told.cause, told.reason) == (Cause.DENIED, MISSING)
+    wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.FAILED], "that it is refused")
+    (told,) = workloads(under)
+    assert (told.cause, told.reason) == (Cause.REJECTED, MISSING)
 
 
 OLDER = (*KUBERNETES, replace(KUEUE_WORKLOADS, version="v1beta1"))
@@ -87,7 +87,7 @@ def test_an_older_kueue_is_understood(under: Under) -> None:
     meta = {"name": "job-sw", "namespace": "seaway", "ownerReferences": [owner]}
     body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": meta}
     under.member.put({**body, "status": {"conditions": [said]}})
-    wait(lambda: [each.reason for each in copies(under)] == ["Kueue does not let it in: no quota"], "Kueue's words")
+    wait(lambda: [each.reason for each in workloads(under)] == ["Kueue does not let it in: no quota"], "Kueue's words")
 
 
 def test_a_view_does_without_kueue_where_it_may_not_see_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from seaway.adapters.kubernetes import karmada
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.domain.deployment import Copy, CopyPhase
+from seaway.domain.deployment import Workload, WorkloadPhase
 from seaway.testing.backends import deploy, removal
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 from tests.conformance.test_own_templates import answer
@@ -22,7 +22,7 @@ MARKED = "app.kubernetes.io/managed-by=seaway"
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KarmadaWorld]:
     """Start a control plane with one member; what is left there is looked for all the time."""
-    monkeypatch.setattr(karmada, "LEFT_S", 0.1)
+    monkeypatch.setattr(karmada, "LEFTOVER_INTERVAL_S", 0.1)
     with KarmadaWorld(["alpha"]) as world:
         furnish(world.members["alpha"])
         yield world
@@ -41,36 +41,36 @@ def policies(world: KarmadaWorld) -> list[str]:
     return [each["metadata"]["name"] for kind in (POLICIES, OVERRIDES) for each in world.control.list(kind, "seaway")]
 
 
-def copies(under: Under, cursor: str = "") -> list[Copy]:
+def workloads(under: Under, cursor: str = "") -> list[Workload]:
     """Return the copies that are told."""
-    return list(under.cluster.changes(cursor, 0).copies)
+    return list(under.cluster.changes(cursor, 0).workloads)
 
 
 def test_policies_without_a_workload_are_told_and_removed(world: KarmadaWorld, under: Under) -> None:
-    """Somebody deleted the workload: no member has anything of it, and a cursor is told of everything once more."""
+    """A user deleted the workload: no member has anything of it, and a cursor is told of everything once more."""
     one = deploy(under.made())
     assert answer(under.cluster, one).done
-    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.RUNNING], "the job running")
+    wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "the job running")
     for each in world.control.list(JOBS, "seaway", MARKED):
         world.control.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
     wait(lambda: not world.members["alpha"].list(PODS, "seaway"), "no pods")
     cursor = under.cluster.changes("", 0).cursor
     wait(lambda: under.cluster.changes(cursor, 0).complete, "that everything is told")
-    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.GONE], "what is left")
-    assert [(each.job_id, each.attempt) for each in copies(under)] == [(one.job_id, one.attempt)]
+    wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.GONE], "what is left")
+    assert [(each.job_id, each.attempt) for each in workloads(under)] == [(one.job_id, one.attempt)]
     assert policies(world)
     assert answer(under.cluster, removal(one)).done
-    wait(lambda: not policies(world) and not copies(under), "that nothing is left")
+    wait(lambda: not policies(world) and not workloads(under), "that nothing is left")
 
 
 def test_what_runs_is_not_told_as_left(under: Under) -> None:
-    """Its policies are there as long as it is, and everything is told anew for nobody."""
+    """Its policies are there as long as it is, and everything is told again for nobody."""
     one = deploy(under.made())
     assert answer(under.cluster, one).done
-    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.RUNNING], "the job running")
+    wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "the job running")
     told = under.cluster.changes("", 0)
     assert not under.cluster.changes(told.cursor, 2.0).complete
-    assert [each.phase for each in copies(under)] == [CopyPhase.RUNNING]
+    assert [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING]
 
 
 def test_it_is_found_by_another_process(world: KarmadaWorld, under: Under) -> None:
@@ -81,5 +81,5 @@ def test_it_is_found_by_another_process(world: KarmadaWorld, under: Under) -> No
     selected = [{"apiVersion": "batch/v1", "kind": "Job", "name": "sw"}]
     world.control.put({**body, "spec": {"resourceSelectors": selected}})
     under.made()
-    left = Copy("01k9zj5q8e0ab", 3, "alpha", CopyPhase.GONE)
-    wait(lambda: copies(under) == [left], "what is left")
+    left = Workload("01k9zj5q8e0ab", 3, "alpha", WorkloadPhase.GONE)
+    wait(lambda: workloads(under) == [left], "what is left")

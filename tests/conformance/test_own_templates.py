@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
 from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.application.ports.backend import Answer, Command
-from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
 from tests.conformance.test_kubernetes_backends import PATIENCE_S, WISHES, Under, furnish, wait
@@ -77,11 +77,11 @@ class Way:
     @contextmanager
     def joined(self, templates: Templates) -> Iterator[KubernetesCluster]:
         """Run a process with these templates."""
-        wishes = replace(WISHES, templates=templates)
+        cluster_options = replace(WISHES, templates=templates)
         backends = (
-            KarmadaBackends(self.karmada, wishes, seed=1)
+            KarmadaBackends(self.karmada, cluster_options, seed=1)
             if self.karmada
-            else KubernetesBackends(self.folder, wishes, seed=1)
+            else KubernetesBackends(self.folder, cluster_options, seed=1)
         )
         try:
             yield backends.clusters()[0]
@@ -130,9 +130,9 @@ def under(way: Way, cluster: KubernetesCluster) -> BackendUnderTest:
     return Under(way.member, cluster, lambda: None, way.commands).made()
 
 
-def phases(cluster: KubernetesCluster) -> list[CopyPhase]:
+def phases(cluster: KubernetesCluster) -> list[WorkloadPhase]:
     """Return how all copies there do."""
-    return [copy.phase for copy in cluster.changes("", 0).copies]
+    return [copy.phase for copy in cluster.changes("", 0).workloads]
 
 
 def runs(way: Way) -> Deployment:
@@ -141,7 +141,7 @@ def runs(way: Way) -> Deployment:
         one = deploy(under(way, cluster))
         one = replace(one, spec=replace(one.spec, template="own"))
         assert answer(cluster, one).done
-        wait(lambda: phases(cluster) == [CopyPhase.RUNNING], "the job running")
+        wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING], "the job running")
     return one
 
 
@@ -156,7 +156,7 @@ def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
 
 
 def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
-    """Somebody deleted the workload meanwhile: of the copy the settings beside it are left, and go with the removal."""
+    """A user deleted the workload meanwhile: of the copy the settings beside it are left, and go with the removal."""
     one = runs(way)
     for each in way.commands.list(STATEFUL_SETS, "seaway"):
         way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
@@ -164,7 +164,7 @@ def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
     assert way.left()
     with way.joined(WITH) as cluster:
         under(way, cluster)
-        assert phases(cluster) == [CopyPhase.GONE]
+        assert phases(cluster) == [WorkloadPhase.GONE]
         wait(lambda: answer(cluster, removal(one)).done, "the removal done")
         wait(lambda: not way.left(), "nothing left")
 
@@ -189,7 +189,10 @@ def test_a_workload_that_vanishes_is_told(way: Way) -> None:
         cursor = cluster.changes("", 0).cursor
         for each in way.commands.list(STATEFUL_SETS, "seaway"):
             way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
-        wait(lambda: [each.phase for each in cluster.changes(cursor, 0).copies] == [CopyPhase.GONE], "that it is gone")
+        wait(
+            lambda: [each.phase for each in cluster.changes(cursor, 0).workloads] == [WorkloadPhase.GONE],
+            "that it is gone",
+        )
 
 
 def test_what_controllers_make_is_not_taken_for_ours(way: Way) -> None:
@@ -200,7 +203,7 @@ def test_what_controllers_make_is_not_taken_for_ours(way: Way) -> None:
         one = deploy(under(way, cluster))
         one = replace(one, spec=replace(one.spec, template="deployment"))
         assert answer(cluster, one).done
-        wait(lambda: phases(cluster) == [CopyPhase.RUNNING], "the job running")
+        wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING], "the job running")
     assert way.member.list(REPLICA_SETS, "seaway", f"seaway.io/job={one.job_id}")
     with way.joined(templates) as cluster:
         under(way, cluster)
@@ -215,12 +218,12 @@ def test_a_kind_that_may_not_be_listed_stops_nothing(way: Way, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING), way.joined(WITH) as cluster:
         under(way, cluster)
         state = cluster.collector_state()
-        assert state.troubles["forbidden"] == 1
+        assert state.problems["forbidden"] == 1
         assert not any(state.failing_s.values())
         one = deploy(under(way, cluster))
         one = replace(one, spec=replace(one.spec, template="own"))
         assert answer(cluster, one).done
-        wait(lambda: phases(cluster) == [CopyPhase.RUNNING], "the job running")
+        wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING], "the job running")
         wait(lambda: answer(cluster, removal(one)).done, "the removal done")
         wait(lambda: not way.left(), "nothing left")
     said = [each.getMessage() for each in caplog.records if "until Seaway may list and watch it" in each.getMessage()]
@@ -243,23 +246,23 @@ def test_a_kind_whose_listing_fails_stops_nothing(
     way: Way, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when its operator's webhook is down: others are listed, jobs run and are removed; it is said and counted."""
-    monkeypatch.setattr(health, "SPARED_S", 0.5)
+    monkeypatch.setattr(health, "OPTIONAL_TIMEOUT_S", 0.5)
     one = runs(way)
     faults = [server.faults.error(500, "*/statefulsets", "GET") for server in (way.member, way.commands)]
     with caplog.at_level(logging.WARNING), way.joined(WITH) as cluster:
         known = under(way, cluster)
         state = cluster.collector_state()
-        assert state.troubles["failing"] == 1
+        assert state.problems["failing"] == 1
         assert state.failing_s["apps/v1/StatefulSet"] > 0
         other = deploy(known, "other")
         assert answer(cluster, other).done
-        wait(lambda: phases(cluster) == [CopyPhase.RUNNING] * 2, "both jobs running")
+        wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING] * 2, "both jobs running")
         wait(lambda: answer(cluster, removal(other)).done, "the removal done")
         wait(lambda: "Seaway cannot list apps/v1/StatefulSet" in answer(cluster, removal(one)).reason, "the reason")
         for server, fault in zip((way.member, way.commands), faults, strict=True):
             server.faults.end(fault)
         wait(lambda: answer(cluster, removal(one)).done, "the removal of what is found now")
-        wait(lambda: not cluster.collector_state().troubles["failing"], "the kind heard again")
+        wait(lambda: not cluster.collector_state().problems["failing"], "the kind heard again")
     said = [each.getMessage() for each in caplog.records if "is done without" in each.getMessage()]
     assert len(said) == (2 if way.karmada else 1)
 

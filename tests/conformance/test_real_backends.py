@@ -1,7 +1,7 @@
 """Clusters on real servers keep the rules of backends: those that SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA name.
 
 The servers need no GPUs: a node with HAMi's annotations is made for each test, and a namespace of its own. They need
-somebody who stands in for kubelets. Without HAMi nobody says which devices pods got, so that is not looked at.
+somebody who stands in for kubelets. Without HAMi no one says which devices pods got, so that is not looked at.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
 from tests.conformance.real_servers import Relay, eventually
@@ -28,7 +28,7 @@ from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
 
 MERGE = {"content-type": "application/merge-patch+json"}
-LIMITS = Limits(patience_s=5, refused_s=20, kept=16)
+LIMITS = Limits(unreachable_timeout_s=5, unschedulable_timeout_s=20, history_size=16)
 
 needs_members = pytest.mark.skipif(not kubeconfigs(MEMBERS), reason=f"{MEMBERS} names no kubeconfig of a real server")
 needs_karmada = pytest.mark.skipif(
@@ -78,7 +78,7 @@ class Member:
 
 
 def vanish(client: httpx.Client, namespace: str, job_id: str, attempt: int) -> None:
-    """Delete a workload as somebody with kubectl would."""
+    """Delete a workload as a user with kubectl would."""
     labels = {"labelSelector": f"seaway.io/job={job_id},seaway.io/attempt={attempt}"}
     jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     for each in client.get(jobs, params=labels).json()["items"]:
@@ -132,7 +132,7 @@ class TestRealKubernetes(BackendSuite):
         folder, relay = Path(tempfile.mkdtemp()), Relay(kubeconfig)
         (folder / "member").write_text(relay.config)
         member = Member(kubeconfig)
-        backends = KubernetesBackends(folder, Wishes(member.namespace, limits=LIMITS))
+        backends = KubernetesBackends(folder, ClusterOptions(member.namespace, limits=LIMITS))
 
         def close() -> None:
             relay.unblock()
@@ -154,7 +154,7 @@ class TestRealKarmada(BackendSuite):
         folder, relay = Path(tempfile.mkdtemp()), Relay(karmada)
         (folder / "karmada").write_text(relay.config)
         member, commands = Member(kubeconfig), connect(karmada)
-        backends = KarmadaBackends(folder / "karmada", Wishes(member.namespace, limits=LIMITS))
+        backends = KarmadaBackends(folder / "karmada", ClusterOptions(member.namespace, limits=LIMITS))
 
         def close() -> None:
             relay.unblock()

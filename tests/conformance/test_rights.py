@@ -17,10 +17,10 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.leadership import Candidate, PodSign, Terms
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.leadership import Candidate, LeaseDurations, PodLeaderLabel
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.adapters.kubernetes.usage.measured import Exporters
@@ -209,7 +209,7 @@ def test_a_cluster_that_is_driven_directly() -> None:
         furnish(server)
         server.app.before.append(asked)
         server.kubeconfig(folder / "alpha")
-        backends = KubernetesBackends(folder, Wishes(), seed=1)
+        backends = KubernetesBackends(folder, ClusterOptions(), seed=1)
         try:
             drive(backends.clusters()[0], server)
         finally:
@@ -225,7 +225,7 @@ def test_a_cluster_with_templates_of_your_own() -> None:
         furnish(server)
         server.app.before.append(asked)
         server.kubeconfig(folder / "alpha")
-        backends = KubernetesBackends(folder, Wishes(templates=WITH), seed=1)
+        backends = KubernetesBackends(folder, ClusterOptions(templates=WITH), seed=1)
         try:
             drive(backends.clusters()[0], server, WITH)
         finally:
@@ -255,7 +255,7 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
         world.members["alpha"].app.before.append(behind)
         world.open()
         furnish(world.members["alpha"])
-        backends = KarmadaBackends(world.kubeconfig(folder / "karmada"), Wishes(), seed=1)
+        backends = KarmadaBackends(world.kubeconfig(folder / "karmada"), ClusterOptions(), seed=1)
         try:
             drive(backends.clusters()[0], world.members["alpha"], BUILT_IN.keys() - {"kueue"})  # goes directly only
         finally:
@@ -284,7 +284,7 @@ def test_reading_real_use() -> None:
         server.serve_page("kube-system", "dcgm", 9400, b'DCGM_FI_DEV_FB_USED{UUID="GPU-node-1-0"} 1\n')
         server.app.before.insert(0, asked)
         server.kubeconfig(folder / "alpha")
-        backends = KubernetesBackends(folder, Wishes(scraping=Scraping(0.1, exporters)), seed=1)
+        backends = KubernetesBackends(folder, ClusterOptions(scraping=Scraping(0.1, exporters)), seed=1)
         try:
             (cluster,) = backends.clusters()
             wait(lambda: bool(cluster.usage()), "real use")
@@ -310,14 +310,14 @@ def test_where_seaway_itself_runs() -> None:
 
         async def lead() -> None:
             api = Api("alpha", credentials)
-            candidate = Candidate(api, "seaway", "seaway", "me", Terms())
+            candidate = Candidate(api, "seaway", "seaway", "me", LeaseDurations())
             assert await candidate.attempt()
             assert await candidate.attempt()
             await candidate.release()
-            assert not await PodSign(api, "seaway", "me").show(leads=True)
+            assert not await PodLeaderLabel(api, "seaway", "me").show(leads=True)
             await api.close()
 
-        reactor = Reactor()
+        reactor = EventLoopThread()
         try:
             reactor.run(lead(), WAIT_S)
         finally:

@@ -69,7 +69,7 @@ def proxy(member: str, path: str) -> str:
 
 
 def made(answer: httpx.Response, code: int = 201) -> Json:
-    """Return the body of an answer that has to have a code."""
+    """Return the body of an answer that must have a code."""
     assert answer.status_code == code, answer.text
     body: Json = answer.json()
     return body

@@ -73,7 +73,7 @@ def pods(space: str) -> str:
 
 
 def made(answer: httpx.Response, code: int = 201) -> Json:
-    """Return the body of an answer that has to have a code."""
+    """Return the body of an answer that must have a code."""
     assert answer.status_code == code, answer.text
     body: Json = answer.json()
     return body
@@ -410,7 +410,7 @@ def test_what_is_of_another_type_cannot_be_read(api: httpx.Client, space: str, f
 
 @pytest.mark.parametrize("quantity", ["words", "1 Gi", "1Gb", "", "1.2.3"])
 def test_quantities_are_read(api: httpx.Client, space: str, quantity: str) -> None:
-    """What is no quantity gets 400, and 500 where it is applied; what is less than nothing 422."""
+    """What is not a quantity gets 400, and 500 where it is applied; what is less than nothing 422."""
     jobs = f"/apis/batch/v1{space}/jobs"
     body = {**job(), "apiVersion": "batch/v1", "kind": "Job"}
     container = body["spec"]["template"]["spec"]["containers"][0]
@@ -1048,7 +1048,7 @@ def test_servers_say_what_they_serve(api: httpx.Client) -> None:
 
 
 def test_strangers_are_kept_out(api: httpx.Client) -> None:
-    """A token that nobody gave gets 401, also where none would be needed."""
+    """A token that no one gave gets 401, also where none would be needed."""
     for path in ("/api/v1/namespaces", "/readyz"):
         answer = api.get(path, headers={"Authorization": "Bearer wrong"})
         assert refused(answer, 401, "Unauthorized") == "Unauthorized"

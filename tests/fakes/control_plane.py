@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from seaway.application.admission import Door
+from seaway.application.admission import Admission
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher, InPlace
 from seaway.application.control.loop import Controller
@@ -36,12 +36,12 @@ from seaway.scheduling.profile import Profile
 from seaway.testing.clocks import VirtualClock
 from tests.fakes.memory_store import MemoryStore
 
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 """Steps without an end are a bug."""
 
 
 class InterruptedWriter(Writer):
-    """A writer before whose commits something else happens, once, as when somebody else is quicker."""
+    """A writer before whose commits something else happens, once, as when another user is quicker."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -55,7 +55,7 @@ class InterruptedWriter(Writer):
 
 
 @dataclass(slots=True)
-class SmallPlane:
+class SmallControlPlane:
     """A control plane, its parts within reach.
 
     Attributes
@@ -88,7 +88,7 @@ class SmallPlane:
     feed: Feed = field(init=False)
     controller: Controller = field(init=False)
     jobs: Jobs = field(init=False)
-    door: Door = field(init=False)
+    admission: Admission = field(init=False)
     policies: Policies = field(init=False)
     operations: Operations = field(init=False)
     overview: Overview = field(init=False)
@@ -100,7 +100,7 @@ class SmallPlane:
         self.restart()
 
     def restart(self) -> None:
-        """Throw away all that is only in memory and begin anew on the same store, as after a crash."""
+        """Throw away all that is only in memory and start over on the same store, as after a crash."""
         self.store.lead("test")
         self.writer, self.feed = InterruptedWriter(self.store), Feed()
         self.writer.listen(self.feed.publish, self.feed.forget)
@@ -109,7 +109,7 @@ class SmallPlane:
             self.store, self.writer, self.backends, talker, self.make, self.clock, self.settings
         )
         self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed))
-        self.door = Door(self.controller)
+        self.admission = Admission(self.controller)
         self.policies = Policies(self.store, self.writer, self.clock)
         self.policies.on_change = self.controller.renew_policy
         self.operations = Operations(
@@ -122,7 +122,13 @@ class SmallPlane:
         now_ns = self.clock.now_ns()
         records = [
             JobRecord(
-                self._ids.draw(now_ns), self.door.settled(spec), JobState.PENDING, now_ns, now_ns, actor, ACCEPTED
+                self._ids.generate(now_ns),
+                self.admission.with_template_traits(spec),
+                JobState.PENDING,
+                now_ns,
+                now_ns,
+                actor,
+                ACCEPTED,
             )
             for spec in specs
         ]
@@ -137,10 +143,10 @@ class SmallPlane:
         InvariantError
             When that does not come to an end.
         """
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if not self.controller.step():
                 return
-        raise InvariantError(f"something still happens after {MOST_STEPS} steps")
+        raise InvariantError(f"something still happens after {MAX_STEPS} steps")
 
     def run(self, seconds: float, step_s: float = 1) -> None:
         """Let time pass, and go round on the way."""

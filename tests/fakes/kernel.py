@@ -7,19 +7,29 @@ from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
 
 from seaway.steering.difference import Add, Difference, Remove, Replace, Set
-from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, ForeignRoute, Knob, Present, Route, metric_of, mtu, sysctl
+from seaway.steering.state import (
+    FORWARDING,
+    TUNNEL_SOURCE,
+    CurrentState,
+    ForeignRoute,
+    Route,
+    Setting,
+    metric_of,
+    mtu,
+    sysctl,
+)
 
 ROUTER = IPv6Address("fd00:c::1")
 
 
 def make_present(
-    interfaces: Iterable[str] = ("lo", "wan", "lan"), settings: dict[Knob, str] | None = None, **fields: object
-) -> Present:
+    interfaces: Iterable[str] = ("lo", "wan", "lan"), settings: dict[Setting, str] | None = None, **fields: object
+) -> CurrentState:
     """Make a machine as it is before Seaway comes, with a default route; `settings` differ from the usual."""
     names = frozenset(interfaces)
     usual = {sysctl(each, name): "0" for each in (*names, "all", "default") for name in ("forwarding", "seg6_enabled")}
     usual |= {sysctl(each, "accept_ra"): "1" for each in names} | {mtu(each): "1500" for each in names}
-    present = Present(
+    present = CurrentState(
         foreign=(ForeignRoute(IPv6Network("::/0"), 1024, 4, "wan", ROUTER),),
         settings={**usual, TUNNEL_SOURCE: "::", **(settings or {})},
         addresses=frozenset({IPv6Address("fd00:51d:1::1")}),
@@ -28,7 +38,7 @@ def make_present(
     return replace(present, **fields)  # type: ignore[arg-type]
 
 
-def carried_out(found: Difference, present: Present) -> Present:
+def carried_out(found: Difference, present: CurrentState) -> CurrentState:
     """Return a machine after changes, as Linux has them: forwarding for all is forwarding of each interface."""
     routes = {_key(route): route for route in present.routes}
     settings = dict(present.settings)
@@ -47,7 +57,7 @@ def carried_out(found: Difference, present: Present) -> Present:
                 routes[_key(route)] = route
             case Remove(gone):
                 del routes[_key(gone)]
-    return replace(present, routes=tuple(routes.values()), settings=settings, remembered=dict(found.remembered))
+    return replace(present, routes=tuple(routes.values()), settings=settings, saved=dict(found.saved))
 
 
 def _key(route: Route) -> tuple[IPv6Network, int]:

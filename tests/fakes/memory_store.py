@@ -20,7 +20,7 @@ from threading import RLock
 from typing import Any, TypeVar, cast
 
 from seaway.application.changes import Change, Outcome, Record
-from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
+from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention
 from seaway.application.records import (
     AgentRecord,
     Attempt,
@@ -34,8 +34,8 @@ from seaway.application.records import (
     JobRecord,
     LinkSample,
     NetworkRecord,
-    Outgoing,
     PathRecord,
+    PendingCommand,
     PolicyRecord,
     ShadowResult,
     Token,
@@ -51,7 +51,7 @@ Key = tuple[Any, ...]
 KEYS: dict[type[Any], Callable[[Any], Key]] = {
     JobRecord: lambda row: (row.id,),
     Attempt: lambda row: (row.job_id, row.number),
-    Outgoing: lambda row: (row.job_id, row.attempt, row.cluster, row.verb),
+    PendingCommand: lambda row: (row.job_id, row.attempt, row.cluster, row.verb),
     Event: lambda row: (row.id,),
     IdempotencyKey: lambda row: (row.tenant, row.key),
     Token: lambda row: (row.id,),
@@ -91,7 +91,7 @@ class MemoryDatabase:
     latest
         Highest id given so far, by kind.
     epoch
-        Counts how often somebody became the one who writes.
+        Counts how often a user became the one who writes.
     available
         Whether it answers.
     """
@@ -180,7 +180,7 @@ class MemoryStore:
         """Return jobs from new to old."""
         _require_page(wanted)
         found = (row for row in self._rows(JobRecord) if _wanted(row, wanted))
-        return sorted(found, key=lambda row: row.id, reverse=True)[: min(limit, MOST_ROWS)]
+        return sorted(found, key=lambda row: row.id, reverse=True)[: min(limit, MAX_ROWS)]
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
@@ -188,7 +188,7 @@ class MemoryStore:
         return dict(Counter(row.state for row in self._rows(JobRecord) if _wanted(row, wanted)))
 
     def live_jobs(self) -> Iterator[JobRecord]:
-        """Return every job that is not over, old to new."""
+        """Return every unfinished job, old to new."""
         return iter(sorted((row for row in self._rows(JobRecord) if not row.state.final), key=lambda row: row.id))
 
     def held_attempts(self) -> Iterator[Attempt]:
@@ -199,10 +199,10 @@ class MemoryStore:
         """Return a job's attempts."""
         return _by_key(row for row in self._rows(Attempt) if row.job_id == job_id)
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def pending_commands(self) -> Iterator[PendingCommand]:
         """Return what clusters are to be told, oldest first."""
         order = lambda row: (row.created_ns, row.job_id, row.attempt, row.cluster, row.verb.value)  # noqa: E731
-        return iter(sorted(self._rows(Outgoing), key=order))
+        return iter(sorted(self._rows(PendingCommand), key=order))
 
     def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
         """Return events in order."""
@@ -211,7 +211,7 @@ class MemoryStore:
             for row in self._rows(Event)
             if row.id > after and (not tenant or row.tenant in (tenant, "")) and (not job_id or row.job_id == job_id)
         )
-        return _by_key(found)[: min(limit, MOST_ROWS)]
+        return _by_key(found)[: min(limit, MAX_ROWS)]
 
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
         """Return what an idempotency key was used for."""
@@ -264,7 +264,7 @@ class MemoryStore:
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""
         found = _by_key(row for row in self._rows(AuditEntry) if not before or row.id < before)
-        return found[::-1][: min(limit, MOST_ROWS)]
+        return found[::-1][: min(limit, MAX_ROWS)]
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
         """Return samples, oldest first."""
@@ -273,7 +273,7 @@ class MemoryStore:
             for row in self._rows(ClusterSample)
             if (row.at_ns, row.cluster) > (from_ns, after) and cluster in ("", row.cluster)
         )
-        return _by_key(found)[: min(limit, MOST_ROWS)]
+        return _by_key(found)[: min(limit, MAX_ROWS)]
 
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
@@ -286,20 +286,20 @@ class MemoryStore:
             and source in ("", row.source)
             and target in ("", row.target)
         )
-        return _by_key(found)[: min(limit, MOST_ROWS)]
+        return _by_key(found)[: min(limit, MAX_ROWS)]
 
     def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
         """Return comparisons, new to old."""
         rows = self._rows(ShadowResult)
         found = _by_key(row for row in rows if queue in ("", row.queue) and (not before or row.id < before))
-        return found[::-1][: min(limit, MOST_ROWS)]
+        return found[::-1][: min(limit, MAX_ROWS)]
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove what is older than `retention` allows."""
         self._answer()
         with self.database.lock:
             busy = {row.job_id for row in self._rows(Attempt) if row.state.holds}
-            busy |= {row.job_id for row in self._rows(Outgoing)}
+            busy |= {row.job_id for row in self._rows(PendingCommand)}
             over = {
                 row.id
                 for row in self._rows(JobRecord)
@@ -414,14 +414,14 @@ def _require_id(row: Record) -> None:
         job_id = getattr(row, "job_id", "")
         if not job_id and isinstance(row, Event):
             return
-    if isinstance(row, JobRecord | Attempt | Outgoing | Event | IdempotencyKey) and not ids.decode(job_id):
-        raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.job_spec.JobIds")
+    if isinstance(row, JobRecord | Attempt | PendingCommand | Event | IdempotencyKey) and not ids.decode(job_id):
+        raise InvariantError(f"{job_id!r} is not an id of a job; draw it from seaway.domain.job_spec.JobIds")
 
 
 def _require_page(wanted: JobFilter) -> None:
     """Refuse a page before an id that is none."""
     if wanted.before and not ids.decode(wanted.before):
-        raise RejectedError(f"{wanted.before!r} is no id of a job", where="before")
+        raise RejectedError(f"{wanted.before!r} is not an id of a job", where="before")
 
 
 def _wanted(row: JobRecord, wanted: JobFilter) -> bool:

@@ -45,10 +45,10 @@ class Kubelets:
         where = (placement.cluster, placement.node)
         request = self._jobs[placement.job].demand.request
         if self._cpu[where] < request.cpu_milli or self._memory[where] < request.memory_mib:
-            return Status(Verdict.REFUSE, f"{placement.node} has too little CPU or memory")
+            return Status(Verdict.REJECT, f"{placement.node} has too little CPU or memory")
         for taken in placement.slices:
             if self._device_memory[taken.uuid] < taken.memory_mib or self._device_core[taken.uuid] < taken.core_milli:
-                return Status(Verdict.REFUSE, f"{taken.uuid} has too little memory or cores")
+                return Status(Verdict.REJECT, f"{taken.uuid} has too little memory or cores")
         self._cpu[where] -= request.cpu_milli
         self._memory[where] -= request.memory_mib
         for taken in placement.slices:

@@ -1,4 +1,4 @@
-"""Small trained policies that nobody trained, made without torch and onnx: weights by lot, models of a few operators.
+"""Small trained policies that no one trained, made without torch and onnx: weights by lot, models of a few operators.
 
 >>> cluster_policy(clusters=2).manifest.level.value
 'cluster'

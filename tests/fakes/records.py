@@ -20,8 +20,8 @@ from seaway.application.records import (
     JobRecord,
     LinkSample,
     NetworkRecord,
-    Outgoing,
     PathRecord,
+    PendingCommand,
     PolicyRecord,
     Role,
     ShadowResult,
@@ -45,7 +45,7 @@ IDS = JobIds(Random(7))
 
 def draw_id() -> str:
     """Return an id of a job that was not drawn before."""
-    return IDS.draw(NOW_NS)
+    return IDS.generate(NOW_NS)
 
 
 def spec(name: str = "train", **fields: Any) -> JobSpec:
@@ -104,10 +104,10 @@ def attempt_of(job: JobRecord, number: int = 1, **fields: Any) -> Attempt:
     return Attempt(job.id, number, **{**given, **fields})
 
 
-def outgoing_of(job: JobRecord, attempt: int = 1, **fields: Any) -> Outgoing:
+def pending_command_of(job: JobRecord, attempt: int = 1, **fields: Any) -> PendingCommand:
     """Make something that a cluster is to be told about a job."""
     given = {"cluster": "c1", "verb": Verb.CREATE, "created_ns": NOW_NS}
-    return Outgoing(job.id, attempt, **{**given, **fields})
+    return PendingCommand(job.id, attempt, **{**given, **fields})
 
 
 def event_of(job: JobRecord | None = None, **fields: Any) -> Event:

@@ -35,7 +35,7 @@ class Ran:
 
 
 class Cli:
-    """Runs commands as somebody who may do all, unless told otherwise."""
+    """Runs commands as a user who may do all, unless told otherwise."""
 
     def __init__(self, served: Served, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.served = served

@@ -89,10 +89,10 @@ class World:
         return Machine(self.name(gateway), self.folder)
 
     def reach(self, network: NetworkConfig, active: Mapping[str, str] | None = None) -> None:
-        """Give all gateways what they have to have; `active` chooses for ``gw-1``."""
+        """Give all gateways what they must have; `active` chooses for ``gw-1``."""
         for each in network.gateways:
             state = desired(network, each.name, active if each.name == "gw-1" else None)
-            self.machine(each.name).reach(state)
+            self.machine(each.name).converge(state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Told:
         self.clusters: list[dict[str, Any]] = demo.get("/fleet/clusters")["clusters"]
         self.links: list[dict[str, Any]] = demo.get("/links")
         self.states: dict[str, int] = demo.get("/job-counts")["states"]
-        self.uses: list[dict[str, Any]] = demo.get("/queue-uses")["uses"]
+        self.uses: list[dict[str, Any]] = demo.get("/queue-usage")["uses"]
         self.agents: list[dict[str, Any]] = demo.get("/network/agents")["agents"]
 
     @cached_property
@@ -268,7 +268,7 @@ def of_network(told: Told) -> dict[Key, Shown]:
         ("network", "Most lost", ""): one(max(each["packetLoss"] for each in net.values())),
         ("network", "Longest round trip", ""): one(max(each["latency"] for each in from_users.values())),
         ("network", "Links that are measured", ""): one(len(links)),
-        ("network", "Links that nobody knows", ""): one(0),
+        ("network", "Links that no one knows", ""): one(0),
         **{
             ("network", title, legend): each_one(what, among)
             for title, column, what in (

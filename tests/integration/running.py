@@ -33,7 +33,7 @@ class Running:
 
     def __init__(self, data: Path, *arguments: str) -> None:
         self._data, self._arguments = data, arguments
-        self._output = data.with_name(f"{data.name}.said")  # a pipe that nobody reads would fill up and hold it up
+        self._output = data.with_name(f"{data.name}.said")  # a pipe that no one reads would fill up and hold it up
         self._start(0)
         token = (data / "admin-token").read_text(encoding="utf-8").strip()
         url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]

@@ -72,7 +72,7 @@ def network(**probe: object) -> dict[str, Any]:
         {"name": f"gw-{number}", "cluster": f"c-{number}", "address": f"fd00:51d:1::{number}", "probe": probe}
         for number in (1, 2, 3)
     ]
-    return {"probe": {"every": "500ms", "count": 3, "timeout": "100ms"}, "mesh": False, "gateways": gateways}
+    return {"probe": {"interval": "500ms", "count": 3, "timeout": "100ms"}, "mesh": False, "gateways": gateways}
 
 
 def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # any JSON
@@ -148,7 +148,7 @@ class Agent:
 
 
 def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_path: Path) -> None:
-    """An agent is nobody's by the time that it probes, reports what is true, and leaves nothing behind at its end."""
+    """An agent is no one's by the time that it probes, reports what is true, and leaves nothing behind at its end."""
     asked(served, "PUT", "/network", network())
     token = token_file(served, tmp_path, "gw-1")
     with Agent(tmp_path, "gw-1", TOWNS[0], "--server", served.url, "--token-file", str(token)) as agent:
@@ -175,7 +175,7 @@ def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_
 
 
 def test_results_of_an_outage_arrive_afterwards(tmp_path: Path) -> None:
-    """What was measured while nobody listened arrives when somebody does: all of it, in order, and once."""
+    """What was measured while no one listened arrives when a user does: all of it, in order, and once."""
     file, token = tmp_path / "network.yaml", tmp_path / "token"
     file.write_text(json.dumps(network()), encoding="utf-8")
     token.write_text("sw_1_secret", encoding="ascii")

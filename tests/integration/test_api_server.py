@@ -30,7 +30,7 @@ from seaway.api import hub as listener_module
 from seaway.api.http import guard as guard_module
 from seaway.api.http.server import Server, make_server, trusted
 from seaway.application.changes import Change
-from seaway.application.login_limit import MOST_FAILURES
+from seaway.application.login_limit import MAX_FAILURES
 from seaway.application.records import Event
 from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.settings import ServerSettings
@@ -148,7 +148,7 @@ def test_a_stream_goes_on_where_it_broke_off(served: Served) -> None:
 
 def test_what_memory_forgot_comes_from_the_store(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id that is older than the feed's memory is served from the store, in pages."""
-    monkeypatch.setattr(hub_module, "MOST_ROWS", 7)
+    monkeypatch.setattr(hub_module, "MAX_ROWS", 7)
     served.tell(50)
     feed = served.rig.plane.feed
     feed._events = deque(list(feed._events)[-5:], maxlen=5)  # noqa: SLF001  # as after very many events
@@ -196,7 +196,7 @@ def test_a_tenant_hears_of_itself_and_the_fleet(served: Served) -> None:
 
 def test_a_slow_listener_holds_up_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not read is left behind, others go on, and when he reads again he gets everything."""
-    monkeypatch.setattr(listener_module, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(listener_module, "MAX_BYTES", 20_000)
     begin = served.rig.store.last_event()
     with served.client() as slow, served.client() as quick:
         with slow.stream("GET", "/api/v1/events") as slow_stream, quick.stream("GET", "/api/v1/events") as stream:
@@ -450,7 +450,7 @@ def fails_from(served: Served, address: str) -> int:
 def test_a_proxy_that_is_believed_says_where_somebody_is(trusted_proxies: str, status: int) -> None:
     """Behind it each visitor has an address of his own for the limit of failed logins; others say what they like."""
     with serving(ServerSettings(trusted_proxies=trusted_proxies)) as served:
-        assert [fails_from(served, "192.0.2.1") for _ in range(MOST_FAILURES + 1)][-1] == 429
+        assert [fails_from(served, "192.0.2.1") for _ in range(MAX_FAILURES + 1)][-1] == 429
         assert fails_from(served, "192.0.2.2") == status
 
 

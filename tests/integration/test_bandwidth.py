@@ -72,7 +72,7 @@ def missing() -> str:
     tried = subprocess.run(
         ["unshare", "--net", "--mount", "ip", "link", "add", "wan", "type", "veth"], capture_output=True, check=False
     )
-    return "" if tried.returncode == 0 else "no network namespace or no veth can be made here: that takes root"
+    return "" if tried.returncode == 0 else "no network namespace or no veth can be made here: this requires root"
 
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def watching(settings: NetworkSettings, config: GatewayConfig) -> Iterator[Calla
     """Watch a gateway as a control plane does; yields what tells the latest."""
     clock = SystemClock()
     bandwidths = make_bandwidths(settings, clock)
-    watch = TrafficWatch(bandwidths, lambda: [config], settings.bandwidth.every_s, clock, Random(1))
+    watch = TrafficWatch(bandwidths, lambda: [config], settings.bandwidth.interval_s, clock, Random(1))
     watch.start()
     try:
         yield lambda: bandwidths.of(config)
@@ -158,7 +158,7 @@ def near(found: Traffic, in_mbps: float, out_mbps: float) -> bool:
     return abs(found.in_used_mbps - in_mbps) <= OFF * in_mbps and abs(found.out_used_mbps - out_mbps) <= OFF * out_mbps
 
 
-OFTEN = NetworkSettings(BandwidthSettings(every_s=0.5))
+OFTEN = NetworkSettings(BandwidthSettings(interval_s=0.5))
 
 
 def test_traffic_out_and_in_is_measured_each_for_itself(gateway: Gateway) -> None:
@@ -229,7 +229,7 @@ def figures(server: Running) -> dict[tuple[str, str, str], float]:
         (each.name, each.labels["gateway"], each.labels.get("direction", "")): each.value
         for family in text_string_to_metric_families(server.client.get("/metrics").text)
         for each in family.samples
-        if each.name in ("seaway_gateway_used_mbps", "seaway_gateway_speed_mbps", "seaway_gateway_unread")
+        if each.name in ("seaway_gateway_used_mbps", "seaway_gateway_speed_mbps", "seaway_gateway_scrape_failed")
     }
 
 
@@ -244,7 +244,7 @@ def test_a_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, 
         ]
     }
     config = tmp_path / "seaway.toml"
-    config.write_text("[network]\nbandwidth.every_s = 1\n", encoding="utf-8")
+    config.write_text("[network]\nbandwidth.interval_s = 1\n", encoding="utf-8")
     (tmp_path / "data").mkdir()
     with running(tmp_path / "data", "--config", f"{config}") as server:
         put = server.client.put("/api/v1/network", json=network)
@@ -259,6 +259,6 @@ def test_a_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, 
         ("seaway_gateway_used_mbps", "gw-1", "in"): 0,
         ("seaway_gateway_speed_mbps", "gw-1", ""): 10_000,
         ("seaway_gateway_speed_mbps", "gw-3", ""): 2000,
-        ("seaway_gateway_unread", "gw-1", ""): 0,
-        ("seaway_gateway_unread", "gw-2", ""): 1,
+        ("seaway_gateway_scrape_failed", "gw-1", ""): 0,
+        ("seaway_gateway_scrape_failed", "gw-2", ""): 1,
     }

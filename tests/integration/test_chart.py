@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from seaway import __version__
-from seaway.adapters.kubernetes.leadership import LEADS
+from seaway.adapters.kubernetes.leadership import LEADER_LABEL
 from seaway.api.http.health import ALIVE, READY_OR_WAITING
 from seaway.bootstrap.settings import UsageSettings, load_settings
 from seaway.domain.errors import RejectedError
@@ -44,9 +44,9 @@ ALL: dict[str, Any] = {
         "usage": {"everySeconds": 60, "exporters": "a=b:1@gpu"},
     },
     "settings": {
-        "control": {"grace_s": 120, "halt_share": 0.4, "reserve": False},
+        "control": {"grace_period_s": 120, "unhealthy_cluster_threshold": 0.4, "reserve": False},
         "oidc": {"issuer": "https://id.example", "roles": {"admins": "admin"}},
-        "clusters": {"call_s": 5},
+        "clusters": {"request_timeout_s": 5},
     },
     "tls": {"existingSecret": "tls"},
     "podDisruptionBudget": {"enabled": True},
@@ -159,9 +159,16 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
     """Numbers, truths and tables become TOML of the same kind; sections that the chart writes to are kept."""
     objects = render(ALL)
     settings = settings_of(objects, tmp_path)
-    assert (settings.control.grace_s, settings.control.halt_share, settings.control.reserve) == (120, 0.4, False)
+    assert (
+        settings.control.grace_period_s,
+        settings.control.unhealthy_cluster_threshold,
+        settings.control.reservations,
+    ) == (120, 0.4, False)
     assert settings.oidc.roles == {"admins": "admin"}
-    assert (settings.clusters.call_s, settings.clusters.karmada.kubeconfig) == (5, "/etc/seaway/karmada/kubeconfig")
+    assert (settings.clusters.request_timeout_s, settings.clusters.karmada.kubeconfig) == (
+        5,
+        "/etc/seaway/karmada/kubeconfig",
+    )
     assert settings.clusters.usage == UsageSettings(60, "a=b:1@gpu")
     assert settings.clusters.templates_dir == "/etc/seaway/templates"
     assert settings.server.tls_certificate == "/etc/seaway/tls/tls.crt"
@@ -243,12 +250,12 @@ def test_replicas_that_wait_are_ready_and_the_service_asks_who_leads(values: dic
     assert own in container["env"]
     assert load_settings(None, {"SEAWAY_LEADER_POD": "seaway-0"}, {}).leader.pod == "seaway-0"
     chosen = objects["Service", "seaway"]["spec"]["selector"]
-    assert chosen == {**deployment["selector"]["matchLabels"], LEADS: "true"}
-    assert LEADS not in deployment["template"]["metadata"]["labels"]
+    assert chosen == {**deployment["selector"]["matchLabels"], LEADER_LABEL: "true"}
+    assert LEADER_LABEL not in deployment["template"]["metadata"]["labels"]
 
 
 def test_a_replica_that_is_alone_needs_no_mark() -> None:
-    """With SQLite nobody takes turns: the Service asks for the one pod as it is."""
+    """With SQLite no one takes turns: the Service asks for the one pod as it is."""
     objects = render(SQLITE)
     deployment = objects["Deployment", "seaway"]["spec"]
     assert objects["Service", "seaway"]["spec"]["selector"] == deployment["selector"]["matchLabels"]
@@ -282,7 +289,7 @@ def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
         ({"database": {"existingSecret": "db"}}, "which clusters?"),
         ({**LEAST, "clusters": {"simulated": True, "karmada": {"existingSecret": "a"}}}, "which clusters?"),
         ({**LEAST, "clusters": {"simulated": True}}, "simulated clusters live in one process"),
-        ({**LEAST, "leader": {"renewSeconds": 20}}, "retrySeconds has to be less than renewSeconds"),
+        ({**LEAST, "leader": {"renewSeconds": 20}}, "retrySeconds must be less than renewSeconds"),
         ({**LEAST, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret.name"),
         ({**LEAST, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled: set serviceMonitor.enabled"),
         ({**LEAST, "replica": 2}, "replica"),

@@ -54,7 +54,7 @@ LISTS = (
     ("policies", "--remote"),
     ("policies", "show", "bestfit", "--remote"),
     ("cordon",),
-    ("strays",),
+    ("orphans",),
     ("config", "show"),
     ("show", "train"),
     ("explain", "train"),
@@ -135,16 +135,16 @@ def test_explaining_comes_in_layers(cli: Cli) -> None:
 def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> None:
     """What changes is shown before it is done, in the fields of job files; what is so already changes nothing."""
     version = cli("show", job, "-o", "json").body["version"]
-    shown = cli("change", "train", "--set", "resources.gpus=2", "--dry-run")
+    shown = cli("update", "train", "--set", "resources.gpus=2", "--dry-run")
     assert (shown.code, "resources.gpus: 1 → 2" in shown.out) == (0, True)
     assert cli("show", job, "-o", "json").body["version"] == version
     patch = tmp_path / "patch.yaml"
     patch.write_text("labels: {team: a}\n", encoding="utf-8")
-    assert "is changed and" in cli("change", "train", "-f", str(patch), "--set", "priority=7").out
+    assert "is changed and" in cli("update", "train", "-f", str(patch), "--set", "priority=7").out
     after = cli("show", job, "-o", "json").body
     assert (after["priority"], after["spec"]["labels"]) == (7, {"team": "a"})
-    assert "asks for that already" in cli("change", "train", "--set", "priority=7").out
-    wrong = cli("change", "train", "--set", "resources.gpu=2")
+    assert "asks for that already" in cli("update", "train", "--set", "priority=7").out
+    wrong = cli("update", "train", "--set", "resources.gpu=2")
     assert (wrong.code, "did you mean" in wrong.err) == (2, True)
 
 
@@ -180,7 +180,7 @@ def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytes
 
 
 def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All or some, as they are or live; one that is not there keeps nobody from the others."""
+    """All or some, as they are or live; one that is not there keeps no one from the others."""
     monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
     job = cli("submit", "--name", "many", "--gpus", "1", "--replicas", "3", "-o", "name").out.strip()
     cli.step(4)
@@ -374,7 +374,7 @@ def test_a_trained_policy_goes_to_the_server_and_back(cli: Cli, tmp_path: Path) 
     assert cli("policies", "import", str(file), "--remote").code == 0
     assert "mine" in cli("policies", "--remote", "-o", "name").out.split()
     shown = cli("policies", "show", "mine", "--remote", "-o", "json").body
-    assert shown["trained"]["brought_by"]
+    assert shown["trained"]["imported_by"]
     assert cli("policies", "export", "mine", str(back), "--remote").code == 0
     assert back.read_bytes() == file.read_bytes()
     assert cli("policies", "activate", "greedy", "--queue", "default").out == (

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.cli_runs import Cli, command_line
 
-SMALL = ("--name", "hello", "--gpus", "1", "--gpu-memory", "8Gi", "--runs", "10s")
+SMALL = ("--name", "hello", "--gpus", "1", "--gpu-memory", "8Gi", "--expected-duration", "10s")
 
 pytestmark = pytest.mark.slow  # each has a server of its own
 
@@ -82,20 +82,20 @@ def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_woul
 
 def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
     """Where data is and what a breach does are options too; what is shown first and kept with the job says how far."""
-    options = (*SMALL, "--data", "b", "--data-size", "200GB", "--on-breach", "move")
+    options = (*SMALL, "--data", "b", "--data-size", "200GB", "--on-violation", "move")
     tried = cli("submit", *options, "--dry-run")
-    assert "its data is at b; nobody knows how long it takes to a" in " ".join(tried.out.split())
+    assert "its data is at b; no one knows how long it takes to a" in " ".join(tried.out.split())
     assert cli("submit", *options, "-d").code == 0
     cli.step(3)
     shown = cli("show", "hello", "-o", "json").body
     assert shown["clusters"] == ["b"]
     assert (shown["spec"]["data"], shown["spec"]["network"]) == (
         {"location": "b", "size": "200GB"},
-        {"on_breach": "move"},
+        {"on_violation": "move"},
     )
-    assert "; its data is at b" in cli("explain", "hello", "-o", "json").body["chosen_because"]
-    changed = cli("change", "hello", "--set", "data.location=a", "--set", "network.on_breach=report")
-    assert "stopped and started anew" not in changed.out
+    assert "; its data is at b" in cli("explain", "hello", "-o", "json").body["placement_reason"]
+    changed = cli("update", "hello", "--set", "data.location=a", "--set", "network.on_violation=report")
+    assert "stopped and restarted" not in changed.out
     assert cli("show", "hello", "-o", "json").body["attempt"] == shown["attempt"]
 
 
@@ -136,7 +136,7 @@ def test_jobs_come_from_standard_input_for_scripts(cli: Cli) -> None:
     ran = cli("submit", "-f", "-", "-o", "name", stdin="name: piped\nresources: {gpus: 1}\n")
     assert ran.code == 0
     assert cli("show", ran.out.strip(), "-o", "json").body["name"] == "piped"
-    assert cli("submit", "-f", "-", stdin="name: x\n- y\n").err.startswith("error: stdin:2: this is no YAML")
+    assert cli("submit", "-f", "-", stdin="name: x\n- y\n").err.startswith("error: stdin:2: this is not YAML")
 
 
 def test_a_key_makes_two_submits_one(cli: Cli) -> None:

@@ -17,22 +17,22 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.collect.health import ANSWERS, Health
-from seaway.adapters.kubernetes.collect.limits import PATIENCE_S, Limits
+from seaway.adapters.kubernetes.collect.health import LIVEZ, Health
+from seaway.adapters.kubernetes.collect.limits import UNREACHABLE_TIMEOUT_S, Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.application.ports.clock import SystemClock
 from seaway.application.views import ClusterState
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Cluster
 from seaway.testing.clocks import VirtualClock
 from tests.conformance.test_kubernetes_backends import gpu_node, wait
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.application.scene import spec
@@ -61,13 +61,15 @@ class Heard:
 
     def __post_init__(self) -> None:
         """Begin with a node and everything heard."""
-        self.health = Health((ANSWERS, NODES_SOURCE, SPARED), self.now_s)
-        self.view = ClusterView(Cluster(self.name), self.health, lambda _, __: None, Limits(patience_s=self.patience_s))
+        self.health = Health((LIVEZ, NODES_SOURCE, SPARED), self.now_s)
+        self.view = ClusterView(
+            Cluster(self.name), self.health, lambda _, __: None, Limits(unreachable_timeout_s=self.patience_s)
+        )
         node = read_item(json.dumps(gpu_node(f"{self.name}-0", 2)).encode(), NodeObject)
         assert isinstance(node, NodeObject)
         self.view.put_node(node)
-        for source in (ANSWERS, NODES_SOURCE, SPARED):
-            self.health.heard(source)
+        for source in (LIVEZ, NODES_SOURCE, SPARED):
+            self.health.succeeded(source)
 
     @property
     def cluster(self) -> str:
@@ -97,16 +99,16 @@ class Story:
 
     clock: VirtualClock
     clusters: dict[str, Heard]
-    plane: SmallPlane
+    plane: SmallControlPlane
 
     def state(self, name: str = "alpha") -> ClusterState:
         """Return how a cluster is taken to be."""
         return self.plane.controller.live.fleet.clusters[name].state
 
-    def silent_s(self) -> float:
+    def last_seen_s(self) -> float:
         """Return what is told of how long the first cluster has been silent."""
         (found,) = (each for each in self.plane.overview.clusters() if each.name == "alpha")
-        return found.silent_s
+        return found.last_seen_s
 
     def until(self, what: Callable[[], bool], each: Callable[[], object] = lambda: None) -> float:
         """Let time pass, and something happen at every step, until something is so; return how long that took."""
@@ -137,25 +139,25 @@ class _Clusters:
         return ()
 
 
-def story(patience_s: float = 10, stale_s: float = STALE_S, grace_s: float = GRACE_S) -> Story:
+def story(patience_s: float = 10, stale_after_s: float = STALE_S, grace_period_s: float = GRACE_S) -> Story:
     """Make three clusters and let them be heard."""
     clock = VirtualClock()
     clusters = {name: Heard(name, lambda: clock.monotonic_ns() / 1e9, patience_s) for name in NAMES}
-    settings = ControlSettings(assume_s=1000, stale_s=stale_s, grace_s=grace_s)
-    plane = SmallPlane(_Clusters([*clusters.values()]), clock=clock, settings=settings)
+    settings = ControlSettings(assume_timeout_s=1000, stale_after_s=stale_after_s, grace_period_s=grace_period_s)
+    plane = SmallControlPlane(_Clusters([*clusters.values()]), clock=clock, settings=settings)
     plane.run(5)
     return Story(clock, clusters, plane)
 
 
-@pytest.mark.parametrize("source", [ANSWERS, NODES_SOURCE])
+@pytest.mark.parametrize("source", [LIVEZ, NODES_SOURCE])
 @pytest.mark.parametrize(
-    ("patience_s", "stale_s", "grace_s"), [(10, STALE_S, GRACE_S), (10, 4, 10), (10, 4, 30), (1, 4, 10)]
+    ("patience_s", "stale_after_s", "grace_period_s"), [(10, STALE_S, GRACE_S), (10, 4, 10), (10, 4, 30), (1, 4, 10)]
 )
 def test_a_silence_counts_from_the_first_failure(
-    source: str, patience_s: float, stale_s: float, grace_s: float
+    source: str, patience_s: float, stale_after_s: float, grace_period_s: float
 ) -> None:
-    """Patience decides only for how long hope is told: no new work after `stale_s`, elsewhere after `grace_s`."""
-    made = story(patience_s, stale_s, grace_s)
+    """Whatever the patience: no new work after `stale_after_s`, elsewhere after `grace_period_s`."""
+    made = story(patience_s, stale_after_s, grace_period_s)
     (job_id,) = made.plane.submit(spec(gpus=1))
     made.plane.run(1)
     assert made.plane.job(job_id).clusters == ("alpha",)
@@ -163,26 +165,26 @@ def test_a_silence_counts_from_the_first_failure(
     def fail() -> None:
         made.clusters["alpha"].health.failed(source, "no route to host")
 
-    assert made.until(lambda: made.state() is ClusterState.STALE, fail) == stale_s + STEP_S
+    assert made.until(lambda: made.state() is ClusterState.STALE, fail) == stale_after_s + STEP_S
     assert made.plane.job(job_id).attempt == 1
-    assert made.silent_s() == int(stale_s + STEP_S)
+    assert made.last_seen_s() == int(stale_after_s + STEP_S)
     (other_id,) = made.plane.submit(spec(gpus=1))
-    assert made.until(lambda: made.state() is ClusterState.LOST, fail) == grace_s - stale_s
+    assert made.until(lambda: made.state() is ClusterState.LOST, fail) == grace_period_s - stale_after_s
     assert made.plane.job(other_id).clusters != ("alpha",)
     assert (made.plane.job(job_id).attempt, made.plane.job(job_id).clusters != ("alpha",)) == (2, True)
-    made.clusters["alpha"].health.heard(source)
+    made.clusters["alpha"].health.succeeded(source)
     assert made.until(lambda: made.state() is ClusterState.UP) == STEP_S
-    assert made.silent_s() == 0
+    assert made.last_seen_s() == 0
 
 
 def test_a_question_without_an_answer_is_silence_from_when_it_was_asked() -> None:
     """A server that hangs is silent while its answer is waited for, not only from when that is given up."""
     made = story()
-    made.clusters["alpha"].health.asked()
-    assert made.until(lambda: made.silent_s() >= 9) == 9
-    made.clusters["alpha"].health.failed(ANSWERS, "no answer within 10 s")
+    made.clusters["alpha"].health.ping_started()
+    assert made.until(lambda: made.last_seen_s() >= 9) == 9
+    made.clusters["alpha"].health.failed(LIVEZ, "no answer within 10 s")
     assert made.until(lambda: made.state() is ClusterState.STALE) == STALE_S + STEP_S - 9
-    made.clusters["alpha"].health.asked()
+    made.clusters["alpha"].health.ping_started()
     assert made.until(lambda: made.state() is ClusterState.LOST) == GRACE_S - STALE_S
 
 
@@ -193,13 +195,13 @@ def test_watches_that_drop_and_open_again_make_no_cluster_old() -> None:
 
     def flap() -> None:
         if health.age_s:
-            health.heard(NODES_SOURCE)
+            health.succeeded(NODES_SOURCE)
         else:
             health.failed(NODES_SOURCE, "the watch was cut")
         assert made.state() is ClusterState.UP
 
     made.until(lambda: made.clock.monotonic_ns() > 5 * GRACE_S * 1e9, flap)
-    assert made.silent_s() == 0
+    assert made.last_seen_s() == 0
 
 
 def test_a_kind_that_can_be_spared_makes_no_cluster_old() -> None:
@@ -209,29 +211,29 @@ def test_a_kind_that_can_be_spared_makes_no_cluster_old() -> None:
     now_ns = made.clock.monotonic_ns()
     made.until(
         lambda: made.clock.monotonic_ns() - now_ns > 2 * GRACE_S * 1e9,
-        lambda: health.failed(SPARED, "its webhook is down", spared=True),
+        lambda: health.failed(SPARED, "its webhook is down", optional=True),
     )
-    assert (made.state(), made.silent_s()) == (ClusterState.UP, 0)
+    assert (made.state(), made.last_seen_s()) == (ClusterState.UP, 0)
 
 
 def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
-    """What was asked before a machine was suspended makes nothing old when it goes on, as nobody listened."""
+    """What was asked before a machine was suspended makes nothing old when it goes on, as no one listened."""
     made = story()
     health = made.clusters["alpha"].health
-    health.asked()
+    health.ping_started()
     made.plane.run(1)
     made.clock.advance_s(10 * GRACE_S)
     made.plane.settle()
     assert made.state() is not ClusterState.LOST
-    health.heard(ANSWERS)
+    health.succeeded(LIVEZ)
     made.plane.run(1)
-    assert (made.state(), made.silent_s()) == (ClusterState.UP, 0)
+    assert (made.state(), made.last_seen_s()) == (ClusterState.UP, 0)
 
 
 # Real time: that it comes to that, and not too soon. When it does to the second is told above, by another clock.
 
-QUICK = ControlSettings(assume_s=30, stale_s=1.5, grace_s=4.0, poll_s=0.1)
-WITHIN = Limits.within(QUICK.stale_s, stuck_s=300)
+QUICK = ControlSettings(assume_timeout_s=30, stale_after_s=1.5, grace_period_s=4.0, poll_interval_s=0.1)
+WITHIN = Limits.within(QUICK.stale_after_s, pod_start_timeout_s=300)
 EARLY_S = 0.1
 """How much earlier than the first failure a cluster may have been heard last."""
 
@@ -250,9 +252,11 @@ def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
 
 
 @contextmanager
-def joined(folder: Path, patience_s: float) -> Iterator[Plane]:
+def joined(folder: Path, patience_s: float) -> Iterator[ControlPlane]:
     """Have a control plane drive them, of that patience."""
-    backends = KubernetesBackends(folder, Wishes(call_s=3, limits=Limits(patience_s=patience_s)), seed=1)
+    backends = KubernetesBackends(
+        folder, ClusterOptions(request_timeout_s=3, limits=Limits(unreachable_timeout_s=patience_s)), seed=1
+    )
     plane = make_plane(Settings(control=QUICK), MemoryStore(), backends, SystemClock(), random=Random(1))
     plane.start()
     try:
@@ -263,36 +267,36 @@ def joined(folder: Path, patience_s: float) -> Iterator[Plane]:
         backends.close()
 
 
-def reached(plane: Plane, state: ClusterState) -> float:
+def reached(plane: ControlPlane, state: ClusterState) -> float:
     """Wait until the first cluster is in a state; return when."""
     wait(lambda: plane.overview.clusters()[0].state is state, f"that it is {state.value}")
     return time.monotonic()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("patience_s", [PATIENCE_S, WITHIN.patience_s])
+@pytest.mark.parametrize("patience_s", [UNREACHABLE_TIMEOUT_S, WITHIN.unreachable_timeout_s])
 def test_a_server_that_stops_is_silent_from_then_on(
     patience_s: float, servers: dict[str, ApiServer], tmp_path: Path
 ) -> None:
-    """It gets no new work after `stale_s` and is given up after `grace_s`, whatever the patience with it is."""
+    """It gets no new work after `stale_after_s` and is lost after `grace_period_s`, whatever the patience."""
     with joined(tmp_path, patience_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].stop()
-        stale_s = reached(plane, ClusterState.STALE) - began_s
+        stale_after_s = reached(plane, ClusterState.STALE) - began_s
         lost_s = reached(plane, ClusterState.LOST) - began_s
         servers["alpha"].start()
         reached(plane, ClusterState.UP)
-    assert stale_s >= QUICK.stale_s - EARLY_S
-    assert lost_s >= QUICK.grace_s - EARLY_S
+    assert stale_after_s >= QUICK.stale_after_s - EARLY_S
+    assert lost_s >= QUICK.grace_period_s - EARLY_S
 
 
 @pytest.mark.slow
 def test_a_server_that_hangs_is_silent_from_the_next_question_on(servers: dict[str, ApiServer], tmp_path: Path) -> None:
     """Though its connections stay open, and no call was given up yet."""
-    with joined(tmp_path, WITHIN.patience_s) as plane:
+    with joined(tmp_path, WITHIN.unreachable_timeout_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].faults.hang()
-        stale_s = reached(plane, ClusterState.STALE) - began_s
+        stale_after_s = reached(plane, ClusterState.STALE) - began_s
         lost_s = reached(plane, ClusterState.LOST) - began_s
-    assert stale_s >= QUICK.stale_s - EARLY_S
-    assert lost_s >= QUICK.grace_s - EARLY_S
+    assert stale_after_s >= QUICK.stale_after_s - EARLY_S
+    assert lost_s >= QUICK.grace_period_s - EARLY_S

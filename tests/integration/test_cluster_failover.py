@@ -44,13 +44,13 @@ def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_w
     job_id = made.submit(template="deployment")
     made.wait(running(made, job_id), "the job")
     first = made.place(job_id)
-    silent_s = time.monotonic()
+    last_seen_s = time.monotonic()
     made.partition(first)
     made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
     assert running(made, job_id)()
     made.wait(running(made, job_id, 2), "the job elsewhere")
     assert made.place(job_id) != first
-    assert made.seen.began_s[job_id, 2] - silent_s >= CONTROL.grace_s - SLACK_S
+    assert made.seen.began_s[job_id, 2] - last_seen_s >= CONTROL.grace_period_s - SLACK_S
     assert "silent" in made.reasons(job_id) or "not answer" in made.reasons(job_id)
     made.recover()
     back_s = time.monotonic()
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> No
     made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
     made.recover()
     made.wait(lambda: heard(made) == len(made.members), "the cluster again")
-    time.sleep(CONTROL.grace_s)
+    time.sleep(CONTROL.grace_period_s)
     assert running(made, job_id)()
     assert made.seen.began_s.keys() == {(job_id, 1)}
 
@@ -129,7 +129,7 @@ def test_a_node_that_is_full_of_pods_is_not_tried(made: World) -> None:
     made.wait(running(made, gang), "the gang")
     assert {each.node for each in made.store.attempts(gang)[-1].placements} == {"alpha-0", "alpha-1"}
     job_id = made.submit(clusters=("alpha",))
-    made.wait(lambda: "2 no room for another pod" in made.plane.overview.reason(made.job(job_id)).sentence, "why")
+    made.wait(lambda: "2 no room for another pod" in made.plane.overview.reason(made.job(job_id)).message, "why")
     alpha.delete(PODS, "default", "agent-1")
     made.wait(running(made, job_id), "the job")
     assert made.store.attempts(job_id)[-1].placements[0].node == "alpha-1"

@@ -25,13 +25,13 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted
 from seaway.application.views import ClusterState
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec, Run
@@ -64,7 +64,7 @@ NAMED = {"stop": "API server stopped", "cut": "watch cut", "conflict": "stale wr
 LEAST = 3
 """Of each kind that is named."""
 
-MOST_STEPS = 4 * FAULTS
+MAX_STEPS = 4 * FAULTS
 WAIT_S = 120.0
 """For how long something is waited for; seconds do on two cores that have nothing else to do."""
 
@@ -72,18 +72,18 @@ WATCH_S = 0.02
 """How often it is looked whether jobs run twice."""
 
 CONTROL = ControlSettings(
-    assume_s=8,
-    stale_s=1.2,
-    grace_s=4,
-    replace_per_minute=6000,
-    retry_s=0.1,
-    most_retry_s=0.5,
-    forgive_s=1,
-    keep_finished_s=1,
-    hold_s=1,
-    poll_s=0.1,
+    assume_timeout_s=8,
+    stale_after_s=1.2,
+    grace_period_s=4,
+    max_reschedules_per_minute=6000,
+    initial_backoff_s=0.1,
+    max_backoff_s=0.5,
+    exclusion_period_s=1,
+    ttl_after_finished_s=1,
+    reservation_timeout_s=1,
+    poll_interval_s=0.1,
 )
-WISHES = Wishes(call_s=0.5, limits=Limits(patience_s=0.6, refused_s=0.4))
+WISHES = ClusterOptions(request_timeout_s=0.5, limits=Limits(unreachable_timeout_s=0.6, unschedulable_timeout_s=0.4))
 IMAGE = "registry.example/train:1"
 TROUBLES = (
     "stop",
@@ -119,7 +119,7 @@ class Seen:
     running
         What runs now, by server: job, attempt and node.
     twice_s
-        For how long at a time a job ran twice at the most while Seaway could do something about it, by job.
+        For how long at a time a job ran twice at most while Seaway could do something about it, by job.
     """
 
     began_s: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class World:
             else KubernetesBackends(folder, WISHES, seed)
         )
         self.store = MemoryStore()
-        self.plane: Plane = make_plane(
+        self.plane: ControlPlane = make_plane(
             Settings(control=CONTROL), self.store, self.backends, SystemClock(), random=Random(seed)
         )
         self.ids = JobIds(Random(seed))
@@ -229,7 +229,7 @@ class World:
     def twice(self) -> set[str]:
         """Return the jobs of which two attempts run, and the older where nothing keeps Seaway from removing it.
 
-        A node that failed does not say what became of its pods, and nobody can remove anything from a cluster that
+        A node that failed does not say what became of its pods, and no one can remove anything from a cluster that
         cannot be reached: that takes as long as it takes.
         """
         failed = {(server.name, node) for server, node in list(self.failed)}
@@ -248,7 +248,7 @@ class World:
     def reachable(self, name: str) -> bool:
         """Tell whether something can be removed from a cluster: nothing is wrong there, nor on the way.
 
-        Seaway itself has to have heard a cluster that it writes into; Karmada's members hear of it from Karmada.
+        Seaway itself must have heard a cluster that it writes into; Karmada's members hear of it from Karmada.
         """
         member = self.members[name]
         if not member.running or member.fault_list.active:
@@ -290,7 +290,7 @@ class World:
         nodes = NodeRules(clusters=frozenset(figures.pop("clusters", ())))
         spec = JobSpec("work", Demand(request, nodes=nodes), run=Run(image), **figures)
         now_ns = time.time_ns()
-        job_id = self.ids.draw(now_ns)
+        job_id = self.ids.generate(now_ns)
         self.plane.writer.commit(
             [accepted(JobRecord(job_id, spec, JobState.PENDING, now_ns, now_ns, "ada", "accepted"))]
         )
@@ -412,7 +412,7 @@ class World:
         return True
 
     def delete(self, kind: Any) -> bool:  # noqa: ANN401  # a kind of objects
-        """Delete something of Seaway's, as somebody with kubectl would; tell whether there was anything."""
+        """Delete something of Seaway's, as a user with kubectl would; tell whether there was anything."""
         servers = self.writes_to if kind is JOBS else [*self.members.values()]
         found = [(server, each) for server in servers for each in server.list(kind, "seaway", "seaway.io/job")]
         if not found:
@@ -423,7 +423,7 @@ class World:
         return True
 
     def occupy(self, server: ApiServer, node: str = "") -> None:
-        """Have somebody else's pod take most of a card, past Seaway."""
+        """Have another user's pod take most of a card, past Seaway."""
         limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "70000", "nvidia.com/gpucores": "10"}
         container = {"name": "main", "image": IMAGE, "resources": {"limits": limits}}
         spec: Json = {"containers": [container]}
@@ -471,12 +471,12 @@ class World:
                 assert not live
         running = {(each, self.job(each).attempt) for each in self.jobs if self.state(each) is JobState.RUNNING}
         assert self.left() == running
-        assert not list(self.store.outgoing())
+        assert not list(self.store.pending_commands())
         assert {(each.job_id, each.number) for each in self.store.held_attempts()} == running
         assert not self.seen.overbooked
-        assert {each: s for each, s in self.seen.twice_s.items() if s > CONTROL.grace_s} == {}
-        strays = self.plane.operations.strays()
-        assert not strays
+        assert {each: s for each, s in self.seen.twice_s.items() if s > CONTROL.grace_period_s} == {}
+        orphans = self.plane.operations.orphans()
+        assert not orphans
 
 
 @contextmanager
@@ -511,7 +511,7 @@ def test_no_job_is_lost_and_none_runs_twice_past_the_grace_period(seed: int, kar
         made.wait(lambda: made.settled(short), f"that all is calm after {told}")
         running = {each for each in made.jobs if made.state(each) is JobState.RUNNING}
         made.wait(lambda: {each for each, _ in made.left()} <= running, f"that all is tidied up after {told}")
-        made.wait(lambda: not [*made.store.outgoing()], f"that all removals are confirmed after {told}")
+        made.wait(lambda: not [*made.store.pending_commands()], f"that all removals are confirmed after {told}")
         made.check()
         assert sum(told.values()) >= FAULTS
         assert {each: told.get(each, 0) for each in NAMED if told.get(each, 0) < LEAST} == {}
@@ -535,7 +535,7 @@ def live_through(made: World) -> set[str]:
     """Submit jobs, end some, and have one fault after the other, up to fifty; return the jobs that are to end."""
     random = made.random
     short: set[str] = set()
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         suffered = made.suffered()
         if suffered.total() >= FAULTS and all(suffered[each] >= LEAST for each in NAMED):
             break
@@ -553,7 +553,7 @@ def live_through(made: World) -> set[str]:
             made.finish(each)
         time.sleep(random.uniform(0, 0.1))
         if random.random() < 0.2:
-            time.sleep(random.choice([0, 0.2, 0.5, CONTROL.grace_s * 0.5]))
+            time.sleep(random.choice([0, 0.2, 0.5, CONTROL.grace_period_s * 0.5]))
             made.recover()
     return short
 
@@ -584,7 +584,7 @@ def test_a_job_that_runs_twice_is_noticed_for_as_long_as_it_does(karmada: bool, 
 
 
 def test_what_is_deleted_before_its_member_has_it_is_made_again(tmp_path: Path) -> None:
-    """A workload that somebody deletes in Karmada is missed also when its member never had it."""
+    """A workload that a user deletes in Karmada is missed also when its member never had it."""
     with world(tmp_path, karmada=True) as made:
         assert made.karmada
         made.karmada.hold("alpha")

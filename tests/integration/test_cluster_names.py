@@ -1,4 +1,4 @@
-"""Jobs stay where they run when kubeconfigs come, go and are called otherwise, and Seaway is started anew."""
+"""Jobs stay where they run when kubeconfigs come, go and are called otherwise, and Seaway is restarted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from random import Random
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec, Run
@@ -30,13 +30,20 @@ from tests.fakes.memory_store import MemoryStore
 pytestmark = pytest.mark.slow
 
 WAIT_S = 20.0
-CONTROL = ControlSettings(stale_s=0.5, grace_s=1, retry_s=0.1, most_retry_s=0.5, hold_s=0.5, poll_s=0.1)
+CONTROL = ControlSettings(
+    stale_after_s=0.5,
+    grace_period_s=1,
+    initial_backoff_s=0.1,
+    max_backoff_s=0.5,
+    reservation_timeout_s=0.5,
+    poll_interval_s=0.1,
+)
 
 
 @contextmanager
-def running(folder: Path, store: MemoryStore) -> Iterator[Plane]:
+def running(folder: Path, store: MemoryStore) -> Iterator[ControlPlane]:
     """Have a control plane run on a folder of kubeconfigs."""
-    backends = KubernetesBackends(folder, Wishes(call_s=1), names=ClusterNames(store))
+    backends = KubernetesBackends(folder, ClusterOptions(request_timeout_s=1), names=ClusterNames(store))
     plane = make_plane(Settings(control=CONTROL), store, backends, SystemClock())
     plane.start()
     try:
@@ -55,16 +62,16 @@ def wait(what: Callable[[], object], why: str) -> None:
         time.sleep(0.02)
 
 
-def up(plane: Plane) -> set[str]:
+def up(plane: ControlPlane) -> set[str]:
     """Return the clusters that answer."""
     return {each.name for each in plane.overview.clusters() if each.state.value == "up"}
 
 
-def submit(plane: Plane) -> str:
+def submit(plane: ControlPlane) -> str:
     """Take a service in; return its id."""
     now_ns = time.time_ns()
     spec = JobSpec("work", Demand(ResourceRequest(500, 256, 1, 20_000)), template="deployment", run=Run("image"))
-    record = JobRecord(JobIds(Random(1)).draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "ada", "accepted")
+    record = JobRecord(JobIds(Random(1)).generate(now_ns), spec, JobState.PENDING, now_ns, now_ns, "ada", "accepted")
     plane.writer.commit([accepted(record)])
     return record.id
 
@@ -89,7 +96,7 @@ def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs
         (folder / "beta").write_text(text, encoding="utf-8")
         with running(folder, store) as plane:
             wait(lambda: up(plane) == {"gpu", "gpu-alpha"}, "both clusters by another context")
-            time.sleep(2 * CONTROL.grace_s)
+            time.sleep(2 * CONTROL.grace_period_s)
             job = store.job(job_id)
             assert job
             assert (job.state, job.attempt, job.clusters) == (JobState.RUNNING, 1, ("gpu",))
@@ -97,7 +104,7 @@ def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs
 
 
 def test_a_job_is_not_looked_for_in_the_cluster_that_took_the_place_of_its_own(tmp_path: Path) -> None:
-    """When its kubeconfig leads to another cluster it is lost there, and placed anew after the grace period."""
+    """When its kubeconfig leads to another cluster it is lost there, and placed again after the grace period."""
     folder, store = tmp_path, MemoryStore()
     with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
         for number, server in enumerate((first, second)):
@@ -110,7 +117,8 @@ def test_a_job_is_not_looked_for_in_the_cluster_that_took_the_place_of_its_own(t
             second.kubeconfig(folder / "one")
             wait(lambda: up(plane) == {"gpu-one"}, "the other cluster")
             wait(
-                lambda: (job := store.job(job_id)) and (job.state, job.attempt) == (JobState.RUNNING, 2), "the job anew"
+                lambda: (job := store.job(job_id)) and (job.state, job.attempt) == (JobState.RUNNING, 2),
+                "the job again",
             )
         events = "\n".join(each.reason for each in store.events(0, 1000, job_id=job_id))
         assert "gpu is not of the fleet any more; it is placed elsewhere" in events

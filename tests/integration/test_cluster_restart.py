@@ -19,7 +19,9 @@ from tests.integration.test_cluster_faults import CONTROL, WISHES, World
 
 pytestmark = pytest.mark.slow
 
-PATIENT = replace(CONTROL, assume_s=60, stale_s=15, grace_s=60, retry_s=0.5, forgive_s=600)
+PATIENT = replace(
+    CONTROL, assume_timeout_s=60, stale_after_s=15, grace_period_s=60, initial_backoff_s=0.5, exclusion_period_s=600
+)
 """So that nothing is given up, or forgiven, while the test lasts."""
 
 COUNT = 6
@@ -31,9 +33,11 @@ def restart(world: World, folder: Path) -> None:
     """End the control plane, in peace, and have another go on with its store."""
     world.plane.stop()
     world.backends.close()
-    wishes = replace(WISHES, call_s=5)
+    cluster_options = replace(WISHES, request_timeout_s=5)
     world.backends = (
-        KarmadaBackends(folder / "karmada", wishes, 1) if world.karmada else KubernetesBackends(folder, wishes, 1)
+        KarmadaBackends(folder / "karmada", cluster_options, 1)
+        if world.karmada
+        else KubernetesBackends(folder, cluster_options, 1)
     )
     settings = Settings(control=PATIENT)
     world.plane = make_plane(settings, world.store, world.backends, SystemClock(), random=Random(1))

@@ -255,14 +255,14 @@ def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
     """Jobs that wait are there, and each is counted for one rule; as many were placed as came to be scheduled."""
     waiting = calm.value(query_of("scheduler", "Jobs that wait"))
     assert waiting == calm.demo.get("/job-counts")["states"]["queued"]
-    calm.until(lambda: calm.value("sum(seaway_jobs_refused)") == waiting, "rules are told for ten seconds")
+    calm.until(lambda: calm.value("sum(seaway_jobs_unschedulable)") == waiting, "rules are told for ten seconds")
     assert calm.value(query_of("scheduler", "Ready")) == 1
     placed = calm.value("sum(seaway_jobs_placed_total)")
     assert placed == calm.value('sum(seaway_jobs_reached_total{state="scheduled"})')
 
 
 def test_every_panel_is_held_to_the_api_or_says_why_not(calm: Watched) -> None:
-    """None shows a figure that nobody ever held against another's, but for a reason that stands in a list."""
+    """None shows a figure that no one ever held against another's, but for a reason that stands in a list."""
     there = {(each.dashboard, each.title, each.legend) for each in EVERY}
     shown = expected(Told(calm.demo)).keys()
     reasons = {key for key in there if reason_without(key)}
@@ -303,7 +303,7 @@ def test_every_series_is_the_apis(calm: Watched) -> None:
         return found
 
     with suppress(AssertionError):
-        calm.until(lambda: not differing(), "links are measured anew, and scraped a little later")
+        calm.until(lambda: not differing(), "links are measured again, and scraped a little later")
     assert not differing()
 
 

@@ -46,7 +46,7 @@ def url(tmp_path: Path) -> str:
     jobs = [make.job_record(spec=make.full_spec(), clusters=("c1",), state=JobState.RUNNING, attempt=1)]
     jobs += [make.job_record() for _ in range(1500)]
     store_all(store, Change(insert=[*jobs, make.attempt_of(jobs[0], state=AttemptState.RUNNING)]))
-    store_all(store, Change(insert=[make.outgoing_of(jobs[0]), make.event_of(jobs[0]), make.key_of(jobs[0])]))
+    store_all(store, Change(insert=[make.pending_command_of(jobs[0]), make.event_of(jobs[0]), make.key_of(jobs[0])]))
     store_all(store, Change(insert=[make.token(), make.audit_entry(), make.cordon(), make.shadow_result()]))
     store_all(store, Change(insert=[make.cluster_sample(), make.cluster_name(), make.link_sample()]))
     tiny = cluster_policy()
@@ -151,7 +151,7 @@ def test_a_database_that_is_not_empty_is_kept_unless_forced(url: str, tmp_path: 
 
 
 def test_a_token_that_was_revoked_since_stays_revoked(url: str, tmp_path: Path) -> None:
-    """A restore lets nobody in again who was shut out of the database that it replaces; another does not know."""
+    """A restore lets no one in again who was shut out of the database that it replaces; another does not know."""
     file = tmp_path / "a.backup"
     store = database.open_store(url)
     store.lead("test")
@@ -160,10 +160,10 @@ def test_a_token_that_was_revoked_since_stays_revoked(url: str, tmp_path: Path) 
     store_all(store, Change(update=[make.token(revoked_ns=NOW_NS + 1)], insert=[make.token(id="t3")]))
     store.close()
     restored = database.restore(url, file, force=True)
-    assert (restored.kept_revoked, restored.holding) == (1, [("bob", "t2")])
+    assert (restored.retained_revoked, restored.holding) == (1, [("bob", "t2")])
     elsewhere = f"sqlite:///{tmp_path}/other.sqlite3"
     restored = database.restore(elsewhere, file)
-    assert (restored.kept_revoked, restored.holding) == (0, [("ci", "t1"), ("bob", "t2")])
+    assert (restored.retained_revoked, restored.holding) == (0, [("ci", "t1"), ("bob", "t2")])
     store = database.open_store(url)
     assert [(token.id, token.revoked_ns) for token in store.tokens()] == [("t1", NOW_NS + 1), ("t2", None)]
     store.close()
@@ -178,7 +178,7 @@ def test_a_restore_revokes_all_tokens_where_it_is_asked_to(url: str, tmp_path: P
     store.close()
     database.backup(url, file, NOW_NS)
     restored = database.restore(url, file, force=True, revoke_ns=NOW_NS + 5)
-    assert (restored.kept_revoked, restored.holding) == (0, [])
+    assert (restored.retained_revoked, restored.holding) == (0, [])
     store = database.open_store(url)
     assert [(token.id, token.revoked_ns) for token in store.tokens()] == [("t1", NOW_NS + 5), ("t2", NOW_NS)]
     store.close()
@@ -268,7 +268,7 @@ def test_an_older_backup_may_have_columns_that_were_dropped(url: str, tmp_path: 
 
 
 def test_a_backup_is_of_one_moment(url: str, tmp_path: Path) -> None:
-    """What is stored while a backup runs is wholly left out of it, and nobody waits."""
+    """What is stored while a backup runs is wholly left out of it, and no one waits."""
     store = database.open_store(url)
     store.lead("test")
     seen: list[tuple[int, int]] = []
@@ -315,8 +315,8 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
     twice = make.job_record(state=JobState.RUNNING, attempt=2)
     orphan = make.job_record()
     rows = [make.attempt_of(job, state=AttemptState.RUNNING) for job in (good, ended, twice, orphan)]
-    store_all(store, Change(insert=[good, ended, twice, *rows, make.outgoing_of(good)]))
-    store_all(store, Change(insert=[replace(rows[2], number=2), make.outgoing_of(good, 7)]))
+    store_all(store, Change(insert=[good, ended, twice, *rows, make.pending_command_of(good)]))
+    store_all(store, Change(insert=[replace(rows[2], number=2), make.pending_command_of(good, 7)]))
     other = make.policy_record(name="other", content=pack(cluster_policy()))
     store_all(store, Change(insert=[other, make.policy_record(name="broken")]))
     store.close()
@@ -326,7 +326,7 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
         f"attempt 1 of job {ended.id} is running, but the job is failed at attempt 1",
         f"attempt 1 of job {twice.id} is running, but the job is running at attempt 2",
         f"attempt 1 of job {orphan.id} is running, but there is no such job",
-        f"job {twice.id} has 2 live attempts, but may have one at the most",
+        f"job {twice.id} has 2 live attempts, but may have one at most",
         f"cluster c1 is to be told about attempt 7 of job {good.id}, which does not exist",
         "policy broken is damaged: not a policy file, or a truncated one; import it again",
         "policy other is damaged: it is another by its digest; import it again",

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from seaway.adapters.sqlalchemy import check, open_store
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.overload import Pulse
+from seaway.application.control.overload import DatabaseHealth
 from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.store import JobFilter, Retention, Store
 from seaway.application.records import JobRecord
@@ -92,15 +92,15 @@ def test_a_store_outlives_its_server(server: Server) -> None:
 def test_a_server_that_is_away_is_noticed_where_nothing_is_stored(server: Server) -> None:
     """Who asks every so often hears of it, and of its return, without a change that fails."""
     store = open_store(server.new_database())
-    pulse = Pulse(store.ping, SystemClock())
-    pulse.look()
-    assert pulse.trouble == ""
+    database_health = DatabaseHealth(store.ping, SystemClock())
+    database_health.look()
+    assert database_health.trouble == ""
     server.stop()
-    pulse.look()
-    assert "database" in pulse.trouble
+    database_health.look()
+    assert "database" in database_health.trouble
     server.start()
-    pulse.look()
-    assert pulse.trouble == ""
+    database_health.look()
+    assert database_health.trouble == ""
     store.close()
 
 

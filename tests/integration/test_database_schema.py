@@ -21,7 +21,7 @@ from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change
 from seaway.application.ports.store import JobFilter
-from seaway.application.records import LinkSample, Outgoing, Verb
+from seaway.application.records import LinkSample, PendingCommand, Verb
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
@@ -83,7 +83,7 @@ def test_migrations_keep_what_is_stored(url: str) -> None:
     engines.dispose()
     assert database.migrate(url) == "0001"
     store = database.open_store(url)
-    assert list(store.outgoing()) == [Outgoing(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
+    assert list(store.pending_commands()) == [PendingCommand(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
     store.close()
 
 
@@ -174,13 +174,13 @@ def test_defaults_of_a_spec_stay() -> None:
         "queue": "default",
         "template": "job",
         "run": {"image": "", **{name: [] for name in ("command", "args", "env", "ports")}},
-        "runs_s": None,
+        "expected_duration_s": None,
         "time_limit_s": None,
         "retries": 0,
         "labels": {},
-        "together": False,
-        "comes_back": False,
-        "on_breach": "report",
+        "single_cluster": False,
+        "restarts": False,
+        "on_violation": "report",
         "data": {"location": "", "size_mib": 0},
     }
 
@@ -188,4 +188,4 @@ def test_defaults_of_a_spec_stay() -> None:
 def test_a_deployment_stored_before_templates_said_what_comes_back_still_does() -> None:
     """A service that an earlier Seaway took in is made again when it ends, as it was then."""
     before = '{"name":"a","demand":{"request":{}},"template":"%s"}'
-    assert [codec.read_spec(before % template).comes_back for template in ("deployment", "job")] == [True, False]
+    assert [codec.read_spec(before % template).restarts for template in ("deployment", "job")] == [True, False]

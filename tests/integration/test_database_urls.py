@@ -1,4 +1,4 @@
-"""Databases are named by URLs, whose passwords nobody gets to see."""
+"""Databases are named by URLs, whose passwords no one gets to see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
     ],
 )
 def test_a_wrong_url_is_rejected(url: str, says: str) -> None:
-    """What is no URL of a known database is rejected with the forms that are."""
+    """What is not a URL of a known database is rejected with the forms that are."""
     with pytest.raises(RejectedError, match=says) as caught:
         database.open_store(url)
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))

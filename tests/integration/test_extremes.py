@@ -55,7 +55,7 @@ def drawn(client: httpx.Client, query: str, began_s: int, lasts_s: int = STEPS *
 
 
 def test_as_many_are_drawn_as_are_said(client: httpx.Client, began_s: int) -> None:
-    """Those that are highest at the end, over all of the time; chosen anew at each moment all would be drawn."""
+    """Those that are highest at the end, over all of the time; chosen again at each moment all would be drawn."""
     query = f"GPUDeviceCoreAllocated{HERE}"
     assert len(drawn(client, f"topk({MOST}, max by ({DEVICE}) ({query}))", began_s)) == DEVICES
     assert sorted(drawn(client, most(query, HERE, DEVICE), began_s).values()) == [*range(DEVICES - MOST, DEVICES)]

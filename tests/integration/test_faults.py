@@ -31,7 +31,7 @@ def await_answer(server: Running, wanted: Callable[[httpx.Response], bool]) -> h
     """Submit until an answer is as wanted."""
     until = time.monotonic() + PATIENCE_S
     while True:
-        body = {"name": "job", "resources": {"gpus": 1, "gpu_memory": "8GB"}, "runs": "1s"}
+        body = {"name": "job", "resources": {"gpus": 1, "gpu_memory": "8GB"}, "expected_duration": "1s"}
         answer = server.client.post("/api/v1/jobs", json=body)
         if wanted(answer):
             return answer
@@ -60,7 +60,7 @@ def outlast(kind: str, folder: Path) -> None:
         skip_or_fail(missing)
     try:
         with running(folder, "--database", database.new_database()) as server:
-            before = server.submit(runs="1s")
+            before = server.submit(expected_duration="1s")
             long = server.submit()
             server.await_state(long, "running")
             database.stop()
@@ -88,7 +88,7 @@ def outlast(kind: str, folder: Path) -> None:
 def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
     """On a full disk submits get 503, nothing is half stored, and with room again all that was accepted ends."""
     with running(tmp_path) as server:
-        first = server.submit(runs="1s")
+        first = server.submit(expected_duration="1s")
         server.await_state(first, "completed")
         used = max(path.stat().st_size for path in tmp_path.glob("seaway.db*"))
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (used + ROOM_BYTES, resource.RLIM_INFINITY))
@@ -117,7 +117,7 @@ def test_a_server_that_stood_still_goes_on(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGSTOP)
         time.sleep(AWAY_S)
         server.process.send_signal(signal.SIGCONT)
-        after = server.submit(runs="1s")
+        after = server.submit(expected_duration="1s")
         server.await_state(after, "completed")
         assert server.client.get(f"/api/v1/jobs/{job}").json()["attempt"] == 1
         server.end()
@@ -128,7 +128,7 @@ def _large(number: int) -> dict[str, object]:
     environment = {f"variable-{each}".upper().replace("-", "_"): f"{number}" * 50 for each in range(50)}
     return {
         "name": "large",
-        "runs": "0s",
+        "expected_duration": "0s",
         "resources": {"cpu": 1},
         "run": {"image": "registry.example/job:1", "env": environment},
     }

@@ -168,7 +168,7 @@ def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
         runner = threading.Thread(target=run)
         runner.start()
         for change in range(20):
-            (only,) = machine.reach(states[change % 3]).changes
+            (only,) = machine.converge(states[change % 3]).changes
             assert "replace" in commands([only])[0]
             wait_for(10, lambda: ping.sent)
         stop.set()
@@ -210,7 +210,7 @@ def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> Non
         sending = threading.Thread(target=send)
         sending.start()
         for change in range(20):
-            assert len(machine.reach(states[change % 2]).changes) == 1
+            assert len(machine.converge(states[change % 2]).changes) == 1
             wait_for(2, lambda: len(sent))
         stop.set()
         sending.join()
@@ -221,12 +221,12 @@ def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> Non
 
 
 def test_a_second_apply_changes_nothing(world: World) -> None:
-    """What is as it has to be is left alone, to the last route and file."""
+    """What is as it must be is left alone, to the last route and file."""
     world.reach(NETWORK)
     before = everything(world.name("gw-1"))
     file = next(world.folder.glob("*gw-1.json"))
     written = file.stat().st_mtime_ns
-    assert world.machine("gw-1").reach(desired(NETWORK, "gw-1")).changes == ()
+    assert world.machine("gw-1").converge(desired(NETWORK, "gw-1")).changes == ()
     assert everything(world.name("gw-1")) == before
     assert file.stat().st_mtime_ns == written
 
@@ -241,8 +241,8 @@ def test_every_kind_of_route_reads_as_it_was_written(bare: World) -> None:
     )
     gateways = replace(first, sids=(*first.sids, *more)), *NETWORK.gateways[1:]
     wanted = desired(replace(network(share=True), gateways=gateways), "gw-1")
-    assert len(bare.machine("gw-1").reach(wanted).changes) == 4 + 5 + 2
-    assert bare.machine("gw-1").reach(wanted).changes == ()
+    assert len(bare.machine("gw-1").converge(wanted).changes) == 4 + 5 + 2
+    assert bare.machine("gw-1").converge(wanted).changes == ()
 
 
 def test_remove_leaves_no_trace(bare: World) -> None:
@@ -252,7 +252,7 @@ def test_remove_leaves_no_trace(bare: World) -> None:
     _ip(name, others)
     before = everything(name)
     for path in ("via-2", "direct"):
-        machine.reach(desired(NETWORK, "gw-1", {"gw-3": path}))
+        machine.converge(desired(NETWORK, "gw-1", {"gw-3": path}))
     assert everything(name) != before
     assert machine.remove().changes
     assert everything(name) == before
@@ -264,10 +264,10 @@ def test_remove_leaves_no_trace(bare: World) -> None:
 def test_a_namespace_of_the_same_name_is_another_machine(bare: World) -> None:
     """What was remembered of a namespace that is gone is not put into its successor."""
     machine = bare.machine("gw-2")
-    machine.reach(desired(NETWORK, "gw-2"))
+    machine.converge(desired(NETWORK, "gw-2"))
     copy = Machine(bare.name("gw-3"), bare.folder)
     next(bare.folder.glob("*gw-2.json")).rename(bare.folder / f"gateway@{bare.name('gw-3')}.json")
-    assert copy.read().remembered == {}
+    assert copy.read().saved == {}
 
 
 def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
@@ -276,7 +276,7 @@ def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
     _ip(name, "-6 route add fd00:a:3::/64 via fd00:c:1::1 dev wan proto static")
     before = everything(name)
     with pytest.raises(RejectedError, match=r"else's route to fd00:a:3::/64 dev wan \(set by static, metric 1024\)"):
-        bare.machine("gw-1").reach(desired(NETWORK, "gw-1"))
+        bare.machine("gw-1").converge(desired(NETWORK, "gw-1"))
     assert everything(name) == before
     _ip(name, "-6 route del fd00:a:3::/64 proto static")
 
@@ -293,18 +293,18 @@ def test_the_commands_do_the_very_same(bare: World, share: bool) -> None:
     for command in commands(difference(NOTHING, machine.read()).changes, bare.name("gw-1")):
         _run(command)
     _run(f"ip netns exec {bare.name('gw-1')} sysctl -qw net.ipv6.conf.all.forwarding=0")
-    machine.reach(wanted)
+    machine.converge(wanted)
     assert everything(bare.name("gw-1"))["routes"] == by_hand["routes"]
     assert before["addresses"] == by_hand["addresses"]
 
 
 def test_a_route_of_another_kind_with_our_number_is_mended(bare: World) -> None:
-    """What bears our number and is not as it has to be is replaced or removed."""
+    """What bears our number and is not as it must be is replaced or removed."""
     name = bare.name("gw-1")
     _ip(name, "-6 route add blackhole fd00:a:3::/64 proto 151")
     _ip(name, "-6 route add blackhole fd00:78::/64 proto 151")
     machine = bare.machine("gw-1")
-    machine.reach(desired(NETWORK, "gw-1"))
+    machine.converge(desired(NETWORK, "gw-1"))
     assert difference(desired(NETWORK, "gw-1"), machine.read()).changes == ()
     assert IPv6Network("fd00:78::/64") not in {each.destination for each in machine.read().routes}
     machine.remove()
@@ -318,7 +318,7 @@ def test_a_route_with_our_number_and_another_metric_goes(bare: World) -> None:
     for metric in (5, 2048):
         _ip(name, f"-6 route add fd00:a:3::/64 proto 151 metric {metric} dev lan")
         _ip(name, f"-6 route add fd00:78::/64 proto 151 metric {metric} dev lan")
-    machine.reach(wanted)
+    machine.converge(wanted)
     assert len(machine.read().routes) == len(wanted.routes)
     assert difference(wanted, machine.read()).changes == ()
     _ip(name, "-6 route add fd00:a:3::/64 proto 151 metric 5 dev lan")
@@ -331,14 +331,14 @@ def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> N
     wanted = desired(NETWORK, "gw-1")
     too_much = replace(wanted, settings={**wanted.settings, mtu("wan"): "99999999"})
     with pytest.raises(ConflictError, match=r"refuses `ip -n .* link set dev wan mtu 99999999`: Invalid argument"):
-        bare.machine("gw-1").reach(too_much)
+        bare.machine("gw-1").converge(too_much)
     assert bare.machine("gw-1").remove().changes
-    assert bare.machine("gw-1").read().remembered == {}
+    assert bare.machine("gw-1").read().saved == {}
 
 
 @pytest.mark.parametrize("arguments", [["show"], ["show", "--netns", "{}"]])
 def test_without_the_right_to_do_so_it_says_what_it_takes(world: World, arguments: list[str], tmp_path: Folder) -> None:
-    """A process without capabilities hears that this takes root, with the exit code for what is not allowed."""
+    """A process without capabilities hears that this requires root, with the exit code for what is not allowed."""
     without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     given = [each.format(world.name("gw-1")) for each in arguments]
     command = [*without, sys.executable, "-m", "seaway", "gateway", *given, "--state", str(tmp_path)]

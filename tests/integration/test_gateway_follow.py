@@ -60,7 +60,7 @@ def until(done: Callable[[], object]) -> None:
 
 
 def has(world: World, active: Mapping[str, str]) -> bool:
-    """Tell whether the first gateway has just what it has to have when traffic takes these paths."""
+    """Tell whether the first gateway has just what it must have when traffic takes these paths."""
     return not difference(desired(NETWORK, "gw-1", active), world.machine("gw-1").read()).changes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.kill.harness import MOST_STEPS, Aftermath, kill_over_and_over, random_steps
+from benchmarks.kill.harness import MAX_STEPS, Aftermath, kill_over_and_over, random_steps
 
 pytestmark = pytest.mark.slow
 
@@ -14,8 +14,8 @@ RANDOM_KILLS = 60
 def test_killed_at_every_persisted_step_nothing_is_lost_or_doubled() -> None:
     """Whichever commit or command was the last before SIGKILL, every accepted job ends once."""
     wanted = ("storing job pending", "storing attempt assumed", "sending deployment", "removal")
-    after = kill_over_and_over(iter(range(1, MOST_STEPS + 1)), seed=1, wanted=wanted)
-    prove(after, MOST_STEPS)
+    after = kill_over_and_over(iter(range(1, MAX_STEPS + 1)), seed=1, wanted=wanted)
+    prove(after, MAX_STEPS)
     for step in wanted:
         assert any(step in each for each in after.steps), f"never killed while {step}: {after.steps}"
 
@@ -30,5 +30,5 @@ def prove(after: Aftermath, kills: int) -> None:
     assert after.kills >= kills
     assert after.accepted > after.kills // 2, "too little was under way to prove anything"
     assert after.lost == []
-    assert after.doubled == []
+    assert after.duplicated == []
     assert after.broken == []

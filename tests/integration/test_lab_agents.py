@@ -58,7 +58,7 @@ def holding(plane: Running) -> list[str]:
 
 
 def test_a_lab_is_measured_as_often_as_one_likes(plane: Running) -> None:
-    """It may be removed and made, or made anew, on the same server: its tokens are its own, and end with it."""
+    """It may be removed and made, or re-created, on the same server: its tokens are its own, and end with it."""
     own = [f"lab-{NAME}-gw-1", f"lab-{NAME}-gw-2"]
     for arguments in (UP, (*UP, "--replace")):
         assert lab(*arguments) == 0

@@ -25,7 +25,7 @@ from tests.servers.missing import MissingError
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 PATIENCE_S = 60
-ROUND = {"every": "500ms", "count": 5, "timeout": "400ms"}
+ROUND = {"interval": "500ms", "count": 5, "timeout": "400ms"}
 USERS = "gw-4"
 LINKS = {
     "links": [
@@ -38,7 +38,7 @@ SMOOTHED = """
 [network.links]
 half_life_s = 0.5
 """
-"""Links are followed within seconds, so that nobody waits for half a minute."""
+"""Links are followed within seconds, so that no one waits for half a minute."""
 
 Found = TypeVar("Found")
 
@@ -219,7 +219,7 @@ def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
 
 
 def test_agents_are_nobody(world: World) -> None:
-    """What runs on a gateway for good has no privilege."""
+    """What runs on a gateway permanently has no privilege."""
     for each in world.agents.values():
         status = Path(f"/proc/{each.pid}/status")
         until(partial(status.read_text, encoding="utf-8"), lambda text: "CapEff:\t0000000000000000" in text)

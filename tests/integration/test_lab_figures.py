@@ -18,7 +18,7 @@ from tests.missing import skip_or_fail
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 MS = 1_000_000
-HOW = ProbeConfig(every_s=1.5, count=10, timeout_s=0.3)
+HOW = ProbeConfig(interval_s=1.5, count=10, timeout_s=0.3)
 ROUNDS = 4
 LINKS = {
     ("gw-1", "gw-2"): Conditions(2 * MS, loss_ppm=200_000),
@@ -27,7 +27,7 @@ LINKS = {
     ("gw-3", "gw-1"): Conditions(20 * MS, 2 * MS),
 }
 STEADY_NS = MS
-"""What the lab's own routers take of a round trip at the most, in the middle: they share a busy machine."""
+"""What the lab's own routers take of a round trip at most, in the middle: they share a busy machine."""
 EXACT_NS = 50_000
 CLOCKS_NS = 5_000
 """The emulator knows to the microsecond when a packet came."""

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from seaway.adapters.kubernetes.leadership import LEADS
+from seaway.adapters.kubernetes.leadership import LEADER_LABEL
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.exchange import Answer, Request
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 PATIENCE_S = 90
 LEASE_S, RENEW_S, RETRY_S = 8, 6, 0.4
-MOST_WAIT_S = RETRY_S * 2.2
+MAX_WAIT_S = RETRY_S * 2.2
 """How long a standby pauses between two tries, at most."""
 
 SLACK_S = 3
@@ -58,7 +58,7 @@ class Told:
         return None
 
     def writes(self, token: str, after_s: float = 0.0) -> list[str]:
-        """Return what somebody changed since."""
+        """Return what a user changed since."""
         return [f"{method} {path}" for at_s, who, method, path in self.rows if who == token and at_s > after_s]
 
 
@@ -103,7 +103,7 @@ class Pair:
 
     def start(self, name: str) -> Replica:
         """Start a process that waits for the Lease or has it, in a pod where one led before."""
-        meta = {"name": name, "namespace": "seaway", "labels": {LEADS: "true"}}
+        meta = {"name": name, "namespace": "seaway", "labels": {LEADER_LABEL: "true"}}
         spec = {"schedulerName": "nobody", "containers": [{"name": "seaway", "image": "seaway:1"}]}
         self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
         token = self.cluster.new_token()
@@ -116,16 +116,16 @@ class Pair:
             port = {port}
             [database]
             url = "{self._url}"
-            backup_every_h = 0
+            backup_interval_h = 0
             [clusters]
             kubeconfig_dir = "{clusters}"
             [leader]
             lease = "seaway"
             pod = "{name}"
             kubeconfig = "{clusters / "alpha"}"
-            lease_s = {LEASE_S}
-            renew_s = {RENEW_S}
-            retry_s = {RETRY_S}
+            lease_duration_s = {LEASE_S}
+            renew_deadline_s = {RENEW_S}
+            retry_period_s = {RETRY_S}
             """
         (self.folder / name / "seaway.toml").write_text(settings, encoding="utf-8")
         command = [sys.executable, "-m", "seaway", "up", "--config", str(self.folder / name / "seaway.toml")]
@@ -178,7 +178,7 @@ class Pair:
 
     def marked(self, name: str) -> bool:
         """Tell whether the pod of a process says that it leads."""
-        return LEADS in (self.cluster.get(PODS, "seaway", name) or {})["metadata"]["labels"]
+        return LEADER_LABEL in (self.cluster.get(PODS, "seaway", name) or {})["metadata"]["labels"]
 
     def leader(self) -> str:
         """Return who the Lease says leads."""
@@ -252,11 +252,11 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
     first.end(signal.SIGKILL)
     wait(lambda: pair.leader() != before, "the other leads", second)
     took_s = time.monotonic() - killed_s
-    assert took_s < LEASE_S + MOST_WAIT_S + SLACK_S
+    assert took_s < LEASE_S + MAX_WAIT_S + SLACK_S
     pair.sign_in(second)
     assert second.get("/standbyz").status_code == 200
     wait(lambda: pair.marked("second"), "who leads now is marked", second)
-    assert time.monotonic() - killed_s < LEASE_S + MOST_WAIT_S + START_S
+    assert time.monotonic() - killed_s < LEASE_S + MAX_WAIT_S + START_S
     jobs.append(pair.submit(12))
     assert pair.submit(3) == jobs[3], "what was acknowledged by the first is known to the second"
     pair.prove(jobs)

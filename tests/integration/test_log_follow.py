@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from seaway.api import log_stream
-from seaway.api.job_views import MOST_LINES
+from seaway.api.job_views import MAX_LINES
 from seaway.application.fleet.overview import Log, Overview
 from seaway.application.ports.backend import Answers, Changes, Command
 from seaway.application.ports.logs import Give, LogLine, NoContainerError
@@ -68,7 +68,7 @@ class Cluster:
 
     def cut(self) -> None:
         """End the answer."""
-        until(lambda: self._give is not None and not self._following.done(), "that somebody follows")
+        until(lambda: self._give is not None and not self._following.done(), "that a user follows")
         self._following.set_result(None)
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
@@ -119,7 +119,7 @@ class Reader:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Serve a rig; whoever waits, does so shortly."""
-    for name in ("EVERY_S", "PAUSE_S", "MOST_PAUSE_S"):
+    for name in ("EVERY_S", "PAUSE_S", "MAX_PAUSE_S"):
         monkeypatch.setattr(log_stream, name, 0.02)
     with serving() as made:
         yield made
@@ -203,18 +203,18 @@ def test_another_attempt_is_read_from_its_start(
     served.rig.plane.jobs.resume(job_id, "test")
     served.rig.step(6)
     reader.until("two", "one", "two")
-    assert cluster.asked[-1] == (MOST_LINES, "")
+    assert cluster.asked[-1] == (MAX_LINES, "")
 
 
 def test_more_than_is_held_is_asked_for_again(
     served: Served, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever reads slowly costs so much memory and no more; no line is lost by that."""
-    monkeypatch.setattr(log_stream, "MOST_BYTES", 10)
+    monkeypatch.setattr(log_stream, "MAX_BYTES", 10)
     job_id = submit(served)
     texts = [f"{number} xxxxxxxxxx" for number in range(500)]
     reader = Reader(served, job_id)
-    until(lambda: cluster.asked, "that somebody follows")
+    until(lambda: cluster.asked, "that a user follows")
     for text in texts:
         cluster.write(text)
     reader.until(*texts)
@@ -240,7 +240,7 @@ def test_a_container_that_is_not_there_ends_it_at_once(
         request.getfixturevalue("cluster")
     job_id = submit(served)
     with Client(served.url, served.rig.tokens["user"]) as client:
-        with pytest.raises(UnknownError, match="no container 'side'; there is main"):
+        with pytest.raises(UnknownError, match="container 'side'; there is main"):
             list(client.follow_log(job_id, container="side"))
         assert client.job(job_id).state == "running"
 
@@ -276,4 +276,4 @@ def test_a_server_that_ends_ends_what_is_followed(served: Served, cluster: Clust
         with suppress(httpx.TransportError):
             for _ in stream.iter_lines():
                 pass
-    until(cluster._following.cancelled, "that nobody listens")  # noqa: SLF001  # the fake's own
+    until(cluster._following.cancelled, "that no one listens")  # noqa: SLF001  # the fake's own

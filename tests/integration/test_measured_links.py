@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 MS = 1_000_000
 NETWORK = {
-    "probe": {"every": "10s"},
+    "probe": {"interval": "10s"},
     "mesh": False,
     "gateways": [
         {"name": "gw-1", "cluster": "a", "address": "fd00:51d:1::1", "speed": "10Gbps"},
@@ -117,7 +117,7 @@ def _world() -> World:
 
 
 async def test_what_agents_report_is_shown_in_the_form_that_others_share(world: World) -> None:
-    """Names, addresses and nanoseconds, to the letter; what nobody measured is left out."""
+    """Names, addresses and nanoseconds, to the letter; what no one measured is left out."""
     await world.begin()
     await world.rounds(1, 10.0, None)
     assert await world.get("/links", source="gw-4") == [
@@ -242,7 +242,7 @@ async def test_links_of_a_silent_agent_leave_the_metrics_first_and_decisions_lat
     assert (await world.metrics())["UserToClusterLatency"] == {}
     (link,) = (await world.get("/fleet/links", source="gw-4", target="gw-1"))["links"]
     assert (link["state"], link["latency_ns"]) == ("stale", 10 * MS)
-    assert "seaway_agent_silent_seconds" in (await world.client.get("/metrics")).text
+    assert "seaway_agent_last_seen_seconds" in (await world.client.get("/metrics")).text
     world.rig.clock.advance_s(60)
     world.rig.step()
     (link,) = (await world.get("/fleet/links", source="gw-4", target="gw-1"))["links"]
@@ -263,7 +263,7 @@ async def test_a_job_goes_elsewhere_when_its_link_gets_worse_and_is_told_why(wor
     third = await world.job("third", max_latency="12ms")
     assert third["state"] == "queued"
     why = await world.get(f"/jobs/{third['id']}/explain")
-    refusals = {each["reason"] for each in why["explanation"]["refusals"]}
+    refusals = {each["reason"] for each in why["explanation"]["filtered"]}
     assert "latency above the bound" in refusals, why
     assert any("answer" in each for each in refusals), why
 

@@ -1,4 +1,4 @@
-"""What agents and operators said of the network outlives a control plane that is started anew on its database."""
+"""What agents and operators said of the network outlives a control plane that is restarted on its database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seaway.adapters.sqlalchemy import open_store
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import Role
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.testing.builders import fleet
 from seaway.testing.clocks import VirtualClock
@@ -27,7 +27,7 @@ REPORTS = "/api/v1/network/reports"
 
 
 @asynccontextmanager
-async def started(url: str, clock: VirtualClock) -> AsyncIterator[tuple[Plane, httpx.AsyncClient]]:
+async def started(url: str, clock: VirtualClock) -> AsyncIterator[tuple[ControlPlane, httpx.AsyncClient]]:
     """Have a control plane on a database, with its writer at work, and a client for it."""
     backends = SimulatedBackends(fleet(), clock)
     plane = make_plane(Settings(), open_store(url), backends, clock, dispatcher=InPlace(clock), random=Random(1))

@@ -18,7 +18,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from seaway.adapters.oidc import BETWEEN_READS_S, OidcBearer, OidcSettings
 from seaway.application.access import Access, Who
-from seaway.application.login_limit import MOST_FAILURES, TooManyFailuresError
+from seaway.application.login_limit import MAX_FAILURES, TooManyFailuresError
 from seaway.application.records import Role
 from seaway.application.writer import Writer
 from seaway.domain.errors import RejectedError, UnauthenticatedError
@@ -151,7 +151,7 @@ def unsigned() -> str:
 BAD: dict[str, Any] = {
     "expired": lambda: token(exp=NOW_S - 31),
     "without end": lambda: token(exp=None),
-    "end is no number": lambda: token(exp="x"),
+    "end is not a number": lambda: token(exp="x"),
     "endless": lambda: token(exp=float("inf")),
     "not yet": lambda: token(nbf=NOW_S + 31),
     "issued later": lambda: token(iat=NOW_S + 31),
@@ -161,7 +161,7 @@ BAD: dict[str, Any] = {
     "without name": lambda: token(sub=None),
     "odd name": lambda: token(sub="a\nb"),
     "long name": lambda: token(sub="a" * 64),
-    "nobody's name": lambda: token(sub="anonymous"),
+    "no one's name": lambda: token(sub="anonymous"),
     "the loop's name": lambda: token(sub="scheduler"),
     "without role": lambda: token(seaway_role=None),
     "an agent's role": lambda: token(seaway_role="agent"),
@@ -184,7 +184,7 @@ BAD: dict[str, Any] = {
 @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
 def test_what_does_not_hold_lets_nobody_in(bearer: OidcBearer, make: Any) -> None:
-    """A token that is wrong in one thing only lets nobody in."""
+    """A token that is wrong in one thing only lets no one in."""
     with pytest.raises(UnauthenticatedError):
         bearer.verify(make())
 
@@ -195,7 +195,7 @@ def test_clocks_may_differ_a_little(bearer: OidcBearer) -> None:
 
 
 def test_new_keys_are_read_but_not_all_the_time(provider: Provider, bearer: OidcBearer, clock: VirtualClock) -> None:
-    """An unknown key makes the keys be read anew, once a minute at the most; a key that is gone no longer counts."""
+    """An unknown key makes the keys be read again, once a minute at most; a key that is gone no longer counts."""
     assert bearer.verify(token()).name
     assert provider.asked == 1
     provider.keys = [public(OTHER_RSA_KEY, "r2")]
@@ -242,7 +242,7 @@ def test_settings_are_whole(wrong: dict[str, Any]) -> None:
 
 
 def test_access_takes_a_provider_s_tokens_beside_its_own(bearer: OidcBearer, clock: VirtualClock) -> None:
-    """A token that has to be verified is said to be so, and failures count for the limit."""
+    """A token that must be verified is said to be so, and failures count for the limit."""
     store = MemoryStore()
     store.lead("test")
     access = Access(store, Writer(store), clock, bearer=bearer)
@@ -251,7 +251,7 @@ def test_access_takes_a_provider_s_tokens_beside_its_own(bearer: OidcBearer, clo
     who = access.known(f"Bearer {token()}", "::1")
     assert who is not None
     assert access.holds(who)
-    for _ in range(MOST_FAILURES):
+    for _ in range(MAX_FAILURES):
         with pytest.raises(UnauthenticatedError):
             access.verify(f"Bearer {token(aud='x')}", "::1")
     with pytest.raises(TooManyFailuresError):

@@ -19,14 +19,14 @@ from threading import Thread
 
 import pytest
 
-from seaway.adapters.probes.channel import Way
+from seaway.adapters.probes.channel import ProbePath
 from seaway.adapters.probes.connections import ConnectionChannel
 from seaway.adapters.probes.datagrams import EchoChannel
 from seaway.adapters.probes.namespace import Namespace
 from seaway.adapters.probes.prober import SocketProber, open_prober
 from seaway.adapters.probes.reflector import Reflector
 from seaway.adapters.probes.sockets import open_icmp
-from seaway.adapters.probes.timestamps import MOST_WATCHED
+from seaway.adapters.probes.timestamps import MAX_WATCHED
 from seaway.application.ports.agent import Target
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, ProbeConfig
@@ -42,7 +42,7 @@ GATEWAYS = [IPv6Address("fd00:f::") + number for number in range(1, 101)]
 OWN, OTHER, THIRD = GATEWAYS[:3]
 OWN_4, OTHER_4 = IPv4Address("10.99.0.1"), IPv4Address("10.99.0.2")
 SILENT, SILENT_4 = IPv6Address("fd00:d::2"), IPv4Address("10.98.0.2")
-"""Behind a wire with nobody at its other end."""
+"""Behind a wire with no one at its other end."""
 NOWHERE, NOWHERE_4 = IPv6Address("fd00:e::2"), IPv4Address("10.97.0.2")
 """No route leads there."""
 PORT, CLOSED_PORT = 8627, 9
@@ -56,7 +56,9 @@ SILENT_MAC = "02:00:00:00:00:01"
 def network() -> Iterator[str]:
     """Make a namespace with 100 gateways on its loopback, and a wire that leads to nobody; yields its name."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
-        skip_or_fail(RuntimeError("it makes a network namespace: that takes root, and ip (apt-get install iproute2)"))
+        skip_or_fail(
+            RuntimeError("it makes a network namespace: this requires root, and ip (apt-get install iproute2)")
+        )
     name = f"seaway-probes-{os.getpid()}"
     commands = [
         "link set lo up",
@@ -99,7 +101,7 @@ def reflecting(network: str, at: Address, *known: Address, port: int = PORT) -> 
     """Have a reflector run in the namespace."""
     with closing(Namespace(network)) as place:
         reflector = place.call(lambda: Reflector(at, port))
-    reflector.know(known)
+    reflector.set_gateways(known)
     thread = Thread(target=reflector.serve)
     thread.start()
     try:
@@ -161,7 +163,7 @@ def test_all_probes_to_who_is_silent_are_lost(prober: SocketProber, method: Meth
 @every_method
 @both_versions
 def test_who_cannot_be_sent_to_has_lost_everything(prober: SocketProber, method: Method, version: int) -> None:
-    """Without a route nothing leaves; that is loss as well, and nobody is waited for."""
+    """Without a route nothing leaves; that is loss as well, and no one is waited for."""
     target = Target("nowhere", NOWHERE if version == 6 else NOWHERE_4, method, PORT)
     assert prober.probe([target], HOW, AT_ONCE) == (Round(HOW.count, ()),)
 
@@ -200,7 +202,7 @@ def sent_by(source: IPv6Address, capture: socket.socket) -> Iterator[tuple[IPv6A
 
 
 def test_a_connection_that_was_tried_again_has_lost_its_first_probe(prober: SocketProber, inside: Namespace) -> None:
-    """The kernel sends a SYN that nobody answered once more; that one's answer is no answer to the first."""
+    """The kernel sends a SYN that no one answered once more; that one's answer is no answer to the first."""
     with (
         inside.call(lambda: socket.socket(socket.AF_INET6)) as server,
         inside.call(lambda: socket.socket(socket.AF_INET6)) as first,  # takes the only place in the server's queue
@@ -222,7 +224,7 @@ def test_a_connection_read_late_is_measured_by_the_kernel(inside: Namespace) -> 
     """When it was accepted counts, not when this process got to look."""
     late_s, other = 0.1, GATEWAYS[20]
     with listening(inside, other), closing(ConnectionChannel(6, OWN)) as channel:
-        inside.call(lambda: channel.send(Way((str(other), PORT)), 7, b"8 bytes."))
+        inside.call(lambda: channel.send(ProbePath((str(other), PORT)), 7, b"8 bytes."))
         assert readable(channel.fileno(), 5000)
         time.sleep(late_s)
         (arrival,) = channel.receive()
@@ -246,7 +248,7 @@ class Held:
         return getattr(self._real, name)
 
 
-@pytest.mark.parametrize(("probes", "known"), [(1, True), (MOST_WATCHED, True), (MOST_WATCHED + 1, False)])
+@pytest.mark.parametrize(("probes", "known"), [(1, True), (MAX_WATCHED, True), (MAX_WATCHED + 1, False)])
 def test_a_probe_counts_from_when_it_left(
     inside: Namespace, monkeypatch: pytest.MonkeyPatch, probes: int, known: bool
 ) -> None:
@@ -255,7 +257,7 @@ def test_a_probe_counts_from_when_it_left(
     monkeypatch.setattr("seaway.adapters.probes.datagrams.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
     with closing(inside.call(lambda: EchoChannel(6, OWN))) as channel:
         channel.begin(probes)
-        at_ns = channel.send(Way((str(OTHER), 0)), 0, b"8 bytes.")
+        at_ns = channel.send(ProbePath((str(OTHER), 0)), 0, b"8 bytes.")
         gone_ns = time.monotonic_ns() - at_ns
         assert readable(channel.fileno(), 5000)
         (arrival,) = channel.receive()
@@ -271,7 +273,7 @@ def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:
 
 
 def test_datagrams_to_who_has_no_reflector_are_lost(prober: SocketProber) -> None:
-    """A closed port is no answer to a datagram, as nobody there sent it back."""
+    """A closed port is no answer to a datagram, as no one there sent it back."""
     assert prober.probe([Target("other", OTHER, Method.UDP, CLOSED_PORT)], HOW, AT_ONCE) == (Round(HOW.count, ()),)
 
 
@@ -294,9 +296,9 @@ def test_one_round_takes_every_method_and_keeps_their_order(prober: SocketProber
 
 def test_the_probes_of_one_target_are_spread_evenly(prober: SocketProber, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few targets there are, no burst has two probes for the same one."""
-    sent_s: dict[Way, list[float]] = {}
+    sent_s: dict[ProbePath, list[float]] = {}
 
-    def send(channel: EchoChannel, way: Way, probe: int, secret: bytes) -> int:
+    def send(channel: EchoChannel, way: ProbePath, probe: int, secret: bytes) -> int:
         sent_s.setdefault(way, []).append(time.monotonic())
         return real(channel, way, probe, secret)
 
@@ -309,7 +311,7 @@ def test_the_probes_of_one_target_are_spread_evenly(prober: SocketProber, monkey
 
 
 def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
-    """9,900 directed pairs, all at once: nobody's answers get lost among the others'."""
+    """9,900 directed pairs, all at once: no one's answers get lost among the others'."""
     probers = [open_prober(each, netns=network) for each in GATEWAYS]
     how = ProbeConfig(count=2, timeout_s=5)
 
@@ -383,7 +385,7 @@ def test_a_reflector_answers_known_gateways_only(network: str, inside: Namespace
 
 
 def test_probing_takes_no_privilege_once_sockets_are_open(network: str) -> None:
-    """Segment lists that nobody thought of before, connections and namespaces too: as nobody, with no capability."""
+    """Segment lists that no one thought of before, connections and namespaces too: as nobody, with no capability."""
     program = f"""
 import os
 from ipaddress import IPv6Address
@@ -423,7 +425,7 @@ def test_a_prober_that_is_closed_in_a_round_ends_soon(network: str, elsewhere: b
 
 def test_what_stands_in_the_way_is_said(network: str) -> None:
     """No such namespace, an address that is not this machine's, a port that is taken: each says what to mend."""
-    with pytest.raises(RejectedError, match="there is no network namespace 'seaway-none'"):
+    with pytest.raises(RejectedError, match="network namespace 'seaway-none' not found"):
         open_prober(netns="seaway-none")
     with pytest.raises(RejectedError, match=f"cannot use {NOWHERE} port 0"):
         open_prober(NOWHERE, netns=network)

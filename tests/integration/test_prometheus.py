@@ -72,7 +72,7 @@ def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
         except httpx.TransportError:
             pass  # it does not listen yet
         else:
-            said = answer.text  # while it starts, that is no JSON
+            said = answer.text  # while it starts, that is not JSON
             found: list[dict[str, Any]] = answer.json()["data"]["result"] if answer.is_success else []
             if found:
                 return found
@@ -91,7 +91,7 @@ def set_up(server: Running, folder: Path) -> None:
 
 
 def scrape_often(folder: Path) -> None:
-    """Have the shipped configuration scrape each second, so that nobody waits for a quarter of a minute."""
+    """Have the shipped configuration scrape each second, so that no one waits for a quarter of a minute."""
     shipped = (folder / "prometheus.yml").read_text(encoding="utf-8")
     often = re.sub(r"(?m)^  (scrape_\w+): 1\ds$", r"  \1: 1s", shipped)
     assert often.count(": 1s") == 2

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.simulation.outcome import Outcome
-from seaway.simulation.replay import replay, until_asked
+from seaway.simulation.replay import arrivals_until_requested, replay
 from seaway.simulation.trace import Trace, TraceFiles, read_trace
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
@@ -60,7 +60,7 @@ def published(shared: Path, policy: str, order: str) -> dict[str, float]:
 def outcome(trace: Trace, policy: str, seed: int = 0) -> Outcome:
     """Replay a trace until 130 % has been asked for."""
     make = partial(make_policy, policy, PolicyOptions(seed=seed, mix=trace.mix))
-    return replay(trace.fleet, until_asked(trace.fleet, trace.jobs, 1.3), make)
+    return replay(trace.fleet, arrivals_until_requested(trace.fleet, trace.jobs, 1.3), make)
 
 
 @pytest.mark.parametrize("order", ORDERS)

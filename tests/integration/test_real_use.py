@@ -15,12 +15,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.usage.measured import Exporters, read_exporters
-from seaway.adapters.kubernetes.usage.scraping import MOST_BYTES, Scraping
+from seaway.adapters.kubernetes.usage.scraping import MAX_BYTES, Scraping
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, UsageSettings
 from seaway.testing.clocks import VirtualClock
 from tests.conformance.test_kubernetes_backends import gpu_node, wait
@@ -92,23 +92,23 @@ def furnish(server: ApiServer) -> None:
     add_exporter(server, "dcgm", DCGM, EXPORTER.encode())
 
 
-def scraping(every_s: float = EVERY_S) -> Scraping:
+def scraping(interval_s: float = EVERY_S) -> Scraping:
     """Return the default exporters, read often."""
-    return Scraping(every_s, read_exporters(UsageSettings().exporters))
+    return Scraping(interval_s, read_exporters(UsageSettings().exporters))
 
 
 @contextmanager
-def plane_of(server: ApiServer, folder: Path, wishes: Wishes) -> Iterator[Plane]:
+def plane_of(server: ApiServer, folder: Path, cluster_options: ClusterOptions) -> Iterator[ControlPlane]:
     """Make a control plane over one cluster, whose nodes it knows."""
     server.kubeconfig(folder / "east")
-    backends = KubernetesBackends(folder, wishes, seed=1)
+    backends = KubernetesBackends(folder, cluster_options, seed=1)
     try:
         yield _plane(backends)
     finally:
         backends.close()
 
 
-def _plane(backends: KubernetesBackends | KarmadaBackends) -> Plane:
+def _plane(backends: KubernetesBackends | KarmadaBackends) -> ControlPlane:
     clock = VirtualClock()
     settings = Settings(server=ServerSettings(no_auth=True))
     plane = make_plane(settings, MemoryStore(), backends, clock, dispatcher=InPlace(clock), random=Random(1))
@@ -121,7 +121,7 @@ def _plane(backends: KubernetesBackends | KarmadaBackends) -> Plane:
     return plane
 
 
-async def asked(plane: Plane, path: str, **params: str) -> httpx.Response:
+async def asked(plane: ControlPlane, path: str, **params: str) -> httpx.Response:
     """Ask the API something, as an admin."""
     transport = httpx.ASGITransport(make_app(plane))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
@@ -130,7 +130,7 @@ async def asked(plane: Plane, path: str, **params: str) -> httpx.Response:
         return answer
 
 
-async def series(plane: Plane) -> dict[str, list[dict[str, Any]]]:
+async def series(plane: ControlPlane) -> dict[str, list[dict[str, Any]]]:
     """Return the GPU metrics by name, after checking that the text says the same."""
     data: dict[str, list[dict[str, Any]]] = (await asked(plane, "/api/v1/metrics")).json()["data"]
     text = (await asked(plane, "/metrics")).text
@@ -149,12 +149,12 @@ def by_device(rows: list[dict[str, Any]]) -> dict[str, float]:
     return {row["deviceuuid"]: row["value"] for row in rows}
 
 
-def known(plane: Plane, devices: int = 2) -> Callable[[], bool]:
+def known(plane: ControlPlane, devices: int = 2) -> Callable[[], bool]:
     """Return whether real use is known of so many devices."""
     return lambda: sum(each.used is not None for each in plane.overview.gpu_uses()) == devices
 
 
-def told(plane: Plane) -> Callable[[], bool]:
+def told(plane: ControlPlane) -> Callable[[], bool]:
     """Return whether both exporters were read: one tells of two devices, and only HAMi's monitor of cores."""
     both = known(plane)
     return lambda: both() and any(each.used and each.used.core_milli for each in plane.overview.gpu_uses())
@@ -163,11 +163,11 @@ def told(plane: Plane) -> Callable[[], bool]:
 async def test_from_exporter_to_metrics(tmp_path: Path) -> None:
     """Used stands beside allocated, by device and by container; where two tell of one card, the first setting counts.
 
-    An exporter speaks for its own node only, and nothing is said of what nobody measures.
+    An exporter speaks for its own node only, and nothing is said of what no one measures.
     """
     with ApiServer("east") as server:
         furnish(server)
-        with plane_of(server, tmp_path, Wishes(scraping=scraping())) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
             wait(told(plane), "real use")
             data = await series(plane)
             assert by_device(data["GPUDeviceMemoryUsed"]) == {"GPU-node-1-0": 20 * GIB, "GPU-node-1-1": 2 * GIB}
@@ -184,7 +184,7 @@ async def test_from_exporter_to_the_fleet(tmp_path: Path) -> None:
     """Who looks at a node or a device sees what is used beside what is taken; null where it is not known."""
     with ApiServer("east") as server:
         furnish(server)
-        with plane_of(server, tmp_path, Wishes(scraping=scraping())) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
             wait(told(plane), "real use")
             devices = (await asked(plane, "/api/v1/fleet/devices")).json()["devices"]
             used = {each["uuid"]: each["used"] for each in devices}
@@ -199,7 +199,7 @@ async def test_what_is_not_told_any_more_grows_old_and_goes(tmp_path: Path) -> N
     """After three periods, and at once when the exporter is gone; back when it is back. It is never zero."""
     with ApiServer("east") as server:
         furnish(server)
-        with plane_of(server, tmp_path, Wishes(scraping=scraping())) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
             wait(known(plane), "real use")
             fault = server.faults.error(503, "*/pods/*/proxy/*")
             wait(known(plane, 0), "old figures to go")
@@ -212,10 +212,10 @@ async def test_what_is_not_told_any_more_grows_old_and_goes(tmp_path: Path) -> N
 
 async def test_it_is_off_by_default(tmp_path: Path) -> None:
     """Nothing is asked of exporters, and nothing is shown of them."""
-    assert UsageSettings().every_s == 0
+    assert UsageSettings().interval_s == 0
     with ApiServer("east") as server:
         furnish(server)
-        with plane_of(server, tmp_path, Wishes(scraping=scraping(UsageSettings().every_s))) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping(UsageSettings().interval_s))) as plane:
             data = await series(plane)
             assert data["GPUDeviceMemoryUsed"] == []
             assert "seaway_usage_scrapes_total{" not in (await asked(plane, "/metrics")).text
@@ -239,7 +239,7 @@ async def dripping() -> AsyncIterator[bytes]:
 async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Huge, endless, dripping, silent, senseless: each is counted and said once, and the others are read as before."""
     pages: dict[str, Page | None] = {
-        "huge": b"#" * (MOST_BYTES + 1),
+        "huge": b"#" * (MAX_BYTES + 1),
         "endless": endless,
         "drips": dripping,
         "senseless": b'DCGM_FI_DEV_FB_USED{UUID="GPU-node-2-0"} NaN\nDCGM_FI_DEV_GPU_UTIL{UUID="GPU-node-2-0"} -1\n',
@@ -249,7 +249,7 @@ async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: 
         furnish(server)
         for name, page in pages.items():
             add_exporter(server, name, DCGM, page, "node-2")
-        with plane_of(server, tmp_path, Wishes(call_s=0.5, scraping=scraping())) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(request_timeout_s=0.5, scraping=scraping())) as plane:
 
             def all_met() -> bool:
                 counts = plane.overview.figures().collecting["east"].scrapes
@@ -272,7 +272,7 @@ async def test_a_slow_node_delays_no_other(tmp_path: Path) -> None:
         for number in range(4):
             add_exporter(server, f"slow-{number}", DCGM, b"", "node-2")
         server.faults.hang("*/pods/slow-*/proxy/*")
-        with plane_of(server, tmp_path, Wishes(call_s=30, scraping=scraping())) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(request_timeout_s=30, scraping=scraping())) as plane:
             wait(known(plane), "real use")
             path = "/api/v1/namespaces/default/pods/monitor:9394/proxy/metrics"
             before = server.pages.asked.get(path, 0)
@@ -286,7 +286,7 @@ async def test_exporters_of_members_are_read_through_karmada(tmp_path: Path) -> 
     world.open()
     try:
         furnish(world.members["alpha"])
-        backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), Wishes(scraping=scraping()), seed=1)
+        backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), ClusterOptions(scraping=scraping()), seed=1)
         try:
             wait(known(_plane(backends)), "real use")
         finally:
@@ -302,6 +302,6 @@ async def test_only_pods_of_the_namespace_are_believed(tmp_path: Path) -> None:
         server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
         add_exporter(server, "dcgm", DCGM, EXPORTER.encode(), namespace="gpu-operator")
         there = Scraping(EVERY_S, (Exporters("app=nvidia-dcgm-exporter", 9400, "gpu-operator"),))
-        with plane_of(server, tmp_path, Wishes(scraping=there)) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(scraping=there)) as plane:
             wait(known(plane), "real use")
         assert server.pages.asked.keys() == {"/api/v1/namespaces/gpu-operator/pods/dcgm:9400/proxy/metrics"}

@@ -78,8 +78,8 @@ def test_an_interface_that_cannot_be_read_is_told_of_after_ten_minutes(tmp_path:
         """
   - interval: 1m
     input_series:
-      - {series: 'seaway_gateway_unread{gateway="gw-1"}', values: '1x20'}
-      - {series: 'seaway_gateway_unread{gateway="gw-2"}', values: '1x5 0x20'}
+      - {series: 'seaway_gateway_scrape_failed{gateway="gw-1"}', values: '1x20'}
+      - {series: 'seaway_gateway_scrape_failed{gateway="gw-2"}', values: '1x5 0x20'}
     alert_rule_test:
       - {eval_time: 9m, alertname: SeawayGatewayUnread, exp_alerts: []}
       - eval_time: 11m
@@ -117,7 +117,7 @@ def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Pa
         exp_alerts:
           - exp_labels: {target: gw-1, cluster: a, severity: critical}
             exp_annotations:
-              summary: Gateway gw-1 before a has answered nobody for 2 minutes
+              summary: Gateway gw-1 before a has answered no one for 2 minutes
               description: >-
                 No agent gets an answer from it: it is down, or cut off. No job with a bound on its network is placed
                 behind it; jobs that run there may be out of reach. `seaway links --target gw-1` shows who asks.
@@ -126,15 +126,15 @@ def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Pa
 
 
 def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
-    """After two minutes without a report and two more; one that is started anew in between is none."""
+    """After two minutes without a report and two more; one that is restarted in between is none."""
     try_out(
         tmp_path,
         "network.yml",
         """
   - interval: 1m
     input_series:
-      - {series: 'seaway_agent_silent_seconds{gateway="gw-1"}', values: '0+60x20'}
-      - {series: 'seaway_agent_silent_seconds{gateway="gw-2"}', values: '0 60 120 180 0 0+60x3'}
+      - {series: 'seaway_agent_last_seen_seconds{gateway="gw-1"}', values: '0+60x20'}
+      - {series: 'seaway_agent_last_seen_seconds{gateway="gw-2"}', values: '0 60 120 180 0 0+60x3'}
     alert_rule_test:
       - {eval_time: 4m, alertname: SeawayAgentSilent, exp_alerts: []}
       - eval_time: 5m
@@ -144,7 +144,7 @@ def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
             exp_annotations:
               summary: The agent of gateway gw-1 has not reported for 5m 0s
               description: >-
-                Nobody measures the links from there, and none of them counts any more: jobs that come from there with a
+                No one measures the links from there, and none of them counts any more: jobs that come from there with a
                 bound on their network wait. `seaway network agents` says when it reported last, its own log says why it
                 does not.
 """,
@@ -176,7 +176,7 @@ def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Pa
             exp_annotations:
               summary: The link from gw-4 to gw-1 lost 20% of what was sent within 10 minutes
               description: >-
-                It loses 40% now. So much of the probes was not answered, while somebody reaches the gateway. Jobs with
+                It loses 40% now. So much of the probes was not answered, while a user reaches the gateway. Jobs with
                 a bound on loss go elsewhere. `seaway links history gw-4 gw-1` shows since when.
 """,
     )
@@ -192,8 +192,8 @@ def test_a_cluster_that_is_lost_does_not_stand_idle(tmp_path: Path) -> None:
     input_series:
       - {series: 'ClusterGPUCorePercentage{cluster="idle"}', values: '10x90'}
       - {series: 'ClusterGPUCorePercentage{cluster="lost"}', values: '10x90'}
-      - {series: 'seaway_cluster_silent_seconds{cluster="idle"}', values: '1x90'}
-      - {series: 'seaway_cluster_silent_seconds{cluster="lost"}', values: '0+60x90'}
+      - {series: 'seaway_cluster_last_seen_seconds{cluster="idle"}', values: '1x90'}
+      - {series: 'seaway_cluster_last_seen_seconds{cluster="lost"}', values: '0+60x90'}
     promql_expr_test:
       - expr: count by (cluster, alertstate) (ALERTS{alertname="SeawayLowUtilisation"})
         eval_time: 80m
@@ -203,7 +203,7 @@ def test_a_cluster_that_is_lost_does_not_stand_idle(tmp_path: Path) -> None:
 
 
 def test_the_most_that_is_lost_is_that_of_links_to_gateways_that_answer(tmp_path: Path) -> None:
-    """A link that lost all is the worst there is; links to a gateway that answers nobody are another panel's."""
+    """A link that lost all is the worst there is; links to a gateway that answers no one are another panel's."""
     (most,) = [
         each.query for each in asked("network", DASHBOARDS["network"](Language.ENGLISH)) if each.title == "Most lost"
     ]
@@ -258,7 +258,7 @@ def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -
         'seaway_gateway_used_mbps{gateway="gw-1", direction="in"': 950,
         'seaway_gateway_used_mbps{gateway="gw-1", direction="out"': 50,
         'seaway_gateway_speed_mbps{gateway="gw-1"': 1000,
-        'seaway_agent_silent_seconds{gateway="gw-1"': 3,
+        'seaway_agent_last_seen_seconds{gateway="gw-1"': 3,
     }
     test = {
         "interval": "1m",

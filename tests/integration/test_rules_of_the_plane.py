@@ -84,7 +84,7 @@ def seen_to_fire() -> Iterator[str]:
 
 
 def test_every_alert_has_a_test() -> None:
-    """None is shipped that nobody saw fire: a name in passing, or a test in which it stays silent, is not enough."""
+    """None is shipped that no one saw fire: a name in passing, or a test in which it stays silent, is not enough."""
     assert set(seen_to_fire()) == alerts().keys()
 
 
@@ -94,8 +94,8 @@ def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
         tmp_path,
         "SeawayClusterStale",
         {
-            'seaway_cluster_silent_seconds{cluster="a"}': "0+60x10",
-            'seaway_cluster_silent_seconds{cluster="b"}': "0 60 120 0 60 0x10",
+            'seaway_cluster_last_seen_seconds{cluster="a"}': "0+60x10",
+            'seaway_cluster_last_seen_seconds{cluster="b"}': "0 60 120 0 60 0x10",
         },
         not_at="2m",
         at="4m",
@@ -104,7 +104,7 @@ def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_hardly_used_is_told_of_after_an_hour(tmp_path: Path) -> None:
-    """Less than half of its cores for all of that time; a peak in between begins it anew."""
+    """Less than half of its cores for all of that time; a peak in between begins it again."""
     fires(
         tmp_path,
         "SeawayLowUtilisation",
@@ -139,7 +139,7 @@ def test_deployments_that_come_to_nothing_are_told_of(tmp_path: Path) -> None:
 
 
 def test_deployments_are_counted_in_whole_numbers(tmp_path: Path) -> None:
-    """However samples lie in the window that Prometheus looks at, nobody reads of half a deployment."""
+    """However samples lie in the window that Prometheus looks at, no one reads of half a deployment."""
     of = "seaway_deployments_total"
     fires(
         tmp_path,
@@ -156,10 +156,10 @@ def test_deployments_are_counted_in_whole_numbers(tmp_path: Path) -> None:
 
 
 PLACES = {
-    "SeawayClusterStale": {'seaway_cluster_silent_seconds{cluster="a"': "500x90"},
+    "SeawayClusterStale": {'seaway_cluster_last_seen_seconds{cluster="a"': "500x90"},
     "SeawayQueueLong": {'seaway_queue_longest_wait_seconds{queue="batch"': "4000x90"},
-    "SeawayAgentSilent": {'seaway_agent_silent_seconds{gateway="gw-1"': "500x90"},
-    "SeawayGatewayUnread": {'seaway_gateway_unread{gateway="gw-1"': "1x90"},
+    "SeawayAgentSilent": {'seaway_agent_last_seen_seconds{gateway="gw-1"': "500x90"},
+    "SeawayGatewayUnread": {'seaway_gateway_scrape_failed{gateway="gw-1"': "1x90"},
     "SeawayGatewayFull": {
         'seaway_gateway_used_mbps{gateway="gw-1", direction="in"': "99x90",
         'seaway_gateway_speed_mbps{gateway="gw-1"': "100x90",
@@ -196,7 +196,7 @@ def test_another_replica_that_takes_over_pages_nobody_anew(name: str, tmp_path: 
 
 
 def test_a_long_wait_is_told_of(tmp_path: Path) -> None:
-    """When somebody has waited for more than an hour, by queue."""
+    """When a user has waited for more than an hour, by queue."""
     fires(
         tmp_path,
         "SeawayQueueLong",
@@ -258,7 +258,7 @@ def test_one_seaway_does_not_answer_for_another(name: str, tmp_path: Path) -> No
 
 
 def test_a_seaway_whose_targets_are_gone_is_told_of_beside_another(tmp_path: Path) -> None:
-    """For an hour, as it may have been taken away for good; a replica that goes while another is there is no alert."""
+    """It fires for an hour, as it may be gone permanently; a replica that goes while another is up is no alert."""
     says = "Seaway has not answered Prometheus for 2 minutes"
     series = {f"up{{{OTHER}}}": "1x120", f"up{{{OURS[0]}}}": "1x5 stale", f"up{{{OURS[1]}}}": "_x4 1x6 stale"}
     fires(tmp_path, "SeawayDown", series, not_at="12m", at="14m", it=(says, CALLED))
@@ -306,7 +306,7 @@ def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None
         {
             'up{job="seaway", instance="one"}': "0x15 1x30",
             'up{job="seaway", instance="two"}': "0x15 1x30",
-            'seaway_cluster_silent_seconds{cluster="a"}': "0x45",
+            'seaway_cluster_last_seen_seconds{cluster="a"}': "0x45",
         },
         not_at="15m",
         at="27m",
@@ -329,13 +329,13 @@ def test_figures_that_one_of_several_tells_are_enough(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("every_s", [15, 30, 60, 120])
-def test_a_database_that_fails_is_told_of(every_s: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("interval_s", [15, 30, 60, 120])
+def test_a_database_that_fails_is_told_of(interval_s: int, tmp_path: Path) -> None:
     """However seldom it is looked at, up to two minutes: whether a change could not be stored or a round not read.
 
     A failure that came before is none, and a few minutes after the last one it is over.
     """
-    before, during, after = 600 // every_s, 480 // every_s, 1200 // every_s
+    before, during, after = 600 // interval_s, 480 // interval_s, 1200 // interval_s
     of = f"0x{before} 1+1x{during - 1} {during}x{after}"
     series = {
         'seaway_transaction_failures_total{instance="one"}': of,
@@ -343,10 +343,10 @@ def test_a_database_that_fails_is_told_of(every_s: int, tmp_path: Path) -> None:
         'seaway_transaction_failures_total{instance="two"}': f"7x{before + during + after}",
         'seaway_loop_failures_total{instance="two"}': f"7x{before + during + after}",
     }
-    counted = 240 // every_s
+    counted = 240 // interval_s
     it: tuple[str, dict[str, str]] = (f"The database fails: {counted} times within 4 minutes, for 5 minutes", {})
-    fires(tmp_path, "SeawayDatabaseFails", series, every=f"{every_s}s", not_at="10m", at="18m", it=it)
-    fires(tmp_path, "SeawayDatabaseFails", series, every=f"{every_s}s", not_at="14m", at="24m")
+    fires(tmp_path, "SeawayDatabaseFails", series, every=f"{interval_s}s", not_at="10m", at="18m", it=it)
+    fires(tmp_path, "SeawayDatabaseFails", series, every=f"{interval_s}s", not_at="14m", at="24m")
 
 
 def test_failures_of_a_database_are_counted_in_whole_numbers(tmp_path: Path) -> None:
@@ -365,13 +365,13 @@ def test_failures_of_a_database_are_counted_in_whole_numbers(tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("every_s", [15, 60, 120])
-def test_a_database_that_failed_and_does_again_what_it_should_is_no_alert(every_s: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("interval_s", [15, 60, 120])
+def test_a_database_that_failed_and_does_again_what_it_should_is_no_alert(interval_s: int, tmp_path: Path) -> None:
     """One restart of it, with a few failures, never pages."""
-    failures = {f"seaway_{what}_failures_total": f"0x{240 // every_s} 2x40" for what in ("transaction", "loop")}
+    failures = {f"seaway_{what}_failures_total": f"0x{240 // interval_s} 2x40" for what in ("transaction", "loop")}
     for minutes in range(3, 13):
         not_at, at = f"{minutes}m", f"{minutes}m30s"
-        fires(tmp_path, "SeawayDatabaseFails", failures, every=f"{every_s}s", not_at=not_at, at=at)
+        fires(tmp_path, "SeawayDatabaseFails", failures, every=f"{interval_s}s", not_at=not_at, at=at)
 
 
 def test_a_slow_database_is_told_of(tmp_path: Path) -> None:

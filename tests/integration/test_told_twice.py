@@ -40,7 +40,7 @@ def told() -> Iterator[tuple[str, str, float]]:
     for number, cluster in enumerate(("a", "b"), 1):
         yield "ClusterGPUCorePercentage", f'cluster="{cluster}"', 50.0 * number
         yield "ClusterGPUMemoryPercentage", f'cluster="{cluster}"', 25.0 * number
-        yield "seaway_cluster_silent_seconds", f'cluster="{cluster}"', number
+        yield "seaway_cluster_last_seen_seconds", f'cluster="{cluster}"', number
         device = f'cluster="{cluster}",nodeid="n",deviceidx="0",deviceuuid="gpu-{cluster}",zone="vGPU"'
         for what, figure in (("Core", 100.0), ("Memory", 800.0)):
             yield f"GPUDevice{what}Limit", device, figure
@@ -62,7 +62,7 @@ def told() -> Iterator[tuple[str, str, float]]:
             labels = f'gateway="gw-{cluster}",direction="{direction}"'
             yield "seaway_gateway_used_mbps", labels, 100.0 * number
         yield "seaway_gateway_speed_mbps", f'gateway="gw-{cluster}"', 1000
-        yield "seaway_agent_silent_seconds", f'gateway="gw-{cluster}"', number
+        yield "seaway_agent_last_seen_seconds", f'gateway="gw-{cluster}"', number
     for state in ("measured", "told", "stale", "unknown"):
         yield "seaway_links", f'state="{state}"', 2
 

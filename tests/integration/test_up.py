@@ -108,7 +108,7 @@ def test_backups_are_written_while_jobs_run_and_can_be_restored(tmp_path: Path) 
     """What was backed up from a running server is there again after it is restored elsewhere."""
     backup, data = tmp_path / "seaway.backup", tmp_path / "data"
     with running(data) as server:
-        job = server.submit(runs="1s")
+        job = server.submit(expected_duration="1s")
         server.await_state(job, "completed")
         _seaway("db", "backup", str(backup), "--data", str(data))
         server.end()

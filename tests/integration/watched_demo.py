@@ -30,7 +30,7 @@ from seaway.application.ports.usage import Held, NodeUsage, Used
 from seaway.application.records import Role
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings
 from seaway.bootstrap.compilation import warm_up
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet
@@ -44,7 +44,7 @@ PERIOD_S = 0.5
 MS = 1_000_000
 
 NETWORK = {
-    "probe": {"every": "5s"},
+    "probe": {"interval": "5s"},
     "gateways": [
         {"name": f"gw-{number}", "cluster": f"cluster-{number}", "address": f"fd00:51d:{number}::1", "interface": "wan"}
         for number in (1, 2, 3)
@@ -64,7 +64,7 @@ class MeasuredCluster(SimulatedCluster):
         assert changes.inventory is not None
         for node in changes.inventory.nodes:
             nodes[node.name] = ({each.uuid: Used(256 << 20, 0) for each in node.devices}, {})
-        for copy in changes.copies:
+        for copy in changes.workloads:
             for replica in copy.replicas:
                 devices, containers = nodes[replica.node]
                 for taken, container in zip(replica.slices, replica.holders, strict=True):
@@ -107,8 +107,8 @@ class WatchedDemo:
     def __init__(self, folder: Path) -> None:
         clock = SystemClock()
         self.backends = MeasuredBackends(clock)
-        network = NetworkSettings(bandwidth=BandwidthSettings(every_s=1))
-        self.plane: Plane = make_plane(
+        network = NetworkSettings(bandwidth=BandwidthSettings(interval_s=1))
+        self.plane: ControlPlane = make_plane(
             Settings(network=network, policies=PolicySettings(budget_ms=5000)),
             open_store(f"sqlite:///{folder / 'seaway.db'}"),
             self.backends,
@@ -209,7 +209,7 @@ class WatchedDemo:
             if self._resting.is_set():
                 continue
             queue = ("default", "tiny", "narrow")[number % 3]
-            self.submit(f"short-{number}", queue=queue, runs="1s")
+            self.submit(f"short-{number}", queue=queue, expected_duration="1s")
             broken = self.backends.cluster("cluster-2")
             broken.fail_starts("no such image" if number % 8 == 0 else "")
 

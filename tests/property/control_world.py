@@ -18,22 +18,22 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
 from seaway.application.records import Attempt, Event, JobRecord
 from seaway.domain.cluster import Fleet
-from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.tenancy import Pool, Queue, Tenant
-from seaway.scheduling.allocations import book
+from seaway.scheduling.allocations import allocate
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 from seaway.testing.clocks import VirtualClock
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 from tests.fakes.memory_store import MemoryStore
 
-SETTINGS = ControlSettings(batch=4, replace_per_minute=3, keep_finished_s=600, forgive_s=120)
+SETTINGS = ControlSettings(batch_size=4, max_reschedules_per_minute=3, ttl_after_finished_s=600, exclusion_period_s=120)
 
-ACTIVE = (CopyPhase.STARTING, CopyPhase.RUNNING)
+ACTIVE = (WorkloadPhase.STARTING, WorkloadPhase.RUNNING)
 NO_ROOM = ("left", "another instance in place", "no share left")
 """Words of a cluster that refuses for lack of room, which the control plane should have known."""
 
@@ -72,7 +72,7 @@ MIG = 4
 def spec(kind: int, **fields: object) -> JobSpec:
     """Make a job of a kind; it runs for a while unless told otherwise."""
     like = KINDS[kind % len(KINDS)]
-    made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, runs_s=20)
+    made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, expected_duration_s=20)
     made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
     return replace(made, queue="default") if made.queue == "west" and like is KINDS[MIG] else made
 
@@ -183,7 +183,7 @@ class World:
         self.store = MortalStore()
         self.clusters = SimulatedBackends(world_fleet(), self.clock, Options(faults, 2, waits=False))
         self.watched = WatchedBackends(self.clusters)
-        self.plane = SmallPlane(self.watched, self.store, self.clock, replace(SETTINGS, reserve=reserve))
+        self.plane = SmallControlPlane(self.watched, self.store, self.clock, replace(SETTINGS, reservations=reserve))
         self.ids: list[str] = []
         self.down_s = 0.0
         self.cuts = False
@@ -233,7 +233,7 @@ class World:
         self.plane.writer.meanwhile.append(lambda: self._try(act, lets_crash=True))
 
     def step(self, times: int = 1) -> None:
-        """Go round; a crash ends it and everything begins anew."""
+        """Go round; a crash ends it and everything starts over."""
         for _ in range(times):
             try:
                 self.plane.controller.step()
@@ -245,7 +245,7 @@ class World:
             self.check()
 
     def restart(self) -> None:
-        """Begin anew, when the store lets us."""
+        """Begin again, when the store lets us."""
         available = self.store.database.available
         self.store.database.available = True
         self.plane.restart()
@@ -271,9 +271,9 @@ class World:
         """Bring about a fault of a cluster, if it has what that takes."""
         clusters = self.clusters.clusters()
         cluster = clusters[which % len(clusters)]
-        books, copies = cluster._state.books, list(cluster._state.records)  # noqa: SLF001  # to pick a victim
+        books, workloads = cluster._state.books, list(cluster._state.records)  # noqa: SLF001  # to pick a victim
         node, device = _pick(list(books.nodes), which), _pick(list(books.devices), which)
-        victim = _pick(copies, which) if copies else ("none", 0)
+        victim = _pick(workloads, which) if workloads else ("none", 0)
         acts: dict[str, Callable[[], object]] = {
             "node": lambda: cluster.fail_node(node, seconds),
             "device": lambda: cluster.fail_device(device, seconds),
@@ -345,8 +345,8 @@ class World:
         assert live.attempts == held
         holders = {job_id for job_id, _ in held}
         assert live.jobs == {key: row for key, row in jobs.items() if not row.state.final or key in holders}
-        stored = {(each.job_id, each.attempt, each.cluster): each for each in self.store.outgoing()}
-        assert live.outgoing == stored
+        stored = {(each.job_id, each.attempt, each.cluster): each for each in self.store.pending_commands()}
+        assert live.pending_commands == stored
         for job_id in live.jobs:
             waits = job_id in live.waiting
             due = live.jobs[job_id].state.waits and not live.blocked(live.jobs[job_id])
@@ -365,12 +365,12 @@ class World:
                 if each.booking:
                     each.booking.copy().release(seen)
         fresh = Snapshot(live.fleet.fleet())
-        owed = {(each.job_id, each.attempt, each.cluster) for each in self.store.outgoing()}
+        owed = {(each.job_id, each.attempt, each.cluster) for each in self.store.pending_commands()}
         for (job_id, number), attempt in live.attempts.items():
             placements = [
                 each for each in attempt.placements if attempt.state.live or (job_id, number, each.cluster) in owed
             ]
-            book(fresh, attempt.spec.job(attempt.job_id), placements)
+            allocate(fresh, attempt.spec.job(attempt.job_id), placements)
         for table in ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways"):
             np.testing.assert_array_equal(getattr(seen.arrays, table), getattr(fresh.arrays, table), err_msg=table)
 
@@ -381,8 +381,8 @@ class World:
             for record in each._state.records.values():  # noqa: SLF001
                 if record.phase in ACTIVE:
                     alive[record.key[0]].add(record.key[1])
-        doubled = {job_id: numbers for job_id, numbers in alive.items() if len(numbers) > 1}
-        assert not doubled
+        duplicated = {job_id: numbers for job_id, numbers in alive.items() if len(numbers) > 1}
+        assert not duplicated
 
     def check_events(self) -> None:
         """Check that every job's events tell allowed steps only, each with a reason, and end where the job is."""
@@ -421,11 +421,11 @@ class World:
                 each.reconnect()
             left = [row for row in self.store._rows(JobRecord) if not row.state.final]  # noqa: SLF001
             idle = all(row.state is JobState.SUSPENDED for row in left)
-            if idle and not list(self.store.outgoing()) and not list(self.store.held_attempts()):
+            if idle and not list(self.store.pending_commands()) and not list(self.store.held_attempts()):
                 break
         else:
             told = [(row.id, row.spec.demand.request, row.state, row.reason) for row in left]
-            raise AssertionError(f"never ended: {told} {list(self.store.outgoing())}")
+            raise AssertionError(f"never ended: {told} {list(self.store.pending_commands())}")
         self.check_events()
         for attempt in self.store._rows(Attempt):  # noqa: SLF001
             assert attempt.state is AttemptState.ENDED
@@ -434,7 +434,7 @@ class World:
         for each in self.clusters.clusters():
             assert all(record.phase not in ACTIVE for record in each._state.records.values())  # noqa: SLF001
         for _ in range(20):
-            self.clock.advance_s(SETTINGS.keep_finished_s / 10)
+            self.clock.advance_s(SETTINGS.ttl_after_finished_s / 10)
             self.step(2)
         for each in self.clusters.clusters():
             assert not each._state.records, "a finished copy was never removed"  # noqa: SLF001

@@ -62,7 +62,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Measure:
-    """The links are measured anew."""
+    """The links are measured again."""
 
     links: tuple[Link, ...]
 
@@ -224,12 +224,12 @@ class History:
         """Release every third line or so of one plan."""
         if self.plans:
             plan = self.plans[which % len(self.plans)]
-            self.snapshot.release(plan.lines, plan.slices, np.arange(which % 3, len(plan.lines), 1 + which % 3))
+            self.snapshot.release(plan.decisions, plan.slices, np.arange(which % 3, len(plan.decisions), 1 + which % 3))
 
     def release_all(self) -> None:
         """Release all that runs."""
         for plan in self.plans:
-            self.snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+            self.snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
     def put(self, cluster: str, each: Node) -> None:
         """Put a node, which is rejected when another one has the traveller."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
-from seaway.domain.job import NO_DATA, DataPlace, Job
+from seaway.domain.job import NO_DATA, DataSource, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint, Toleration
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
@@ -73,11 +73,11 @@ def fleets(draw: st.DrawFn) -> Fleet:
         )
         for source, target in measured
     ]
-    doors = [
+    gateways_by_cluster = [
         Gateway(name, speed_mbps=draw(st.sampled_from((0, 0, 500))), used_in_mbps=draw(st.sampled_from((0, 100))))
         for name in (*GATEWAYS, USER)
     ]
-    return fleet(*draw(st.lists(clusters(), min_size=1, max_size=4)), links=links, gateways=doors)
+    return fleet(*draw(st.lists(clusters(), min_size=1, max_size=4)), links=links, gateways=gateways_by_cluster)
 
 
 def needs() -> st.SearchStrategy[NetworkNeed]:
@@ -115,7 +115,7 @@ RULES: tuple[dict[str, object], ...] = (
 )
 
 
-DATA = (NO_DATA, NO_DATA, DataPlace("gw-0", 20_000), DataPlace("cluster-1", 400_000), DataPlace("north", 90_000))
+DATA = (NO_DATA, NO_DATA, DataSource("gw-0", 20_000), DataSource("cluster-1", 400_000), DataSource("north", 90_000))
 """Where data is; most jobs do not say."""
 
 

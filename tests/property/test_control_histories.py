@@ -20,7 +20,7 @@ NS = 1_000_000_000
 WHICH = st.integers(0, 99)
 FIELDS = st.fixed_dictionaries(
     {
-        "runs_s": st.sampled_from([5, 20, 60, 200]),
+        "expected_duration_s": st.sampled_from([5, 20, 60, 200]),
         "priority": st.sampled_from([0, 0, 5, -3]),
         "retries": st.sampled_from([0, 2]),
         "time_limit_s": st.sampled_from([None, None, 40]),
@@ -101,7 +101,7 @@ def test_nothing_is_lost_or_doubled_while_clusters_answer(
 @given(st.lists(st.one_of(COMMON, OUTAGE), min_size=10, max_size=40), st.integers(0, 9))
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[object, ...]], seed: int) -> None:
-    """A job has one live attempt at the most, also when clusters cannot be reached, leave and come back.
+    """A job has one live attempt at most, also when clusters cannot be reached, leave and come back.
 
     Only copies that were given up with their cluster run beside it, until the cluster is back.
     """
@@ -128,7 +128,7 @@ def test_long_histories_end_well(seed: int) -> None:
 def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
     """Draw what happens next; time passes most often."""
     fields = {
-        "runs_s": random.choice([5, 20, 60, 200]),
+        "expected_duration_s": random.choice([5, 20, 60, 200]),
         "priority": random.choice([0, 0, 5, -3]),
         "retries": random.choice([0, 2]),
         "time_limit_s": random.choice([None, None, 40]),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seaway.domain.cluster import Fleet
-from seaway.domain.job import NO_DATA, DataPlace, Job
+from seaway.domain.job import NO_DATA, DataSource, Job
 from seaway.scheduling.columns import NODE_CLUSTER, PLAN_NODE
-from seaway.scheduling.data_locality import rings
+from seaway.scheduling.data_locality import locality_tiers
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -34,7 +34,7 @@ def planned(fleet: Fleet, held: list[Job], asked: Job, policy: str) -> Plan:
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6), data=places)
-def test_nobody_is_refused_for_data(policy: str, fleet: Fleet, queue: list[Job], data: DataPlace) -> None:
+def test_nobody_is_refused_for_data(policy: str, fleet: Fleet, queue: list[Job], data: DataSource) -> None:
     """A job with data is placed whenever it would be placed without."""
     *held, asked = queue
     if planned(fleet, held, replace(asked, data=NO_DATA), policy).jobs_placed[0]:
@@ -44,7 +44,7 @@ def test_nobody_is_refused_for_data(policy: str, fleet: Fleet, queue: list[Job],
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6), data=places)
-def test_data_goes_no_farther_than_needed(policy: str, fleet: Fleet, queue: list[Job], data: DataPlace) -> None:
+def test_data_goes_no_farther_than_needed(policy: str, fleet: Fleet, queue: list[Job], data: DataSource) -> None:
     """Where a job went whole into one cluster, no cluster that is nearer to its data by a ring could have held it.
 
     Of a job that is no gang that is asked for one replica.
@@ -52,10 +52,10 @@ def test_data_goes_no_farther_than_needed(policy: str, fleet: Fleet, queue: list
     *held, asked = queue
     asked = replace(asked, data=data, replicas=asked.replicas if asked.gang else 1)
     plan = planned(fleet, held, asked, policy)
-    homes = {int(c) for c in plan.snapshot.arrays.nodes[NODE_CLUSTER, plan.lines[plan.placed, PLAN_NODE]]}
+    homes = {int(c) for c in plan.snapshot.arrays.nodes[NODE_CLUSTER, plan.decisions[plan.placed, PLAN_NODE]]}
     if not plan.jobs_placed[0] or len(homes) > 1 or not plan.pulls:
         return
-    around = rings(plan.pulls[0]).argmax(axis=0)
+    around = locality_tiers(plan.pulls[0]).argmax(axis=0)
     for near in (each for c, each in enumerate(fleet.clusters) if around[c] < around[homes.copy().pop()]):
         rules = replace(asked.demand.nodes, clusters=frozenset({near.name}))
         there = replace(asked, demand=replace(asked.demand, nodes=rules))

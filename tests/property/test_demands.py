@@ -37,14 +37,14 @@ def test_what_is_kept_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[
     table = DemandTable(parts)
     known: dict[int, Job] = {}
     for coming, forgotten in rounds:
-        known |= {table.line(job.demand): job for job in coming}
+        known |= {table.index(job.demand): job for job in coming}
         assert len(table) == len(known)
         for line, job in known.items():
             alone = DemandTable(parts)
-            assert meant(table, line) == meant(alone, alone.line(job.demand))
+            assert meant(table, line) == meant(alone, alone.index(job.demand))
             assert table.demand(line) == job.demand
         known = {line: job for line, job in known.items() if line not in forgotten}
-        table.keep(known)
+        table.retain(known)
         assert len(table) == len(known)
         assert max(known, default=0) < len(table.arrays.amounts)
 
@@ -55,18 +55,18 @@ def test_what_is_kept_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[
 def test_forgetting_changes_no_decision(
     name: str, parts: Fleet, held: list[Job], gone: list[Job], new: list[Job]
 ) -> None:
-    """What is decided, and given back, after all was forgotten that nobody holds is what it would have been."""
+    """What is decided, and given back, after all was forgotten that no one holds is what it would have been."""
     plans, free = [], []
     for forgets in (False, True):
         snapshot, policy = Snapshot(parts), make_policy(name, PolicyOptions(mix=held))
         kept = decide(snapshot, JobQueue(snapshot, held), policy)
         left = decide(snapshot, JobQueue(snapshot, gone), policy)
-        snapshot.release(left.lines, left.slices, np.arange(len(left.lines)))
+        snapshot.release(left.decisions, left.slices, np.arange(len(left.decisions)))
         if forgets:
-            snapshot.forget_demands(set(kept.lines[:, PLAN_DEMAND].tolist()))
+            snapshot.retain_demands(set(kept.decisions[:, PLAN_DEMAND].tolist()))
         plan = decide(snapshot, JobQueue(snapshot, new), policy)
         plans.append([str(each) for each in plan.placements()])
-        snapshot.release(kept.lines, kept.slices, np.arange(len(kept.lines)))
+        snapshot.release(kept.decisions, kept.slices, np.arange(len(kept.decisions)))
         free.append((snapshot.arrays.nodes.tolist(), snapshot.arrays.devices.tolist()))
     assert plans[0] == plans[1]
     assert free[0] == free[1]

@@ -10,13 +10,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.assign import assign_devices
 from seaway.adapters.kubernetes.device_plugins.dra import read_claim
-from seaway.adapters.kubernetes.device_plugins.findings import MOST_CORE_MILLI, MOST_MIB, unhealthy
+from seaway.adapters.kubernetes.device_plugins.findings import MAX_CORE_MILLI, MAX_MIB, unhealthy
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.pods import read_pod
 from seaway.adapters.kubernetes.device_plugins.vendors import ENFLAME_KEY, METAX_KEY
-from seaway.adapters.kubernetes.device_plugins.views import NodeView, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import NodeView, ProblemKind
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError, read_event, read_item, read_page
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
@@ -98,7 +98,7 @@ def decoded(value: Any, kind: type[Part]) -> Any:  # noqa: ANN401
 
 
 def noted(annotations: dict[str, str], allocatable: dict[str, Any], labels: dict[str, str]) -> NodeView:
-    """Read a node; what comes out has to be fit for a fleet."""
+    """Read a node; what comes out must be fit for a fleet."""
     node = NodeObject()
     value = {
         "metadata": {"name": "n1", "annotations": annotations, "labels": labels},
@@ -239,14 +239,14 @@ def devices(draw: st.DrawFn) -> Device:
         draw(ids),
         draw(int32),
         f"NVIDIA {draw(st.text('ABCX0123456789', min_size=1, max_size=9))}",
-        draw(st.integers(0, MOST_MIB)),
-        core_milli=draw(st.integers(0, MOST_CORE_MILLI // 10)) * 10,
+        draw(st.integers(0, MAX_MIB)),
+        core_milli=draw(st.integers(0, MAX_CORE_MILLI // 10)) * 10,
         share_limit=draw(st.integers(1, 100)),
         numa=draw(st.integers(0, 7)),
         healthy=(healthy := draw(st.booleans())),
         mode=mode,
         mig_profiles=(profile,) if mode is DeviceMode.MIG else (),
-        mig_together=mode is DeviceMode.MIG,
+        mig_single_device=mode is DeviceMode.MIG,
         core_steps=100,
         reason="" if healthy else unhealthy(REGISTERS[0]),
     )
@@ -297,9 +297,9 @@ def test_a_card_too_large_to_count_with_is_left_out_alone(sizes: list[tuple[int,
         for at, (memory, cores) in enumerate(sizes)
     ]
     view = with_cards(json.dumps(found), 10 * len(sizes))
-    fits = [memory <= MOST_MIB and (mode == "hami-core" or cores * 10 <= MOST_CORE_MILLI) for memory, cores in sizes]
+    fits = [memory <= MAX_MIB and (mode == "hami-core" or cores * 10 <= MAX_CORE_MILLI) for memory, cores in sizes]
     assert [each.uuid for each in view.node.devices] == [f"GPU-{at}" for at, each in enumerate(fits) if each]
-    broken = [each for each in view.troubles if each.kind is TroubleKind.BROKEN]
+    broken = [each for each in view.problems if each.kind is ProblemKind.BROKEN]
     assert len(broken) == fits.count(False)
 
 
@@ -353,7 +353,7 @@ def test_a_record_adds_up_whatever_slots_are_left_out(slots: list[list[tuple[str
         notes = {"hami.io/vgpu-node": "n1", RECORDS[0]: "".join(kept)}
         found = read_pod(decoded({"metadata": {"annotations": notes}, "spec": spec}, PodObject), None)
         assert sorted((each.uuid, each.memory_mib, each.core_milli) for each in found.held) == expected
-        assert found.troubles == ()
+        assert found.problems == ()
 
 
 @given(st.lists(st.tuples(ids, int32), max_size=4), st.lists(st.tuples(ids, int32), max_size=4))
@@ -380,12 +380,12 @@ def test_settling_gives_no_device_beyond_its_shares(pods: list[int], count: int,
         containers = [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": str(shares)}}}]
         pod = decoded({"spec": {"nodeName": "n1", "containers": containers}}, PodObject)
         asked[str(at)] = read_pod(pod, view).held
-    first = settle(view, asked, {})
+    first = assign_devices(view, asked, {})
     names = {pod: [each.uuid for each in held] for pod, held in first.items()}
     given_out = [uuid for uuids in names.values() for uuid in uuids if uuid]
     assert all(given_out.count(uuid) <= replicas for uuid in view.devices)
     assert len(given_out) == min(sum(map(len, asked.values())), count * replicas)
-    assert settle(view, asked, names) == first
+    assert assign_devices(view, asked, names) == first
 
 
 @given(amounts)

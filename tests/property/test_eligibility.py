@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.network import PPM
-from seaway.probing.smoothing import NS_PER_S, Band, Published, Smoother, Smoothing
+from seaway.probing.smoothing import NS_PER_S, Hysteresis, Published, Smoother, Smoothing
 
 MS = 1_000_000
 EVERY_NS = 10 * NS_PER_S
-BAND = Band()
+BAND = Hysteresis()
 FOLLOWED = 10
 """Rounds after which a step is followed to the band and a tenth of the step: 2 ** (-10 / 3) is left of it."""
 
@@ -22,7 +22,7 @@ def judged(rounds: list[tuple[int, int]], how: Smoothing = Smoothing()) -> list[
     smoother, published, seen = Smoother(how), Published(BAND, 2), []
     for at, (latency_ns, received) in enumerate(rounds):
         smoother.add(at * EVERY_NS, 5, received, latency_ns, 0)
-        published.follow(smoother.figures, answered=True, steps_ppm=smoother.steps_ppm)
+        published.follow(smoother.figures, answered=True, steps_ppm=smoother.loss_resolution_ppm)
         assert published.figures is not None
         assert published.figures.latency_ns is not None
         seen.append((published.figures.latency_ns, published.figures.loss_ppm))
@@ -43,7 +43,7 @@ def flips(values: list[int], bound: int) -> int:
 def test_noise_within_half_the_band_flips_eligibility_at_most_once(
     bound: int, noise: list[int], share: float | None
 ) -> None:
-    """Latency that wavers around a bound by up to a twentieth of it flips eligibility once at the most."""
+    """Latency that wavers around a bound by up to a twentieth of it flips eligibility once at most."""
     half = max(BAND.least_ns, int(0.94 * bound * BAND.share)) // 2  # the band at the lowest of what wavers
     rounds = [(bound + each * half // 1000, 5) for each in noise]
     assert flips([latency for latency, _ in judged(rounds, Smoothing(share=share))], bound) <= 1
@@ -55,7 +55,7 @@ def test_noise_within_half_the_band_flips_eligibility_at_most_once(
     st.integers(0, PPM),
 )
 def test_single_probes_that_are_lost_flip_no_bound_on_loss(lost: list[bool], always: list[int], bound: int) -> None:
-    """Whatever else is lost of every window, a loss that wavers by one probe flips eligibility once at the most."""
+    """Whatever else is lost of every window, a loss that wavers by one probe flips eligibility once at most."""
     window = len(always)
     kept: list[bool] = []
     for each in lost:  # never two in one window

@@ -11,7 +11,7 @@ from seaway.domain.job import Job
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.columns import (
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
     DEVICE_SLOTS_FREE,
@@ -40,7 +40,8 @@ def begun(fleet: Fleet, queue: list[Job], *, departures: bool) -> Episode:
     """Begin an episode; with departures, jobs come one a second and run for as long as their names are late."""
     if departures:
         queue = [
-            Job(job.name, job.demand, priority=at % 2, arrives_s=at, runs_s=at * 3 % 7) for at, job in enumerate(queue)
+            Job(job.name, job.demand, priority=at % 2, arrives_s=at, expected_duration_s=at * 3 % 7)
+            for at, job in enumerate(queue)
         ]
     return Episode(Instance("drawn", fleet, tuple(queue)), EpisodeOptions(departures=departures))
 
@@ -75,7 +76,7 @@ def by_filters(episode: Episode) -> Mask:
     assert isinstance(policy, Profile)
     cycle = episode.cycle()
     cycle.feasible[:] = True
-    cycle.usable[:] = episode.snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0
+    cycle.usable[:] = episode.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0
     for each in policy.at(Filter):  # type: ignore[type-abstract]
         cycle.feasible &= each.filter(cycle) == 0
     return cycle.feasible
@@ -128,7 +129,7 @@ def test_a_reset_leaves_nothing_behind(fleet: Fleet, queue: list[Job], choices: 
     for name in TABLES:
         np.testing.assert_array_equal(getattr(episode.snapshot.arrays, name), getattr(empty, name), err_msg=name)
     finished(episode, choices)
-    np.testing.assert_array_equal(episode.plan().lines, plan.lines)
+    np.testing.assert_array_equal(episode.plan().decisions, plan.decisions)
     assert list(episode.plan().placements()) == list(plan.placements())
     assert (episode.outcome("").counts, episode.outcome("").use) == (counts, use)
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from seaway.domain.gateways import NetworkConfig
 from seaway.steering.desired import desired
 from seaway.steering.difference import Add, Set, difference
-from seaway.steering.state import NOTHING, TUNNEL_SOURCE, GatewayState, Knob, Present
+from seaway.steering.state import NOTHING, TUNNEL_SOURCE, CurrentState, GatewayState, Setting
 from tests.fakes.kernel import carried_out, make_present
 from tests.property.networks import networks
 
 
 @st.composite
-def machines(draw: st.DrawFn) -> Present:
+def machines(draw: st.DrawFn) -> CurrentState:
     """Draw a machine as it is before Seaway comes: any settings may be on already."""
     usual = make_present(["lo", "wan", "lan", "e0"])
     settings = {knob: draw(_values(knob, value)) for knob, value in usual.settings.items()}
@@ -20,7 +20,7 @@ def machines(draw: st.DrawFn) -> Present:
     return replace(usual, settings=settings, foreign=foreign)
 
 
-def _values(knob: Knob, usual: str) -> st.SearchStrategy[str]:
+def _values(knob: Setting, usual: str) -> st.SearchStrategy[str]:
     if knob == TUNNEL_SOURCE:
         return st.sampled_from(["::", "fd00:51d:1::1", "fd00::9"])
     return st.sampled_from(["0", "1"]) if usual in {"0", "1"} else st.sampled_from(["1500", "9000"])
@@ -28,29 +28,29 @@ def _values(knob: Knob, usual: str) -> st.SearchStrategy[str]:
 
 @st.composite
 def states(draw: st.DrawFn) -> GatewayState:
-    """Draw what a gateway has to have, by any choice of paths."""
+    """Draw what a gateway must have, by any choice of paths."""
     network: NetworkConfig = draw(networks(least=1))
     gateway = draw(st.sampled_from(network.gateways))
     active = {
         pair.target: draw(st.sampled_from(pair.paths)).name
         for pair in network.pairs_from(gateway)
-        if not pair.share and draw(st.booleans())
+        if not pair.load_balance and draw(st.booleans())
     }
     return desired(network, gateway.name, active)
 
 
 @given(states(), machines())
-def test_what_was_applied_needs_no_more(wanted: GatewayState, machine: Present) -> None:
+def test_what_was_applied_needs_no_more(wanted: GatewayState, machine: CurrentState) -> None:
     """A second apply finds nothing to do, and remembers what the first did."""
     applied = carried_out(difference(wanted, machine), machine)
     assert {route.destination for route in applied.routes} == {route.destination for route in wanted.routes}
     again = difference(wanted, applied)
     assert again.changes == ()
-    assert again.remembered == applied.remembered
+    assert again.saved == applied.saved
 
 
 @given(st.lists(states(), min_size=1, max_size=3), machines())
-def test_remove_leaves_exactly_what_was_there(wanted: list[GatewayState], machine: Present) -> None:
+def test_remove_leaves_exactly_what_was_there(wanted: list[GatewayState], machine: CurrentState) -> None:
     """Whatever was applied in between, in whatever order, the machine is as before."""
     now = machine
     for each in wanted:
@@ -59,7 +59,7 @@ def test_remove_leaves_exactly_what_was_there(wanted: list[GatewayState], machin
 
 
 @given(states(), machines())
-def test_nothing_leads_packets_to_what_is_not_ready(wanted: GatewayState, machine: Present) -> None:
+def test_nothing_leads_packets_to_what_is_not_ready(wanted: GatewayState, machine: CurrentState) -> None:
     """All settings are there before the first route."""
     kinds = [isinstance(each, Set) for each in difference(wanted, machine).changes if isinstance(each, Set | Add)]
     assert kinds == sorted(kinds, reverse=True)

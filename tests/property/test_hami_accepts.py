@@ -30,7 +30,7 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
 from seaway.adapters.kubernetes.objects.meta import Part
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, render
 from seaway.application.control.fleet import LiveFleet
 from seaway.application.views import ClusterState
@@ -40,7 +40,7 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.scheduling.allocations import Booking, bookings
+from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE, NODE_PODS_FREE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -176,7 +176,7 @@ class Hami:
         return given
 
     def _container(
-        self, node: str, used: Mapping[str, list[Taken]], asked: Asked, wishes: Mapping[str, str]
+        self, node: str, used: Mapping[str, list[Taken]], asked: Asked, cluster_options: Mapping[str, str]
     ) -> list[Taken] | str:
         cards = self.nodes[node]
         if asked.count > len(cards) and not any(card.mode == "mig" for card in cards):  # 1
@@ -185,11 +185,11 @@ class Hami:
         numa: int | None = None
         why = ""
         for card in sorted(cards, key=lambda card: (len(used[card.uuid]), card.index)):
-            refused = before_amounts(card, wishes)
+            refused = before_amounts(card, cluster_options)
             if refused:
                 why = why or f"{card.uuid} {refused}"
                 continue
-            if wishes.get("nvidia.com/numa-bind") == "true" and numa not in {None, card.numa}:  # 5
+            if cluster_options.get("nvidia.com/numa-bind") == "true" and numa not in {None, card.numa}:  # 5
                 chosen = []
             numa = card.numa
             there = list(used[card.uuid])
@@ -225,11 +225,11 @@ def read_asked(container: Json) -> Asked | None:
     return Asked(figures.get("gpu", 1), memory, percent, min(cores, 100))  # 9
 
 
-def before_amounts(card: Card, wishes: Mapping[str, str]) -> str:  # noqa: PLR0911  # a rule a line
+def before_amounts(card: Card, cluster_options: Mapping[str, str]) -> str:  # noqa: PLR0911  # a rule a line
     """Return which of the rules refuses a card that look at no amounts (2, 3, 4, 6), or nothing."""
 
     def words(key: str) -> list[str]:
-        return [word for word in wishes.get(f"nvidia.com/{key}", "").split(",") if word]
+        return [word for word in cluster_options.get(f"nvidia.com/{key}", "").split(",") if word]
 
     kind = card.type.lower()
     if not card.healthy:
@@ -240,7 +240,7 @@ def before_amounts(card: Card, wishes: Mapping[str, str]) -> str:  # noqa: PLR09
         return "CardTypeMismatch"
     if any(word.lower() in kind for word in words("nouse-gputype")):
         return "CardTypeMismatch"
-    mode = wishes.get("nvidia.com/vgpu-mode", "")
+    mode = cluster_options.get("nvidia.com/vgpu-mode", "")
     if mode and card.mode not in mode:
         return "CardTypeMismatch"
     if ((use := words("use-gpuuuid")) and card.uuid not in use) or card.uuid in words("nouse-gpuuuid"):
@@ -471,7 +471,7 @@ STEPS = st.lists(
     min_size=4,
     max_size=20,
 )
-MOST_PODS = st.sampled_from((None, 110, 6, 3, 2, 1))
+MAX_PODS = st.sampled_from((None, 110, 6, 3, 2, 1))
 FLEETS = st.integers(1, 3).flatmap(lambda count: st.tuples(*(cards(f"node{at}") for at in range(count))))
 
 T = TypeVar("T", bound=Part)
@@ -506,7 +506,7 @@ class World:
         self.fleet = LiveFleet()
         self.fleet.know(["alpha"], 0)
         self.cursor = ""
-        self.jobs: dict[str, tuple[Booking, list[str]]] = {}
+        self.jobs: dict[str, tuple[Allocation, list[str]]] = {}
         self.strangers: dict[str, Json] = {}
         self.number = 0
         self.lines = [plain and found[0].mode != "mig" for plain, found in zip(lines, fleet, strict=False)]
@@ -527,7 +527,7 @@ class World:
         self.cursor = changes.cursor
         if changes.inventory:
             self.fleet.tell(changes.inventory)
-        self.fleet.occupy("alpha", changes.occupants, complete=changes.complete)
+        self.fleet.occupy("alpha", changes.unmanaged_pods, complete=changes.complete)
 
     def take(self, step: Step) -> None:
         """Have something happen."""
@@ -549,7 +549,7 @@ class World:
             self.turn(which[0], health=which[1])
 
     def leave(self, name: str, *, stays: bool) -> None:
-        """Have somebody else's pod end, and its object stay or go with it."""
+        """Have another user's pod end, and its object stay or go with it."""
         del self.hami.held[name]
         body = self.strangers.pop(name)
         if stays:
@@ -559,7 +559,7 @@ class World:
         self.hear()
 
     def turn(self, which: int, *, health: bool) -> None:
-        """Have a card fall ill or get well, or somebody cordon it or take that back."""
+        """Have a card fall ill or get well, or a user cordon it or take that back."""
         places = [(at, card) for at, found in enumerate(self.hami.nodes.values()) for card in found]
         at, card = places[which % len(places)]
         if health:
@@ -570,7 +570,7 @@ class World:
         self.hear()
 
     def come(self, pod: Json) -> None:
-        """Have HAMi place somebody else's pod, if it can."""
+        """Have HAMi place another user's pod, if it can."""
         name = f"stranger-{self.number}"
         try:
             node = self.hami.place(name, pod, list(self.hami.nodes))
@@ -588,7 +588,7 @@ class World:
         plan = decide(snapshot, JobQueue(snapshot, [spec.job(name)]), self.policy)
         placements = tuple(plan.placements())
         if not plan.jobs_placed[0] or len(placements) < spec.replicas:
-            for booking in bookings(plan):
+            for booking in allocations_of(plan):
                 booking.release(snapshot)
             note("not placed")
             if spec.replicas == 1:
@@ -596,15 +596,17 @@ class World:
             return
         try:
             manifests = render(
-                Deployment(name, 1, "alpha", spec, placements), Wishes().options(self.view), dict(BUILT_IN)
+                Deployment(name, 1, "alpha", spec, placements),
+                ClusterOptions().template_options(self.view),
+                dict(BUILT_IN),
             )
         except RejectedError:
-            for booking in bookings(plan):
+            for booking in allocations_of(plan):
                 booking.release(snapshot)
             note("rejected by its template")
             return
         note(f"placed by {spec.template}")
-        self.jobs[name] = next(bookings(plan)), []
+        self.jobs[name] = next(allocations_of(plan)), []
         for each in manifests:
             for pod, nodes in pods_of(each.pinned()):
                 self.land(name, pod, nodes)
@@ -628,7 +630,7 @@ class World:
             else {"nvidia.com/gpumem-percentage": str(request.gpu_memory_percent)}
         )
         cores = {"nvidia.com/gpucores": str(-(-request.gpu_milli // 10))}
-        wishes = {
+        cluster_options = {
             "nvidia.com/use-gputype": ",".join(rules.use_types or sorted(rules.models)),
             "nvidia.com/nouse-gputype": ",".join(rules.avoid_types),
             "nvidia.com/vgpu-mode": ",".join(sorted(mode.value for mode in rules.modes)),
@@ -638,7 +640,7 @@ class World:
             return  # HAMi has no word for the one, and a policy of another kind for the other
         limits = {"nvidia.com/gpu": str(request.gpus)} | memory | cores
         pod: Json = {
-            "metadata": {"annotations": {key: text for key, text in wishes.items() if text}},
+            "metadata": {"annotations": {key: text for key, text in cluster_options.items() if text}},
             "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
         }
         for node in self.hami.nodes:
@@ -646,7 +648,7 @@ class World:
                 if cards:
                     pod["metadata"]["annotations"]["nvidia.com/use-gpuuuid"] = ",".join(cards)
                     found = self.hami.fit(node, pod)
-                    assert isinstance(found, str), f"HAMi has room on {node} for {limits} {wishes}: {found}"
+                    assert isinstance(found, str), f"HAMi has room on {node} for {limits} {cluster_options}: {found}"
 
     def choices(self, node: str, pod: Json) -> Iterator[list[str]]:
         """Yield the sets of cards of which Seaway would have HAMi choose: where a card could hold two, that alone."""
@@ -712,7 +714,7 @@ def nodes_of(pod: Json) -> list[str]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES)
-@given(fleet=FLEETS, lines=st.tuples(*[st.booleans()] * 3), most=st.tuples(*[MOST_PODS] * 3), steps=STEPS)
+@given(fleet=FLEETS, lines=st.tuples(*[st.booleans()] * 3), most=st.tuples(*[MAX_PODS] * 3), steps=STEPS)
 def test_what_seaway_places_hami_accepts(
     policy: str,
     fleet: Sequence[list[Card]],

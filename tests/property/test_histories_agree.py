@@ -46,7 +46,7 @@ def test_the_same_history_gives_the_same_decisions_on_every_path(policy: str, se
         for number, end in enumerate(ends):
             plans.append(decide(snapshot, queue.part(number, number + 1), profile))
             if end >= 0:
-                snapshot.release(plans[end].lines, plans[end].slices, np.flatnonzero(plans[end].placed))
+                snapshot.release(plans[end].decisions, plans[end].slices, np.flatnonzero(plans[end].placed))
             if forgets and number % 50 == 49:
                 snapshot.placers.clear()
         runs.append((snapshot.arrays.nodes.tolist(), snapshot.arrays.devices.tolist()))

@@ -14,7 +14,7 @@ from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import Job
 from seaway.scheduling.arrays import FleetArrays
 from seaway.scheduling.columns import (
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
     DEVICE_SLOTS_FREE,
@@ -66,12 +66,12 @@ def assert_books(arrays: FleetArrays, before: dict[str, np.ndarray]) -> None:
     """Check that the fleet is as it was."""
     for table, figures in before.items():
         np.testing.assert_array_equal(getattr(arrays, table), figures, err_msg=table)
-    assert arrays.clusters_open[CLUSTERS_GATE].all()
+    assert arrays.clusters_open[CLUSTERS_ALLOWED].all()
 
 
 def clusters_of(plan: Plan, number: int) -> list[Cluster]:
     """Return the clusters to which the replicas of a job went."""
-    nodes = plan.lines[plan.rows_of(number), PLAN_NODE]
+    nodes = plan.decisions[plan.rows_of(number), PLAN_NODE]
     found = plan.snapshot.arrays.nodes[NODE_CLUSTER, nodes[nodes >= 0]]
     return [plan.snapshot.clusters[c] for c in found]
 
@@ -96,7 +96,7 @@ def test_releasing_a_plan_leaves_nothing(name: str, level: Level, fleet: Fleet, 
     """When every decision of a plan is released, the fleet is as it was before."""
     before = books(Snapshot(fleet).arrays)
     plan = planned(fleet, queue, name, level)
-    plan.snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+    plan.snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
     assert_books(plan.snapshot.arrays, before)
 
 

@@ -14,12 +14,12 @@ from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.engine import decide
-from seaway.scheduling.infeasibility_cache import Asked, Least, asked_of, includes
+from seaway.scheduling.infeasibility_cache import InfeasibilityCache, RequestedAmounts, dominates, requested_amounts
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.clocks import VirtualClock
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 from tests.property.control_world import world_fleet
 from tests.property.strategies import fleets, jobs
 
@@ -59,12 +59,12 @@ def test_nothing_fits_that_includes_what_does_not(
     snapshot = Snapshot(parts)
     decide(snapshot, JobQueue(snapshot, before), make_policy(name, PolicyOptions(mix=before)))
     demands = [Demand(each, rules) for each in asked]
-    least = Least()
+    least = InfeasibilityCache()
     for demand in demands:
         if not fits(snapshot, name, Job("small", demand)):
-            least.note("rules", asked_of(demand))
+            least.add("rules", requested_amounts(demand))
     for demand in demands:
-        if least.covers("rules", asked_of(demand)):
+        if least.is_infeasible("rules", requested_amounts(demand)):
             assert not fits(snapshot, name, Job("one", demand))
             assert not fits(snapshot, name, Job("gang", demand, 2, gang=True))
             assert not fits(snapshot, name, Job("several", demand, 3))
@@ -75,17 +75,17 @@ ASKED = st.tuples(AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS)
 
 
 @given(st.lists(ASKED, max_size=20), st.lists(ASKED, max_size=20))
-def test_the_least_say_what_all_say(noted: list[Asked], asked: list[Asked]) -> None:
+def test_the_least_say_what_all_say(noted: list[RequestedAmounts], asked: list[RequestedAmounts]) -> None:
     """What is kept answers as all that was noted would, in whatever order it is asked, and keeps rules apart."""
-    least = Least()
+    least = InfeasibilityCache()
     for each in noted:
-        least.note("rules", each)
+        least.add("rules", each)
     assert len(least) <= len(set(noted))
     for each in asked * 2:
-        assert least.covers("rules", each) == any(includes(each, known) for known in noted)
-        assert not least.covers("others", each)
+        assert least.is_infeasible("rules", each) == any(dominates(each, known) for known in noted)
+        assert not least.is_infeasible("others", each)
     least.clear()
-    assert not any(least.covers("rules", each) for each in noted)
+    assert not any(least.is_infeasible("rules", each) for each in noted)
 
 
 @st.composite
@@ -98,15 +98,17 @@ def specs(draw: st.DrawFn) -> JobSpec:
         priority=draw(st.sampled_from((0, 0, 3))),
         tenant=draw(st.sampled_from(("default", "other"))),
         queue=draw(st.sampled_from(("default", "default", "west", "fgd"))),
-        runs_s=draw(st.sampled_from((None, 10, 60, 600))),
+        expected_duration_s=draw(st.sampled_from((None, 10, 60, 600))),
     )
 
 
-def plane(*, reserve: bool) -> SmallPlane:
+def plane(*, reserve: bool) -> SmallControlPlane:
     """Make a control plane over a small fleet."""
     clock = VirtualClock()
     clusters = SimulatedBackends(world_fleet(), clock, Options(waits=False))
-    made = SmallPlane(clusters, clock=clock, settings=ControlSettings(batch=4, most_tried=8, reserve=reserve))
+    made = SmallControlPlane(
+        clusters, clock=clock, settings=ControlSettings(batch_size=4, max_tried_per_cycle=8, reservations=reserve)
+    )
     made.writer.commit(
         [
             Change(put=[Tenant("other"), Pool("west", frozenset({"alpha", "beta"}))]),
@@ -116,7 +118,7 @@ def plane(*, reserve: bool) -> SmallPlane:
     return made
 
 
-def fitting(made: SmallPlane) -> list[str]:
+def fitting(made: SmallControlPlane) -> list[str]:
     """Try every job that waits, one by one, on the fleet as each of them sees it; return those that would fit."""
     live, scheduler, found = made.controller.live, made.controller.scheduler, []
     for entry in list(live.waiting.entries()):

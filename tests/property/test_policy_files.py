@@ -46,7 +46,7 @@ def test_changed_files_are_refused_or_sound(data: bytes) -> None:
 @given(st.sampled_from(FILES), st.data())
 @settings(max_examples=300, deadline=None, derandomize=True)  # what breaks onnxruntime would end the tests
 def test_changed_models_are_refused_or_sound(file: PolicyFile, data: st.DataObject) -> None:
-    """The same for a model that was changed by somebody who put the right digest beside it."""
+    """The same for a model that was changed by a user who put the right digest beside it."""
     model = data.draw(changed(file.model))
     read_or_refuse(pack(policy_file(file.manifest, model, file.trials)))
 

@@ -79,9 +79,9 @@ def carried_out(world: World) -> OpenRound:
         arrived = [
             Arrival(probe, books.secret(probe), at + world.offset_ns(at)) for at, probe in come if before < at <= now
         ]
-        strays = [Arrival(arrival.probe, b"mistaken", arrival.wall_ns) for arrival in arrived]
+        orphans = [Arrival(arrival.probe, b"mistaken", arrival.wall_ns) for arrival in arrived]
         compared_ns = now + READING_NS
-        books.arrived([*strays, *arrived], compared_ns, world.offset_ns(compared_ns))
+        books.arrived([*orphans, *arrived], compared_ns, world.offset_ns(compared_ns))
     return books
 
 

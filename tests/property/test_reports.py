@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.errors import SeawayError
-from seaway.wire.network_views import MOST_PROBES, ReportIn
+from seaway.wire.network_views import MAX_PROBES, ReportIn
 from seaway.wire.reading import read_json
 from tests.unit.application.network.scene import Scene, network
 
@@ -19,7 +19,7 @@ JUNK: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-EDGES = st.sampled_from([-(2**63), -1, 0, 1, MOST_PROBES, MOST_PROBES + 1, 2**63 - 1, 2**63, 2**64, 0.5, "1", "", None])
+EDGES = st.sampled_from([-(2**63), -1, 0, 1, MAX_PROBES, MAX_PROBES + 1, 2**63 - 1, 2**63, 2**64, 0.5, "1", "", None])
 
 
 @st.composite
@@ -64,14 +64,14 @@ def test_a_report_is_taken_as_it_came_or_left_no_trace() -> None:
         try:
             given_ = read_json(ReportIn, orjson.dumps(report, option=orjson.OPT_NON_STR_KEYS, default=str)).report()
             asyncio.run(scene.reports.take(given_, "::1"))
-        except (SeawayError, orjson.JSONEncodeError):  # what is no JSON cannot be sent
+        except (SeawayError, orjson.JSONEncodeError):  # what is not JSON cannot be sent
             refused += 1
             assert (scene.book.taken, len(scene.store.commits)) == ([], before)
             return
         taken += 1
         assert [rounds for _, rounds in scene.book.taken] == [given_.rounds]
         for each, written in zip(given_.rounds, report["rounds"], strict=True):
-            assert 0 <= each.received <= each.sent <= MOST_PROBES
+            assert 0 <= each.received <= each.sent <= MAX_PROBES
             assert (each.latency_ns is None) is (each.received == 0)
             assert {name: getattr(each, name) for name in written} == written
 

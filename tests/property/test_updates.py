@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.scheduling.arrays import FleetArrays, copied
+from seaway.scheduling.arrays import FleetArrays, copy_arrays
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
     CLUSTER_CPU_FREE,
@@ -120,11 +120,11 @@ def test_rules_are_judged_by_the_fleet_in_the_end(fleet: Fleet, past: list[Chang
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes())
 def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
-    """After every change rooms, blocks and sums of clusters, of what is open, are what working them out anew gives."""
+    """After every change rooms, blocks and sums of clusters, of what is open, are what working them out again gives."""
     told = History.of(fleet, make_policy("bestfit"))
     for change in past:
         told.go(change)
-        anew = copied(told.snapshot.arrays)
+        anew = copy_arrays(told.snapshot.arrays)
         refresh_all(anew)
         same_columns(told.snapshot.arrays, anew, ("nodes", "devices", "blocks", "clusters"))
         for sum_, figure in SUMS:
@@ -166,7 +166,7 @@ def test_what_is_remembered_decides_as_what_is_worked_out_anew(
         twin = told.snapshot.copy()
         plan = told.place(change.jobs)
         anew = decide(twin, JobQueue(twin, change.jobs), make_policy(name, options))
-        np.testing.assert_array_equal(plan.lines, anew.lines)
+        np.testing.assert_array_equal(plan.decisions, anew.decisions)
         np.testing.assert_array_equal(plan.slices, anew.slices)
         same_columns(
             told.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")

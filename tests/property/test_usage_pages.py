@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.usage.parse import FIGURES, MOST_BYTES, WHOLE_MILLI, Reading, read_page
+from seaway.adapters.kubernetes.usage.parse import FIGURES, MAX_BYTES, WHOLE_MILLI, Reading, read_page
 
 LABELS = sorted(
     {
@@ -38,7 +38,7 @@ def possible(read: Reading) -> bool:
     """Tell whether all figures are such as can be."""
     every = [*read.devices.values(), *(each for there in read.containers.values() for each in there.values())]
     return all(
-        (each.memory_bytes is None or 0 <= each.memory_bytes <= MOST_BYTES)
+        (each.memory_bytes is None or 0 <= each.memory_bytes <= MAX_BYTES)
         and (each.core_milli is None or 0 <= each.core_milli <= WHOLE_MILLI)
         for each in every
     )

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from seaway.application.records import JobRecord
 from seaway.domain import units as amounts
 from seaway.domain.device import DeviceMode
-from seaway.domain.job import NO_DATA, DataPlace, Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.job_state import JobState
-from seaway.domain.network import NetworkNeed, OnBreach
+from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire import fields
 from seaway.wire.job_in import JobIn
@@ -87,12 +87,12 @@ specs = st.builds(
     queue=names,
     template=names,
     run=runs,
-    runs_s=st.just(0) | times,
+    expected_duration_s=st.just(0) | times,
     time_limit_s=times,
     retries=st.integers(0, 1000),
     labels=st.dictionaries(names, names, max_size=3),
-    on_breach=st.sampled_from(OnBreach),
-    data=st.just(NO_DATA) | st.builds(DataPlace, names, int32),
+    on_violation=st.sampled_from(OnViolation),
+    data=st.just(NO_DATA) | st.builds(DataSource, names, int32),
 )
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.job import DataPlace, Job
+from seaway.domain.job import DataSource, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.scheduling.engine import Policy, decide
 from seaway.scheduling.framework import Plugin
@@ -34,7 +34,7 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
@@ -77,7 +77,7 @@ def job_of(table: Scenario) -> Job:
     """Make a job."""
     figures: Scenario = {key: set(value) if isinstance(value, list) else value for key, value in table.items()}
     between, data = NetworkNeed(**figures.pop("between", {})), figures.pop("data", {})
-    return job(**figures, between_replicas=between, data=DataPlace(**data))
+    return job(**figures, between_replicas=between, data=DataSource(**data))
 
 
 def policy_of(scenario: Scenario, *, plain: bool) -> Profile | Policy:
@@ -85,7 +85,7 @@ def policy_of(scenario: Scenario, *, plain: bool) -> Profile | Policy:
     if "weights" in scenario:
         score = ClusterScore(ClusterWeights(**NO_WEIGHTS | scenario["weights"]))
         plugins: tuple[Plugin, ...] = (*rules_of_fit(), score)
-        return Profile("scenario", tuple(Weighted(plugin) for plugin in plugins))
+        return Profile("scenario", tuple(WeightedPlugin(plugin) for plugin in plugins))
     options = PolicyOptions(level=scenario.get("level", "node"), plain=plain)
     return make_policy(scenario.get("policy", "bestfit"), options)
 

@@ -26,7 +26,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-"""With these the browser asks nobody for anything by itself."""
+"""With these the browser asks no one for anything by itself."""
 
 
 @contextmanager

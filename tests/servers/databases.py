@@ -23,10 +23,10 @@ from tests.servers.missing import MissingError
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens at."""
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+    """Return a port of the loopback interface that no one listens at."""
+    with socket.socket() as admission:
+        admission.bind(("127.0.0.1", 0))
+        return int(admission.getsockname()[1])
 
 
 START_S = 60
@@ -132,7 +132,7 @@ class Server(ABC):
         try:
             return pwd.getpwnam(self.user).pw_name
         except KeyError:
-            raise MissingError(f"there is no user {self.user}: apt-get install {self.package}") from None
+            raise MissingError(f"user {self.user} not found: apt-get install {self.package}") from None
 
     def _require(self, name: str, *folders: str) -> str:
         """Return the path of a program."""

@@ -35,7 +35,7 @@ class TestLab:
     Attributes
     ----------
     name
-        For `script/lab --name`; nobody else's.
+        For `script/lab --name`; not another user's.
     network
         Path of its network document.
     """

@@ -20,7 +20,7 @@ WELL = [pod("a", "n1", "GPU-2", "GPU-1"), pod("b", "n2", "GPU-4"), pod("b", "n1"
 
 
 def test_pods_on_their_nodes_and_cards_are_not_astray() -> None:
-    """In which order pods and cards are told is all the same; pods of nobody's job do not count."""
+    """In which order pods and cards are told is all the same; pods of no one's job do not count."""
     assert astray(MEANT, seats_of([*WELL, {"metadata": {}, "spec": {}}])) == 0
 
 

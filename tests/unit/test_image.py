@@ -74,6 +74,7 @@ def test_it_has_what_the_package_says() -> None:
     assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {
         "dev",
         "chart",
+        "docs",
         "grafana",
         "learn",
         "ray",

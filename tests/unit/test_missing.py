@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_ci_leaves_no_test_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test whose database server is missing is skipped on somebody's machine, and fails in CI."""
+    """A test whose database server is missing is skipped on a user's machine, and fails in CI."""
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="apt-get install"):
         skip_or_fail(MissingError("apt-get install mariadb-server"))

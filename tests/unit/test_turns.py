@@ -21,13 +21,13 @@ class Room:
         self.seen: list[set[str]] = []
 
     def enter(self, name: str) -> None:
-        """Note who is there when somebody comes in."""
+        """Note who is there when a user comes in."""
         with self.lock:
             self.inside.add(name)
             self.seen.append(set(self.inside))
 
     def leave(self, name: str) -> None:
-        """Note that somebody left."""
+        """Note that a user left."""
         with self.lock:
             self.inside.remove(name)
 
@@ -79,10 +79,10 @@ def test_who_waits_to_be_alone_is_not_overtaken(tmp_path: Path) -> None:
 
 
 def door_is_shut(folder: Path) -> bool:
-    """Tell whether somebody waits for the room."""
-    with (folder / "door").open("ab") as door:
+    """Tell whether a user waits for the room."""
+    with (folder / "door").open("ab") as admission:
         try:
-            fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(admission, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False

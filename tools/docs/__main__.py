@@ -18,7 +18,7 @@ from tools.docs.metrics import metrics_page
 from tools.docs.pages import gather, navigation_problems
 from tools.docs.python_api import python_pages
 from tools.docs.rest import rest_page
-from tools.docs.settings import settings_page
+from tools.docs.settings import fill_in
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "zensical.toml"
@@ -33,6 +33,7 @@ def build() -> list[str]:
     for folder in (PAGES, SITE):
         shutil.rmtree(folder, ignore_errors=True)
     names = gather(ROOT, PAGES) | write_reference(PAGES)
+    fill_in(PAGES / "docs" / "settings.md")
     if wrong := navigation_problems(CONFIG, PAGES, names):
         return wrong
     return zensical_problems() or site_problems(SITE)
@@ -55,7 +56,6 @@ def write_reference(target: Path) -> set[str]:
         "commands": commands_page(),
         "metrics": metrics_page(server),
         "rest": rest_page(describe(server.app)),
-        "settings": settings_page(),
         **{f"python/{name}": text for name, text in python_pages().items()},
     }
     for name, text in pages.items():

@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 FOLDERS = ("docs", "contributing")
-DECISION = re.compile(r"docs/adr/\d")
+UNLISTED = re.compile(r"docs/(?:adr/\d|next\.md$)")
+"""Pages that the navigation does not need: decisions, which have a list, and notes on work in progress."""
 
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
@@ -71,11 +72,11 @@ def title_of(path: Path) -> str:
 
 
 def navigation_problems(config: Path, target: Path, pages: set[str]) -> list[str]:
-    """List pages that the navigation lacks, and names without a page; decisions are reached from their list."""
+    """List pages that the navigation lacks or has twice, and names without a page."""
     nav = tomllib.loads(config.read_text(encoding="utf-8"))["project"]["nav"]
     named = list(_names(nav))
     missing = sorted(name for name in named if not (target / name).is_file())
-    expected = {name for name in pages if not DECISION.match(name)}
+    expected = {name for name in pages if not UNLISTED.match(name)}
     return [
         *(f"{name} is not in the navigation: add it to {config.name}" for name in sorted(expected - set(named))),
         *(f"{name} does not exist: remove it from {config.name}" for name in missing),

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """The longest page: node-exporter's on a node of a thousand interfaces has less than half."""
 
 if TYPE_CHECKING:
     import aiohttp
 
-TOGETHER = 64
+MAX_CONCURRENT = 64
 """Pages that are read at once."""
 
-MOST_HEADER = 16_384
+MAX_HEADER = 16_384
 """The longest token."""
 
 
@@ -36,7 +36,7 @@ class Trust:
     ca
         Path of the certificates, PEM, one of which has to vouch for a server; empty for those of this machine.
     token_file
-        Path of a bearer token, read anew every time; empty for none.
+        Path of a bearer token, read again every time; empty for none.
     """
 
     ca: str = ""
@@ -79,12 +79,12 @@ class HttpPages:
         headers = {"Accept": "text/plain;version=0.0.4, application/json;q=0.9", "Accept-Encoding": "identity"}
         if self._trust.token_file:
             with Path(self._trust.token_file).open("rb") as file:
-                token = file.read(MOST_HEADER)
+                token = file.read(MAX_HEADER)
             headers["Authorization"] = "Bearer " + " ".join(token.decode("ascii", "replace").split())
         return headers
 
     async def _read_all(self, addresses: Sequence[str], headers: dict[str, str]) -> list[Page | NoPage]:
-        together = asyncio.Semaphore(TOGETHER)
+        together = asyncio.Semaphore(MAX_CONCURRENT)
         import aiohttp  # not before there is a page to read: it takes a tenth of a start
 
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
@@ -108,7 +108,7 @@ class HttpPages:
         except TimeoutError:
             return NoPage(f"no answer within {self._timeout_s:g} s")
         except aiohttp.InvalidURL:
-            return NoPage("that is no address of a page")
+            return NoPage("that is not an address of a page")
         except aiohttp.ClientSSLError as error:
             return NoPage(str(error), answered=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:  # and what a host name may not be
@@ -124,6 +124,6 @@ async def _page(answer: aiohttp.ClientResponse, at_ns: int) -> Page | NoPage:
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece
-        if len(body) > MOST_BYTES:
-            return NoPage(f"it answers more than {MOST_BYTES} bytes", answered=True)
+        if len(body) > MAX_BYTES:
+            return NoPage(f"it answers more than {MAX_BYTES} bytes", answered=True)
     return Page(answer.status, bytes(body), at_ns)

@@ -18,11 +18,11 @@ RECEIVED = "node_network_receive_bytes_total"
 TRANSMITTED = "node_network_transmit_bytes_total"
 SPEED = "node_network_speed_bytes"
 
-MOST_BYTES = 2**64
+MAX_BYTES = 2**64
 """Kernels count no further."""
 
 LONGEST_LINE = 1024
-MOST_ESCAPES = 32
+MAX_ESCAPES = 32
 """Backslashes in a line: the parser takes the square of their number."""
 
 _ESCAPES = re.compile(rb'[\\"]')
@@ -70,24 +70,24 @@ def _read_line(line: bytes, name: str, interface: str, found: dict[str, float]) 
     """Put what a line says among what was found, if it is of the interface."""
     if _ESCAPES.sub(rb"\\\g<0>", interface.encode()) not in line:  # to take it apart takes a hundred times as long
         return
-    if len(line) > LONGEST_LINE or line.count(b"\\") > MOST_ESCAPES:
+    if len(line) > LONGEST_LINE or line.count(b"\\") > MAX_ESCAPES:
         raise ValueError("a line is too long")
     try:
         (family,) = text_string_to_metric_families(line.decode())
         (sample,) = family.samples
-    except Exception as error:  # whatever somebody's text does to the parser
+    except Exception as error:  # whatever a user's text does to the parser
         raise ValueError("a line cannot be read") from error
     if sample.labels.get("device") != interface:
         return
     if name in found:
-        raise ValueError(f"{name} is there twice")
+        raise ValueError(f"{name} is duplicated")
     found[name] = sample.value
 
 
 def _counted(value: float | None) -> int | None:
     if value is None:
         return None
-    if not math.isfinite(value) or not 0 <= value <= MOST_BYTES:
+    if not math.isfinite(value) or not 0 <= value <= MAX_BYTES:
         raise ValueError("bytes that cannot be")
     return int(value)
 

@@ -32,7 +32,7 @@ from seaway.domain.tenancy import require_name
 ALGORITHMS = ("RS256", "ES256")
 """Signatures that are taken; nothing with a shared secret, and nothing unsigned."""
 
-LEAST_RSA_BITS = 2048
+MIN_RSA_BITS = 2048
 BETWEEN_READS_S = 60
 TIMEOUT_S = 5.0
 LARGEST_BYTES = 2**18
@@ -40,7 +40,7 @@ LARGEST_BYTES = 2**18
 log = logging.getLogger(__name__)
 
 
-class Keys:
+class KeySet:
     """Finds a key by its id.
 
     Parameters
@@ -115,7 +115,7 @@ def _usable(keys: list[dict[str, Any]]) -> dict[str, PyJWK]:
         except (PyJWTError, ValueError) as error:
             log.warning("a key of the provider is left out: %s", error)
             continue
-        long_enough = each["kty"] != "RSA" or key.key.key_size >= LEAST_RSA_BITS
+        long_enough = each["kty"] != "RSA" or key.key.key_size >= MIN_RSA_BITS
         if key.algorithm_name in ALGORITHMS and long_enough:
             found[each.get("kid", "")] = key
     return found
@@ -156,10 +156,10 @@ class OidcSettings:
             if not getattr(self, name):
                 raise RejectedError("is needed to take tokens of a provider", where=f"oidc.{name}")
         if not 0 <= self.leeway_s <= 300:
-            raise RejectedError("has to be between 0 and 300", where="oidc.leeway_s")
+            raise RejectedError("must be between 0 and 300", where="oidc.leeway_s")
 
 
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 LONGEST_NAME = 63
 CHECKS = {
     "require": ["exp", "iss", "aud"],
@@ -183,7 +183,7 @@ class OidcBearer:
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._keys = Keys(settings.jwks, clock)
+        self._keys = KeySet(settings.jwks, clock)
         self._known: OrderedDict[bytes, Who] = OrderedDict()
         self._lock = Lock()
 
@@ -196,14 +196,14 @@ class OidcBearer:
     def verify(self, credential: str) -> Who:
         """Return whose a token is."""
         try:
-            who = self._who(self._claims(credential))
+            who = self._principal(self._claims(credential))
         except (PyJWTError, ValueError, TypeError, OverflowError) as error:
-            raise UnauthenticatedError(f"this token does not hold: {error}") from None
+            raise UnauthenticatedError(f"invalid token: {error}") from None
         except RejectedError as error:
             raise UnauthenticatedError(f"this token does not say what it has to: {error.message}") from None
         with self._lock:
             self._known[_digest(credential)] = who
-            while len(self._known) > MOST_REMEMBERED:
+            while len(self._known) > MAX_REMEMBERED:
                 self._known.popitem(last=False)
         return who
 
@@ -211,7 +211,7 @@ class OidcBearer:
         header = jwt.get_unverified_header(credential)
         algorithm = header.get("alg")
         if algorithm not in ALGORITHMS:
-            raise UnauthenticatedError(f"tokens have to be signed with {' or '.join(ALGORITHMS)}")
+            raise UnauthenticatedError(f"tokens must be signed with {' or '.join(ALGORITHMS)}")
         key = self._keys.find(str(header.get("kid", "")))
         if key is None or key.algorithm_name != algorithm:
             raise UnauthenticatedError("this token is signed with a key that the provider does not have")
@@ -226,16 +226,16 @@ class OidcBearer:
             )
         )
 
-    def _who(self, claims: dict[str, Any]) -> Who:
+    def _principal(self, claims: dict[str, Any]) -> Who:
         settings, now_s = self._settings, self._clock.now_ns() / 10**9
         ends_s = float(claims["exp"]) + settings.leeway_s
         if ends_s <= now_s:
             raise UnauthenticatedError("this token is expired")
         if max(float(claims.get("nbf", 0)), float(claims.get("iat", 0))) - settings.leeway_s > now_s:
-            raise UnauthenticatedError("this token does not hold yet")
+            raise UnauthenticatedError("this token is not valid yet")
         name = claims.get(settings.name_claim)
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
-            raise RejectedError(f"{settings.name_claim} has to be a text of at most {LONGEST_NAME} letters")
+            raise RejectedError(f"{settings.name_claim} must be a text of at most {LONGEST_NAME} letters")
         if name in RESERVED:
             raise RejectedError(f"{settings.name_claim} may not be {name!r}")
         role = self._role(claims.get(settings.role_claim))
@@ -243,7 +243,7 @@ class OidcBearer:
         tenant = claims.get(settings.tenant_claim) if of_tenant else ""
         if of_tenant:
             if not isinstance(tenant, str):
-                raise RejectedError(f"{settings.tenant_claim} has to name a tenant")
+                raise RejectedError(f"{settings.tenant_claim} must name a tenant")
             require_name("tenant", tenant)
         return Who(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
 

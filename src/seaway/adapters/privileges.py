@@ -1,4 +1,4 @@
-"""From root to nobody, for good.
+"""From root to nobody, permanently.
 
 References
 ----------
@@ -73,7 +73,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_MOST_CAPABILITIES = 64
+_MAX_CAPABILITIES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def find_account(user: str) -> Account:
     try:
         found = pwd.getpwuid(int(user)) if user.isdecimal() else pwd.getpwnam(user)
     except (KeyError, OverflowError):
-        raise RejectedError(f"there is no user {user!r} on this machine", where="user") from None
+        raise RejectedError(f"user {user!r} not found on this machine", where="user") from None
     if not found.pw_uid or not found.pw_gid:
         raise RejectedError(f"{user} is root, or of its group: name a user without rights, like nobody", where="user")
     return Account(found.pw_name, found.pw_uid, found.pw_gid)
@@ -115,12 +115,12 @@ def forbid_new_privileges() -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    for capability in range(_MOST_CAPABILITIES):
+    for capability in range(_MAX_CAPABILITIES):
         if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
             return  # there are no more, or it takes a capability, and then no_new_privs has to do
 
 
-def drop_privileges(account: Account, elsewhere: Iterable[Callable[[Callable[[], None]], None]] = ()) -> None:
+def drop_privileges(account: Account, other_threads: Iterable[Callable[[Callable[[], None]], None]] = ()) -> None:
     """Give up every privilege of this process, and the way back to any, and see that they are gone.
 
     As root, it goes on as `account`, without supplementary groups. In either case no capability is left in any of
@@ -128,7 +128,7 @@ def drop_privileges(account: Account, elsewhere: Iterable[Callable[[Callable[[],
 
     Parameters
     ----------
-    elsewhere
+    other_threads
         What runs something in a thread, for each other one that has capabilities: only a thread itself gives them up.
 
     Raises
@@ -144,7 +144,7 @@ def drop_privileges(account: Account, elsewhere: Iterable[Callable[[Callable[[],
         os.setresuid(account.uid, account.uid, account.uid)  # in all threads, and their capabilities go with it
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     _clear_capabilities(libc)
-    for run in elsewhere:
+    for run in other_threads:
         run(partial(_clear_capabilities, libc))
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _require_gone(account if was_root else None)
@@ -158,7 +158,7 @@ def _clear_capabilities(libc: ctypes.CDLL) -> None:
 
 def _require_gone(account: Account | None) -> None:
     """Look at every thread of this process, as the kernel describes it; and try the way back."""
-    left = [problem for thread in threads() for problem in _left(read_status(thread), account)]
+    left = [problem for thread in threads() for problem in _remaining(read_status(thread), account)]
     with suppress(PermissionError):
         os.setresuid(0, 0, 0)
         left.append("it can become root again")
@@ -166,7 +166,7 @@ def _require_gone(account: Account | None) -> None:
         raise InvariantError(f"privileges could not be given up: {left[0]}")
 
 
-def _left(status: Status, account: Account | None) -> list[str]:
+def _remaining(status: Status, account: Account | None) -> list[str]:
     """Say what a thread still has."""
     left = [f"it has {name}" for name in held_capabilities(status)]
     if not status.no_new_privs:

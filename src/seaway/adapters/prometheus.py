@@ -106,7 +106,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-class _Trouble(msgspec.Struct):
+class _ErrorBody(msgspec.Struct):
     error: str = ""
 
 
@@ -153,7 +153,7 @@ class PrometheusMeter:
         if isinstance(page, NoPage):
             return Missed(Outcome.UNREADABLE if page.answered else Outcome.SILENT, f"{where}: {page.why}")
         if page.status != HTTPStatus.OK:
-            return Missed(Outcome.REFUSED, f"{where} answers {page.status}{_because(page.body)}")
+            return Missed(Outcome.REFUSED, f"{where} answers {page.status}{_error_text(page.body)}")
         try:
             found = read_answer(page.body)
         except ValueError as error:
@@ -166,10 +166,10 @@ class PrometheusMeter:
         return Reading(rates, speed_mbps(found.get(SPEED)), max(0.0, found.get(AGE, 0.0)))
 
 
-def _because(body: bytes) -> str:
+def _error_text(body: bytes) -> str:
     """Return what Prometheus says is wrong, if it is Prometheus."""
     try:
-        error = msgspec.json.decode(body, type=_Trouble).error
+        error = msgspec.json.decode(body, type=_ErrorBody).error
     except msgspec.DecodeError:
         return ""
     return f": {error}" if error else ""

@@ -32,10 +32,10 @@ from seaway.api.http.errors import answer_http
 from seaway.api.http.guard import Guard
 from seaway.api.http.meter import Meter
 from seaway.api.http.openapi import describe, page
-from seaway.api.http.pipeline import INSIDE, Desk
+from seaway.api.http.pipeline import INSIDE, RequestPipeline
 from seaway.api.http.replies import json_reply
 from seaway.api.hub import Hub
-from seaway.bootstrap.control_plane import Plane
+from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError
 
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
@@ -60,15 +60,15 @@ class Application(FastAPI):
         await self(scope, receive, send)
 
 
-def make_app(plane: Plane, *, home: bool = True) -> Application:
-    """Make the interface of a control plane, which somebody else starts and stops.
+def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
+    """Make the interface of a control plane, which another user starts and stops.
 
     Where pages are shown beside it, they have its root: `home` leads from there to the API's description otherwise.
 
     The application's state has ``hub``, whose `close` ends all event streams: a server has to call it before
     it waits for its connections to end (`seaway.api.http.server` does).
     """
-    desk, meter = Desk(plane), Meter()
+    pipeline, meter = RequestPipeline(plane), Meter()
     app = Application(
         title="Seaway",
         version=seaway.__version__,
@@ -79,9 +79,9 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
         lifespan=_lifespan,
         telemetry=NO_TELEMETRY,
     )
-    app.state.desk = desk
+    app.state.pipeline = pipeline
     app.state.meter = meter
-    app.state.hub = Hub(plane.feed, plane.store, plane.access, desk.threads)
+    app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)
     for kind in (HTTPException, RequestValidationError, SeawayError):
         app.add_exception_handler(kind, answer_http)
     for each in (
@@ -112,7 +112,7 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
         app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)
-    app.guard = Guard(super(Application, app).__call__, desk, meter, jobs.submit)
+    app.guard = Guard(super(Application, app).__call__, pipeline, meter, jobs.submit)
     return app
 
 
@@ -120,7 +120,7 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.hub.close()
-    await app.state.desk.audit.store()
+    await app.state.pipeline.audit.store()
 
 
 async def _home() -> Response:

@@ -35,10 +35,10 @@ class LoopMetrics(Collector):
         states = {state.value: figures.clusters.get(state.value, 0) for state in ClusterState}
         yield gauge_by("seaway_clusters", "Clusters of the fleet, by state.", "state", states)
         yield gauge_by(
-            "seaway_cluster_silent_seconds",
+            "seaway_cluster_last_seen_seconds",
             "How old what is known of a cluster is: seconds since it told something, or something there began to fail.",
             "cluster",
-            figures.silent_s,
+            figures.last_seen_s,
         )
         if self._waiting_rules is not None:
             yield from _of_jobs(figures.jobs, self._waiting_rules)
@@ -53,9 +53,11 @@ class LoopMetrics(Collector):
 
 def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric]:
     states = {state.value: jobs.states.get(state.value, 0) for state in JobState if not state.final}
-    yield gauge_by("seaway_jobs", "Jobs that are not over, by state.", "state", states)
+    yield gauge_by("seaway_jobs", "Unfinished jobs, by state.", "state", states)
     yield gauge_by("seaway_jobs_waiting", "Jobs that wait for a place, by queue.", "queue", jobs.waiting)
-    yield gauge_by("seaway_jobs_refused", "Jobs that wait, by the rule that keeps most nodes.", "rule", waiting_rules)
+    yield gauge_by(
+        "seaway_jobs_unschedulable", "Jobs that wait, by the rule that keeps most nodes.", "rule", waiting_rules
+    )
     yield gauge_by(
         "seaway_queue_longest_wait_seconds",
         "Seconds that the job has waited that has waited longest, since its submit or since it ran last.",
@@ -87,18 +89,18 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
         placed,
     )
     yield CounterMetricFamily(
-        "seaway_conflicts", "Placements given back, as somebody changed the job meanwhile.", figures.conflicts
+        "seaway_conflicts", "Placements given back, as a user changed the job meanwhile.", figures.conflicts
     )
     yield CounterMetricFamily(
-        "seaway_network_breaches", "Running jobs whose network broke a bound for too long.", figures.breaches
+        "seaway_slo_violations", "Running jobs whose network broke a bound for too long.", figures.slo_violations
     )
     yield CounterMetricFamily(
-        "seaway_network_moves", "Running jobs moved elsewhere because their network broke a bound.", figures.moves
+        "seaway_slo_moves", "Running jobs moved elsewhere because their network broke a bound.", figures.moves
     )
 
 
 def _of_clusters(figures: Figures) -> Iterator[Metric]:
-    outgoing, collecting = figures.outgoing.items(), figures.collecting.items()
+    pending_commands, collecting = figures.pending_commands.items(), figures.collecting.items()
     deployed = {(cluster, what.value): count for (cluster, what), count in figures.deployed.items()}
     yield counter_by(
         "seaway_deployments",
@@ -108,27 +110,27 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
     )
     for name, says, values in (
         (
-            "seaway_outgoing",
+            "seaway_pending_commands",
             "Commands that a cluster has not confirmed yet.",
-            {name: each.count for name, each in outgoing},
+            {name: each.count for name, each in pending_commands},
         ),
         (
-            "seaway_outgoing_delayed",
+            "seaway_pending_commands_retrying",
             "Commands that a cluster was told in vain, to be told again.",
-            {name: each.delayed for name, each in outgoing},
+            {name: each.delayed for name, each in pending_commands},
         ),
         (
-            "seaway_outgoing_oldest_seconds",
+            "seaway_pending_command_oldest_seconds",
             "Seconds that the oldest command has waited that a cluster has not confirmed.",
-            {name: each.oldest_s for name, each in outgoing},
+            {name: each.oldest_s for name, each in pending_commands},
         ),
     ):
         yield gauge_by(name, says, "cluster", values)
     yield gauge_by_cluster(
-        "seaway_collector_troubles",
+        "seaway_collector_problems",
         "Things that a cluster says and that are broken or doubtful, by kind.",
         "kind",
-        {name: each.troubles for name, each in collecting},
+        {name: each.problems for name, each in collecting},
     )
     yield gauge_by_cluster(
         "seaway_collector_failing_seconds",

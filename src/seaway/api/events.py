@@ -119,5 +119,5 @@ def _last_event(request: Request) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) > LARGEST_ID:
-        raise RejectedError("has to be the id of an event", where="Last-Event-ID")
+        raise RejectedError("must be the id of an event", where="Last-Event-ID")
     return int(text)

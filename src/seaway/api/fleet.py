@@ -9,12 +9,12 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Request, Response
 
 from seaway.api.http.finding import number_after, page_token, sample_after, sample_token
-from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.pipeline import pipeline_of, who_of
 from seaway.api.http.queries import FleetQuery, Moment, Word
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
 from seaway.application.fleet.link_history import NS, steps_of
-from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
@@ -40,7 +40,7 @@ from seaway.wire.fleet import (
     node_fields,
     placed_slice_fields,
 )
-from seaway.wire.orphans import StrayList, StraysRemoved, stray_fields
+from seaway.wire.orphans import OrphanList, OrphansRemoved, orphan_fields
 from seaway.wire.times import at_ns
 
 Thing = TypeVar("Thing")
@@ -51,9 +51,9 @@ InCluster = Annotated[Word, Query(description="Only in this cluster.")]
 OnlyNode = Annotated[Word, Query(description="Only this node.")]
 Named = Annotated[Word, Query(description="Only with this in the name.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
-Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Entries on a page.")]
-MOST_STEPS = 2000
-"""Steps that a link's history is given in at the most."""
+Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Entries on a page.")]
+MAX_STEPS = 2000
+"""Steps that a link's history is given in at most."""
 
 SLICES_OF_A_DEVICE = 1_000_000
 """More than one device has."""
@@ -63,70 +63,70 @@ Since = Annotated[Moment, Query(description="From this moment on, like 2026-11-2
 
 @operation(routes, "GET", "/fleet/clusters", Role.VIEWER, {200: ClusterList})
 async def list_clusters(request: Request) -> Response:
-    """List clusters, summed up; strays, which may be other tenants', are named to operators and admins."""
-    desk = desk_of(request)
-    views = await desk.threads.read(desk.plane.overview.clusters)
+    """List clusters, summed up; orphans, which may be other tenants', are named to operators and admins."""
+    pipeline = pipeline_of(request)
+    views = await pipeline.threads.read(pipeline.plane.overview.clusters)
     return json_reply({"clusters": [_seen(request, each) for each in views]})
 
 
 @operation(routes, "GET", "/fleet/clusters/{cluster}", Role.VIEWER, {200: ClusterOut}, errors=(404,))
 async def get_cluster(request: Request, cluster: str) -> Response:
     """Look a cluster up, as the list shows it."""
-    desk = desk_of(request)
-    for view in await desk.threads.read(desk.plane.overview.clusters):
+    pipeline = pipeline_of(request)
+    for view in await pipeline.threads.read(pipeline.plane.overview.clusters):
         if view.name == cluster:
             return json_reply(_seen(request, view))
-    raise UnknownError(f"there is no cluster {cluster[:253]!r}")
+    raise UnknownError(f"cluster {cluster[:253]!r} not found")
 
 
 @operation(routes, "DELETE", "/fleet/clusters/{cluster}", Role.OPERATOR, {204: None}, errors=(404, 409))
-async def forget_cluster(request: Request, cluster: str) -> Response:
-    """Give a cluster up for good that is not of the fleet any more; what is held there is free, its jobs go elsewhere.
+async def remove_cluster(request: Request, cluster: str) -> Response:
+    """Remove a cluster that left the fleet: free what its jobs hold there, and place them elsewhere.
 
-    What still runs there goes on and is nobody's: be sure that the cluster is switched off, or empty.
+    What still runs there goes on and is no one's: be sure that the cluster is switched off, or empty.
     """
-    desk = desk_of(request)
-    await desk.threads.write(desk.plane.forgetting.forget, cluster, who_of(request).name)
+    pipeline = pipeline_of(request)
+    await pipeline.threads.write(pipeline.plane.cluster_removal.remove, cluster, who_of(request).name)
     return nothing()
 
 
 @operation(routes, "GET", "/fleet/nodes", Role.VIEWER, {200: NodePage})
 async def list_nodes(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
     """List nodes with their devices and slices; whose slices of other tenants are stays hidden."""
-    return json_reply(await desk_of(request).threads.read(_nodes, request, query))
+    return json_reply(await pipeline_of(request).threads.read(_nodes, request, query))
 
 
 @operation(routes, "GET", "/fleet/devices", Role.VIEWER, {200: DevicePage})
 async def list_devices(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
     """List devices with their slices."""
-    return json_reply(await desk_of(request).threads.read(_devices, request, query))
+    return json_reply(await pipeline_of(request).threads.read(_devices, request, query))
 
 
 @operation(routes, "GET", "/fleet/slices", Role.VIEWER, {200: SlicePage})
 async def list_slices(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
     """List slices of devices, and who holds them."""
-    return json_reply(await desk_of(request).threads.read(_slices, request, query))
+    return json_reply(await pipeline_of(request).threads.read(_slices, request, query))
 
 
 @operation(routes, "GET", "/fleet/models", Role.VIEWER, {200: ModelList})
 async def list_models(request: Request, cluster: InCluster = "") -> Response:
     """Sum devices up by model."""
-    desk = desk_of(request)
-    views = await desk.threads.read(desk.plane.overview.models, cluster)
+    pipeline = pipeline_of(request)
+    views = await pipeline.threads.read(pipeline.plane.overview.models, cluster)
     return json_reply({"models": [model_fields(each) for each in views]})
 
 
 @operation(routes, "GET", "/fleet/gateways", Role.VIEWER, {200: GatewayList})
 async def list_gateways(request: Request) -> Response:
     """List gateways, and what they stand before."""
-    desk = desk_of(request)
-    sides = await desk.threads.read(desk.plane.overview.sides)
+    pipeline = pipeline_of(request)
+    sides = await pipeline.threads.read(pipeline.plane.overview.sides)
     return json_reply({"gateways": [gateway_fields(name, side) for name, side in sides.items()]})
 
 
 @operation(routes, "GET", "/fleet/history/clusters", Role.VIEWER, {200: ClusterHistory})
 async def list_cluster_samples(
-    request: Request, cluster: InCluster = "", since: Since = "", after: AfterSample = "", limit: Limit = MOST_ROWS
+    request: Request, cluster: InCluster = "", since: Since = "", after: AfterSample = "", limit: Limit = MAX_ROWS
 ) -> Response:
     """List how full clusters were, oldest first."""
     from_ns, (name,) = sample_after(after, 1) or (_from(since), ("",))
@@ -142,7 +142,7 @@ async def list_link_samples(
     target: Word = "",
     since: Since = "",
     after: AfterSample = "",
-    limit: Limit = MOST_ROWS,
+    limit: Limit = MAX_ROWS,
 ) -> Response:
     """List what was measured of links, oldest first."""
     from_ns, (near, far) = sample_after(after, 2) or (_from(since), ("", ""))
@@ -161,20 +161,20 @@ async def list_link_steps(
 ) -> Response:
     """List what was measured of one link in steps: the least, the mean and the most within each, oldest first."""
     from_ns = _from(since)
-    if (desk_of(request).plane.clock.now_ns() - from_ns) / NS > MOST_STEPS * step:
-        raise RejectedError(f"that is more than {MOST_STEPS:,} steps; make them longer, or begin later", where="step")
+    if (pipeline_of(request).plane.clock.now_ns() - from_ns) / NS > MAX_STEPS * step:
+        raise RejectedError(f"that is more than {MAX_STEPS:,} steps; make them longer, or begin later", where="step")
     found = await _samples(request, lambda store: steps_of(store, source, target, from_ns, step))
     return json_reply({"step_s": step, "steps": [link_step_fields(each) for each in found]})
 
 
 def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
     """Return a cluster as who asks may see it."""
-    return cluster_fields(replace(view, strays=()) if who_of(request).tenant else view)
+    return cluster_fields(replace(view, orphans=()) if who_of(request).tenant else view)
 
 
 async def _samples(request: Request, read: Callable[[Store], Sequence[Thing]]) -> Sequence[Thing]:
-    desk = desk_of(request)
-    return await desk.threads.read(read, desk.plane.store)
+    pipeline = pipeline_of(request)
+    return await pipeline.threads.read(read, pipeline.plane.store)
 
 
 def _from(since: str) -> int:
@@ -183,7 +183,7 @@ def _from(since: str) -> int:
 
 def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
     """Return a page of nodes."""
-    overview, first = desk_of(request).plane.overview, number_after(query.after)
+    overview, first = pipeline_of(request).plane.overview, number_after(query.after)
     found = overview.find_nodes(query.wanted)
     at = found.nodes[first : first + query.limit].tolist()
     return {
@@ -196,7 +196,7 @@ def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
 
 def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
     """Return a page of devices."""
-    overview, first = desk_of(request).plane.overview, number_after(query.after)
+    overview, first = pipeline_of(request).plane.overview, number_after(query.after)
     found = overview.find_nodes(query.wanted)
     devices = overview.look_at_devices(found, found.devices[first : first + query.limit].tolist())
     return {
@@ -209,7 +209,7 @@ def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
 
 def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
     """Return a page of slices; the mark of the next one says with which device and slice it begins."""
-    overview = desk_of(request).plane.overview
+    overview = pipeline_of(request).plane.overview
     first, skip = divmod(number_after(query.after), SLICES_OF_A_DEVICE)
     found = overview.find_nodes(query.wanted)
     devices = overview.look_at_devices(found, found.shared[first : first + query.limit].tolist())
@@ -230,23 +230,27 @@ def _following(first: int, among: int) -> str | None:
     return page_token(str(first)) if first < among else None
 
 
-@operation(routes, "GET", "/fleet/strays", Role.OPERATOR, {200: StrayList})
-async def list_strays(
+@operation(routes, "GET", "/fleet/orphans", Role.OPERATOR, {200: OrphanList})
+async def list_orphans(
     request: Request, cluster: Annotated[Word, Query(description="Only in this cluster.")] = ""
 ) -> Response:
     """List copies that no job accounts for, as after an older backup was restored, with what they hold."""
-    desk = desk_of(request)
-    found = await desk.threads.read(desk.plane.operations.strays, cluster)
-    return json_reply({"strays": [stray_fields(each) for each in found]})
+    pipeline = pipeline_of(request)
+    found = await pipeline.threads.read(pipeline.plane.operations.orphans, cluster)
+    return json_reply({"orphans": [orphan_fields(each) for each in found]})
 
 
-@operation(routes, "DELETE", "/fleet/clusters/{cluster}/strays", Role.OPERATOR, {202: StraysRemoved}, errors=(404, 409))
-async def remove_strays(
+@operation(
+    routes, "DELETE", "/fleet/clusters/{cluster}/orphans", Role.OPERATOR, {202: OrphansRemoved}, errors=(404, 409)
+)
+async def remove_orphans(
     request: Request,
     cluster: str,
     name: Annotated[Word, Query(description="Only the one of this name; else all of the cluster.")] = "",
 ) -> Response:
-    """Have a cluster remove copies that no job accounts for; be sure that they are nobody else's."""
-    desk = desk_of(request)
-    removed = await desk.threads.write(desk.plane.operations.remove_strays, cluster, who_of(request).name, name)
+    """Have a cluster remove copies that no job accounts for; be sure that they are not another user's."""
+    pipeline = pipeline_of(request)
+    removed = await pipeline.threads.write(
+        pipeline.plane.operations.remove_orphans, cluster, who_of(request).name, name
+    )
     return json_reply({"removed": removed}, 202)

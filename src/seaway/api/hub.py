@@ -18,22 +18,22 @@ import orjson
 
 from seaway.api.http.threads import Threads
 from seaway.application.access import Access, Who
-from seaway.application.events import KEPT, Feed
-from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.events import MAX_STORED, Feed
+from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Event
 from seaway.domain.errors import SeawayError, UnavailableError
 from seaway.wire.events import event_fields
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """What waits for one listener; beyond that it is left behind."""
 
-ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "strays"})
-"""Kinds of the fleet's own events that tell of other tenants; names of strays hold ids of their jobs."""
+ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_removed"})
+"""Kinds of the fleet's own events that tell of other tenants; names of orphans hold ids of their jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which events somebody wants.
+    """Which events a user wants.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Listener:
         """Hand on some bytes, which reach up to an event; 0 for a heartbeat."""
         if self.lagging:
             return
-        if self._size + len(piece) > MOST_BYTES:
+        if self._size + len(piece) > MAX_BYTES:
             self.lagging = True
             self._waiting.clear()
         else:
@@ -113,7 +113,7 @@ class Listener:
         self.wake.set()
 
 
-MOST_LISTENERS = 10_000
+MAX_LISTENERS = 10_000
 TICK_S = 0.05
 HEARTBEAT_S = 15.0
 HEARTBEAT = b":\n\n"
@@ -158,7 +158,7 @@ class Hub:
         UnavailableError
             When there are too many, or this is the end.
         """
-        if self._closed or self._count >= MOST_LISTENERS:
+        if self._closed or self._count >= MAX_LISTENERS:
             raise UnavailableError("there is no room for one more listener" if not self._closed else "shutting down")
         async with self._starting:
             if self._task is None:
@@ -188,12 +188,12 @@ class Hub:
         events = self._feed.since(after)
         if events is not None:
             events = [event for event in events if event.id <= upto]
-            part = events[:MOST_ROWS]
+            part = events[:MAX_ROWS]
             return [event for event in part if wish.wants(event)], part[-1].id if len(part) < len(events) else upto
         rows = await self._threads.read(
-            self._store.events, after, MOST_ROWS, tenant="" if wish.job_id else wish.tenant, job_id=wish.job_id
+            self._store.events, after, MAX_ROWS, tenant="" if wish.job_id else wish.tenant, job_id=wish.job_id
         )
-        reached = rows[-1].id if len(rows) == MOST_ROWS else upto
+        reached = rows[-1].id if len(rows) == MAX_ROWS else upto
         return [event for event in rows if event.id <= upto and wish.wants(event)], reached
 
     def encode(self, events: Sequence[Event]) -> bytes:
@@ -203,7 +203,7 @@ class Hub:
     def _encode(self, event: Event) -> bytes:
         written = b"id: %d\ndata: %b\n\n" % (event.id, orjson.dumps(event_fields(event)))
         self._encoded[event.id] = written
-        while len(self._encoded) > KEPT:
+        while len(self._encoded) > MAX_STORED:
             self._encoded.popitem(last=False)
         return written
 
@@ -214,7 +214,7 @@ class Hub:
         def wake() -> None:
             if not self._woken:
                 self._woken = True
-                with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                with suppress(RuntimeError):  # the loop is closed: no one listens any more
                     loop.call_soon_threadsafe(news.set)
 
         self.last = self._feed.last or await self._threads.read(self._store.last_event)
@@ -243,7 +243,7 @@ class Hub:
         while True:
             events = self._feed.since(self.last)
             if events is None:
-                events = await self._threads.read(self._store.events, self.last, MOST_ROWS)
+                events = await self._threads.read(self._store.events, self.last, MAX_ROWS)
             if not events:
                 return
             self.last = events[-1].id
@@ -251,7 +251,7 @@ class Hub:
                 if bytes_of := self.encode([event for event in events if wish.wants(event)]):
                     for listener in group:
                         self._give(listener, bytes_of, self.last)
-            if len(events) < MOST_ROWS:
+            if len(events) < MAX_ROWS:
                 return
 
     def _beat(self) -> None:

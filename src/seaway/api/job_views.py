@@ -12,21 +12,21 @@ from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
 from seaway.api.http.finding import find
-from seaway.api.http.pipeline import Desk, desk_of
+from seaway.api.http.pipeline import RequestPipeline, pipeline_of
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef
-from seaway.application.ports.store import MOST_ROWS
+from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import JobRecord, Role
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
-from seaway.wire.job_in import MOST_REPLICAS
+from seaway.wire.job_in import MAX_REPLICAS
 from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
-MOST_LINES = 10_000
-MOST_REPLICA = MOST_REPLICAS - 1
-MOST_OBJECTS = 1_000
+MAX_LINES = 10_000
+MAX_REPLICA = MAX_REPLICAS - 1
+MAX_OBJECTS = 1_000
 """In one answer."""
 
 LARGEST_ID = 2**63 - 1
@@ -46,8 +46,8 @@ routes = router("jobs")
 @operation(routes, "GET", "/jobs/{job}/explain", Role.VIEWER, {200: ReasonOut}, errors=(404,))
 async def explain_job(request: Request, job: JobRef) -> Response:
     """Say why a job is where it is."""
-    desk, found = desk_of(request), await find(request, job)
-    return json_reply(reason_fields(await desk.threads.read(desk.plane.overview.reason, found)))
+    pipeline, found = pipeline_of(request), await find(request, job)
+    return json_reply(reason_fields(await pipeline.threads.read(pipeline.plane.overview.reason, found)))
 
 
 @operation(routes, "GET", "/jobs/{job}/events", Role.VIEWER, {200: EventList}, errors=(404,))
@@ -55,11 +55,11 @@ async def list_job_events(
     request: Request,
     job: JobRef,
     after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only events after this one.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = MOST_ROWS,
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
 ) -> Response:
     """List what happened to a job, in order."""
-    desk, found = desk_of(request), await find(request, job)
-    rows = await desk.threads.read(desk.plane.store.events, after, limit, job_id=found.id)
+    pipeline, found = pipeline_of(request), await find(request, job)
+    rows = await pipeline.threads.read(pipeline.plane.store.events, after, limit, job_id=found.id)
     following = rows[-1].id if len(rows) == limit else None
     return json_reply({"events": [event_fields(row) for row in rows], "next": following})
 
@@ -69,18 +69,20 @@ async def list_attempts(
     request: Request,
     job: JobRef,
     after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only attempts after the one of this number.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = MOST_ROWS,
-    first: Annotated[int, Query(ge=0, le=MOST_REPLICA, description="Tell of replicas from this one on.")] = 0,
-    replicas: Annotated[int, Query(ge=1, le=MOST_REPLICAS, description="Tell of so many replicas.")] = MOST_REPLICAS,
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
+    first: Annotated[int, Query(ge=0, le=MAX_REPLICA, description="Tell of replicas from this one on.")] = 0,
+    replicas: Annotated[int, Query(ge=1, le=MAX_REPLICAS, description="Tell of so many replicas.")] = MAX_REPLICAS,
 ) -> Response:
     """List where a job was placed, attempt by attempt, and what its clusters tell of the latest."""
-    desk, found = desk_of(request), await find(request, job)
-    rows = [each for each in await desk.threads.read(desk.plane.store.attempts, found.id) if each.number > after]
-    copies = await desk.threads.read(desk.plane.overview.copies, found)
+    pipeline, found = pipeline_of(request), await find(request, job)
+    rows = [
+        each for each in await pipeline.threads.read(pipeline.plane.store.attempts, found.id) if each.number > after
+    ]
+    workloads = await pipeline.threads.read(pipeline.plane.overview.workloads, found)
     wanted = range(first, first + replicas)
     shown = {
         "attempts": [attempt_fields(each, wanted) for each in rows[:limit]],
-        "copies": [copy_fields(each, wanted) for each in copies],
+        "workloads": [copy_fields(each, wanted) for each in workloads],
         "next": rows[limit - 1].number if len(rows) > limit else None,
     }
     return json_reply(shown)
@@ -106,19 +108,19 @@ async def get_manifest(
     request: Request,
     job: JobRef,
     after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Leave out so many objects.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_OBJECTS)] = MOST_OBJECTS,
+    limit: Annotated[int, Query(ge=1, le=MAX_OBJECTS)] = MAX_OBJECTS,
 ) -> Response:
     """Show the objects that a job becomes in its clusters, as JSON or YAML by `Accept`, from one on."""
     kind = chosen(request, "application/yaml", "application/json")
-    desk, found = desk_of(request), await find(request, job)
+    pipeline, found = pipeline_of(request), await find(request, job)
 
     def write() -> tuple[bytes, bool]:
-        objects = desk.plane.overview.manifests(found)
+        objects = pipeline.plane.overview.manifests(found)
         part = objects[after : after + limit]
         written = orjson.dumps(part) if kind == "application/json" else _yaml(part)
         return written, after + limit < len(objects)
 
-    written, more = await desk.threads.heavy(write)
+    written, more = await pipeline.threads.heavy(write)
     path = f"/api/v1/jobs/{found.id}/manifest?after={after + limit}&limit={limit}"
     return Response(written, headers={"link": f'<{path}>; rel="next"'} if more else None, media_type=kind)
 
@@ -127,20 +129,20 @@ async def get_manifest(
 async def get_logs(
     request: Request,
     job: JobRef,
-    replica: Annotated[int, Query(ge=0, le=MOST_REPLICA)] = 0,
-    tail: Annotated[int, Query(ge=1, le=MOST_LINES, description="Lines from the end.")] = 100,
+    replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
+    tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Lines from the end.")] = 100,
     container: ContainerName = "",
 ) -> Response:
     """Show the last lines that a container of a replica wrote, where its cluster keeps them."""
-    desk, found = desk_of(request), await find(request, job)
-    return PlainTextResponse(await desk.threads.read(_lines, desk, found, replica, tail, container))
+    pipeline, found = pipeline_of(request), await find(request, job)
+    return PlainTextResponse(await pipeline.threads.read(_lines, pipeline, found, replica, tail, container))
 
 
 @operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
 async def get_normalised(request: Request, job: JobRef) -> Response:
     """Show a job exactly as the scheduler sees it."""
     found = await find(request, job)
-    return json_reply(normalised_fields(found, desk_of(request).plane.overview.clusters_of(found)))
+    return json_reply(normalised_fields(found, pipeline_of(request).plane.overview.clusters_of(found)))
 
 
 _Plain: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -159,6 +161,6 @@ def _yaml(objects: list[dict[str, Any]]) -> bytes:
     return text.encode()
 
 
-def _lines(desk: Desk, job: JobRecord, replica: int, tail: int, container: str) -> str:
-    lines = islice(desk.plane.overview.logs(job, replica, tail, container), tail)
+def _lines(pipeline: RequestPipeline, job: JobRecord, replica: int, tail: int, container: str) -> str:
+    lines = islice(pipeline.plane.overview.logs(job, replica, tail, container), tail)
     return "".join(line.rstrip("\n") + "\n" for line in lines)

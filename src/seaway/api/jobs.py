@@ -14,7 +14,7 @@ from fastapi import Path, Query, Request, Response
 from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
 from seaway.api.http.errors import BadRequestError
 from seaway.api.http.finding import find, page_after, page_token, tenant_asked
-from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, desk_of, header_of, plane_of, who_of
+from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, header_of, pipeline_of, plane_of, who_of
 from seaway.api.http.queries import JobQuery
 from seaway.api.http.replies import is_known, job_reply, json_reply, nothing, tag, tags_in
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
@@ -23,7 +23,7 @@ from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import DEFAULT
-from seaway.wire.explanations import TrialOut, trial_fields
+from seaway.wire.explanations import DryRunOut, dry_run_fields
 from seaway.wire.fields import Line
 from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
@@ -49,14 +49,14 @@ _SUBMITTED: dict[int, Any] = {
         "content": {
             "application/json": {
                 "schema": {
-                    "anyOf": [{"$ref": "#/components/schemas/JobOut"}, {"$ref": "#/components/schemas/TrialOut"}]
+                    "anyOf": [{"$ref": "#/components/schemas/JobOut"}, {"$ref": "#/components/schemas/DryRunOut"}]
                 }
             }
         },
     },
 }
 
-MESSAGES.add(TrialOut)
+MESSAGES.add(DryRunOut)
 
 
 async def submit(request: Request) -> Response:
@@ -67,9 +67,9 @@ async def submit(request: Request) -> Response:
     key = _key(request, body)
     job = await plane.jobs.replayed(spec.tenant, key) if key else None
     new = job is None
-    if job is None:  # what was taken in once is so for good, whatever the door says by now
+    if job is None:  # what was taken in once is so permanently, whatever the door says by now
         await _admit(request, spec)
-        job, new = await plane.jobs.submit(spec, who.name, key, partial(desk_of(request).accepted, request))
+        job, new = await plane.jobs.submit(spec, who.name, key, partial(pipeline_of(request).accepted, request))
         request.scope[NOTED] = new
     request.scope[MADE] = job.id
     headers = {"location": f"/api/v1/jobs/{job.id}"}
@@ -90,19 +90,19 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     if not dry_run:
         return await submit(request)
     request.scope[DRY_RUN] = True
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     given, _ = await read_either(request, JobIn)
     spec = _own(request, given)
     await _admit(request, spec)
-    return json_reply(trial_fields(await desk.threads.heavy(desk.plane.overview.trial, spec)))
+    return json_reply(dry_run_fields(await pipeline.threads.heavy(pipeline.plane.overview.dry_run, spec)))
 
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))
 async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
     """List jobs from new to old, a page at a time; deleted ones are not shown any more."""
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     wanted = query.filter(tenant_asked(who_of(request), query.tenant), page_after(query.after))
-    rows = await desk.threads.read(desk.plane.store.jobs, wanted, query.limit)
+    rows = await pipeline.threads.read(pipeline.plane.store.jobs, wanted, query.limit)
     following = page_token(rows[-1].id) if len(rows) == query.limit else None
     return json_reply({"jobs": [job_fields(row) for row in rows], "next": following})
 
@@ -110,9 +110,9 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
 @operation(routes, "GET", "/job-counts", Role.VIEWER, {200: JobCount}, errors=(404,))
 async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
     """Count jobs by state."""
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     wanted = query.filter(tenant_asked(who_of(request), query.tenant), "")
-    return json_reply(count_fields(await desk.threads.read(desk.plane.store.count_jobs, wanted)))
+    return json_reply(count_fields(await pipeline.threads.read(pipeline.plane.store.count_jobs, wanted)))
 
 
 @operation(routes, "GET", "/jobs/{job}", Role.VIEWER, {200: JobOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,))
@@ -130,7 +130,7 @@ async def get_job(request: Request, job: JobRef) -> Response:
 async def replace_job(request: Request, job: JobRef) -> Response:
     """Replace what a job asks for.
 
-    One that runs is stopped and started anew where it has to be. `If-Match` is needed, so that nobody's change is
+    One that runs is stopped and restarted where it must be. `If-Match` is needed, so that no one's change is
     lost.
     """
     found = await find(request, job)
@@ -151,7 +151,7 @@ async def replace_job(request: Request, job: JobRef) -> Response:
     media=(MERGE_PATCH, JSON),
     headers=(IF_MATCH,),
 )
-async def change_job(request: Request, job: JobRef, dry_run: DryRun = False) -> Response:
+async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> Response:
     """Change some of what a job asks for, as a merge patch (RFC 7396).
 
     What the patch does not name stays; null takes a field back to its default. With `dry_run` everything is checked
@@ -164,9 +164,9 @@ async def change_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
     try:
         patch = orjson.loads(await request.body())
     except orjson.JSONDecodeError as error:
-        raise RejectedError(f"this is no JSON: {error}") from None
+        raise RejectedError(f"this is not JSON: {error}") from None
     if not isinstance(patch, dict):
-        raise RejectedError("has to be a mapping of names to values")
+        raise RejectedError("must be a mapping of names to values")
     require_once(await request.body())
     for _ in range(TRIES):
         given = read_value(JobIn, merged(job_text(found.spec), patch))
@@ -176,17 +176,17 @@ async def change_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
             if version is not None:
                 raise
             found = await find(request, job)  # whoever names no version means the one that there is by now
-    raise ConflictError("the job changes too fast; try once more")
+    raise ConflictError("the job changes too fast; try again")
 
 
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
-    desk, who = desk_of(request), who_of(request)
-    spec = desk.plane.door.settled(given.spec(job.spec.tenant))
+    pipeline, who = pipeline_of(request), who_of(request)
+    spec = pipeline.plane.admission.with_template_traits(given.spec(job.spec.tenant))
     require_changeable(job, spec)
-    await desk.threads.admit(desk.plane.door.admit, spec, who.tenant, job.spec)
+    await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant, job.spec)
     if request.scope.get(DRY_RUN):
         return job_reply(replace(job, spec=spec))
-    return job_reply(await desk.threads.write(desk.plane.jobs.change, job.id, spec, who.name, version))
+    return job_reply(await pipeline.threads.write(pipeline.plane.jobs.change, job.id, spec, who.name, version))
 
 
 def _own(request: Request, given: JobIn) -> JobSpec:
@@ -201,14 +201,14 @@ def _own(request: Request, given: JobIn) -> JobSpec:
     spec = given.spec(who.tenant or DEFAULT)
     if not who.may_see(spec.tenant):
         raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
-    return plane_of(request).door.settled(spec)
+    return plane_of(request).admission.with_template_traits(spec)
 
 
 async def _admit(request: Request, spec: JobSpec) -> None:
-    """Bring a job to the door; what has to be thought about holds up nobody else."""
-    desk, who = desk_of(request), who_of(request)
-    if not desk.plane.door.admits_at_once(spec, who.tenant):
-        await desk.threads.admit(desk.plane.door.admit, spec, who.tenant)
+    """Bring a job to the door; what must be thought about holds up no one else."""
+    pipeline, who = pipeline_of(request), who_of(request)
+    if not pipeline.plane.admission.admits_at_once(spec, who.tenant):
+        await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant)
 
 
 def version_meant(request: Request, job: JobRecord) -> int | None:
@@ -223,7 +223,7 @@ def version_meant(request: Request, job: JobRecord) -> int | None:
     if header is None or (tags := tags_in(header)) == ["*"]:
         return None
     if tag(job) not in tags:
-        raise StaleError(f"the job is in version {job.version} by now, {tag(job)}; read it again")
+        raise StaleError(f"the job is at version {job.version}, {tag(job)}; read it again")
     return job.version
 
 
@@ -250,14 +250,14 @@ def _key(request: Request, body: bytes) -> SubmitKey | None:
     if key is None:
         return None
     if not key or len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
-        raise RejectedError(f"has to have 1 to {LONGEST_KEY} printable ASCII letters", where="Idempotency-Key")
+        raise RejectedError(f"must have 1 to {LONGEST_KEY} printable ASCII letters", where="Idempotency-Key")
     return SubmitKey(key, hashlib.sha256(body).hexdigest())
 
 
 Step = Callable[[str, str, str, int | None], JobRecord]
 
 
-class StepIn(Incoming):
+class ActionIn(Incoming):
     """Why a job is sent on its way."""
 
     reason: Line = ""
@@ -273,7 +273,7 @@ def step(path: str) -> Callable[[Handler], Handler]:
         Role.USER,
         {200: JobOut},
         errors=(404, 409, 412),
-        body=StepIn,
+        body=ActionIn,
         headers=(IF_MATCH,),
         body_needed=False,
     )
@@ -282,25 +282,25 @@ def step(path: str) -> Callable[[Handler], Handler]:
 @step("cancel")
 async def cancel_job(request: Request, job: JobRef) -> Response:
     """End a job; its record stays. Cancelling what is cancelled changes nothing."""
-    return job_reply(await _take(request, job, desk_of(request).plane.jobs.cancel))
+    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.cancel))
 
 
 @step("suspend")
 async def suspend_job(request: Request, job: JobRef) -> Response:
-    """Stop a job until somebody resumes it."""
-    return job_reply(await _take(request, job, desk_of(request).plane.jobs.suspend))
+    """Stop a job until a user resumes it."""
+    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.suspend))
 
 
 @step("resume")
 async def resume_job(request: Request, job: JobRef) -> Response:
     """Send a suspended job back to its queue."""
-    return job_reply(await _take(request, job, desk_of(request).plane.jobs.resume))
+    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.resume))
 
 
 @operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_job(request: Request, job: JobRef) -> Response:
     """End a job if it is not over, and list it no longer."""
-    await _take(request, job, desk_of(request).plane.jobs.delete)
+    await _take(request, job, pipeline_of(request).plane.jobs.delete)
     return nothing()
 
 
@@ -309,5 +309,5 @@ async def _take(request: Request, job: str, step: Step) -> JobRecord:
     found = await find(request, job)
     version = version_meant(request, found)
     has_body = request.method != "DELETE" and await request.body()
-    reason = (await read(request, StepIn)).reason if has_body else ""
-    return await desk_of(request).threads.write(step, found.id, who_of(request).name, reason, version)
+    reason = (await read(request, ActionIn)).reason if has_body else ""
+    return await pipeline_of(request).threads.write(step, found.id, who_of(request).name, reason, version)

@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 
 from seaway.api.http.finding import sample_after, sample_token
-from seaway.api.http.pipeline import desk_of
+from seaway.api.http.pipeline import pipeline_of
 from seaway.api.http.queries import Moment, Word
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import PREFIX, operation, router
 from seaway.application.fleet.overview import Overview
 from seaway.application.network.views import Asked
-from seaway.application.ports.store import MOST_ROWS
+from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
 from seaway.wire.links import (
@@ -40,9 +40,9 @@ OfGateway = Annotated[Word, Query(description="Only those that begin or end at t
 OfSite = Annotated[Word, Query(description="Only those that begin or end at this user site.")]
 Worst = Annotated[
     LinkFigure | None,
-    Query(description="The worst by this figure first, those that nobody knows last; by their ends if left out."),
+    Query(description="The worst by this figure first, those that no one knows last; by their ends if left out."),
 ]
-Most = Annotated[int | None, Query(ge=1, le=MOST_ROWS, description="So many of them at most; all if left out.")]
+Most = Annotated[int | None, Query(ge=1, le=MAX_ROWS, description="So many of them at most; all if left out.")]
 Shown = Annotated[LinkFigure, Query(description="Which figure.")]
 Since = Annotated[Moment, Query(description="What was measured from this moment on, like 2026-11-21T10:00:00Z.")]
 Until = Annotated[Moment, Query(description="What was measured up to this moment.")]
@@ -61,8 +61,8 @@ async def list_links(  # noqa: PLR0913  # a parameter for every one of the reque
     worst: Worst = None,
     limit: Most = None,
 ) -> Response:
-    """List links: what decisions go by, smoothed and raw figures, age, path, state; those that nobody measured too."""
-    overview = desk_of(request).plane.overview
+    """List links: what decisions go by, smoothed and raw figures, age, path, state; those that no one measured too."""
+    overview = pipeline_of(request).plane.overview
 
     def look() -> dict[str, Any]:
         found = overview.links(_asked(overview, source, target, cluster=cluster, gateway=gateway, site=site))
@@ -70,20 +70,20 @@ async def list_links(  # noqa: PLR0913  # a parameter for every one of the reque
             found.sort(key=lambda each: worst_first(each, worst))
         return {"links": [known_link_fields(each) for each in found[:limit]], "total": len(found)}
 
-    return json_reply(await desk_of(request).threads.read(look))
+    return json_reply(await pipeline_of(request).threads.read(look))
 
 
 @operation(routes, "GET", "/fleet/links/matrix", Role.VIEWER, {200: LinkMatrix})
 async def get_link_matrix(request: Request, figure: Shown = LinkFigure.LATENCY) -> Response:
     """Show one figure of all links that decisions go by, from each gateway to each other, as short as can be."""
-    overview = desk_of(request).plane.overview
+    overview = pipeline_of(request).plane.overview
     return json_reply(
-        await desk_of(request).threads.read(lambda: matrix_fields(overview.links(), overview.sides(), figure))
+        await pipeline_of(request).threads.read(lambda: matrix_fields(overview.links(), overview.sides(), figure))
     )
 
 
 @operation(routes, "GET", "/links", Role.VIEWER, {200: NetLinks})
-async def list_net_links(
+async def list_measured_links(
     request: Request,
     source: OfSource = "",
     target: OfTarget = "",
@@ -99,8 +99,8 @@ async def list_net_links(
     """
     if since and until and at_ns(since) > at_ns(until):
         raise RejectedError(f"it is before {since}, where it begins", where="until")
-    desk = desk_of(request)
-    overview, store = desk.plane.overview, desk.plane.store
+    pipeline = pipeline_of(request)
+    overview, store = pipeline.plane.overview, pipeline.plane.store
 
     def now() -> list[dict[str, Any]]:
         sides, asked = overview.sides(), _asked(overview, source, target, cluster=cluster)
@@ -109,16 +109,16 @@ async def list_net_links(
     def before() -> tuple[list[dict[str, Any]], str]:
         sides, until_ns = overview.sides(), at_ns(until) if until else None
         from_ns, (near, far) = sample_after(after, 2) or (at_ns(since) if since else 0, ("", ""))
-        rows = store.link_samples(source, target, from_ns, MOST_ROWS, (near, far))
+        rows = store.link_samples(source, target, from_ns, MAX_ROWS, (near, far))
         asked = _asked(overview, source, target, cluster=cluster, gone=bool(rows))
         wanted = [each for each in rows if until_ns is None or each.at_ns <= until_ns]
-        last = rows[-1] if len(rows) == MOST_ROWS and len(wanted) == len(rows) else None
+        last = rows[-1] if len(rows) == MAX_ROWS and len(wanted) == len(rows) else None
         following = sample_token(last.at_ns, last.source, last.target) if last else ""
         return [net_sample_fields(each, sides) for each in wanted if asked(each.source, each.target)], following
 
     if not (since or until or after):
-        return json_reply(await desk.threads.read(now))
-    samples, following = await desk.threads.read(before)
+        return json_reply(await pipeline.threads.read(now))
+    samples, following = await pipeline.threads.read(before)
     query = {"source": source, "target": target, "cluster": cluster, "until": until, "after": following}
     path = f"{PREFIX}/links?{urlencode({name: value for name, value in query.items() if value})}"
     return json_reply(samples, headers={"link": f'<{path}>; rel="next"'} if following else None)
@@ -145,15 +145,19 @@ def _asked(
     for end, what in ((source, "source"), (target, "target"), (gateway, "gateway")):
         if end and not gone:
             require_among(end, sides, what)
-    doors: list[set[str]] = [{gateway}] if gateway else []
+    gateways_by_cluster: list[set[str]] = [{gateway}] if gateway else []
     if cluster:
         require_among(cluster, overview.cluster_names(), "cluster")
-        doors.append({name for name, side in sides.items() if cluster in side.cluster.split(",")})
+        gateways_by_cluster.append({name for name, side in sides.items() if cluster in side.cluster.split(",")})
     if site:
         require_among(site, sorted({side.site for side in sides.values() if side.site}), "site")
-        doors.append({name for name, side in sides.items() if side.site == site})
+        gateways_by_cluster.append({name for name, side in sides.items() if side.site == site})
 
     def asked(near: str, far: str) -> bool:
-        return source in {"", near} and target in {"", far} and all(near in each or far in each for each in doors)
+        return (
+            source in {"", near}
+            and target in {"", far}
+            and all(near in each or far in each for each in gateways_by_cluster)
+        )
 
     return asked

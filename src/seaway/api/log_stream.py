@@ -20,10 +20,10 @@ from starlette.types import Receive, Scope, Send
 
 from seaway.api.events import MEDIA_TYPE, RETRY
 from seaway.api.http.finding import find
-from seaway.api.http.pipeline import Desk, desk_of, header_of, who_of
+from seaway.api.http.pipeline import RequestPipeline, header_of, pipeline_of, who_of
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import HEARTBEAT, Hub, Listener, Wish
-from seaway.api.job_views import MOST_LINES, MOST_REPLICA, ContainerName
+from seaway.api.job_views import MAX_LINES, MAX_REPLICA, ContainerName
 from seaway.api.jobs import JobRef
 from seaway.application.fleet.overview import Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
@@ -33,10 +33,10 @@ from seaway.domain.errors import ConflictError, RejectedError, SeawayError
 EVERY_S = 1.0
 """How often a cluster that cannot tell of lines as they are written is asked for them."""
 
-PAUSE_S, MOST_PAUSE_S = 0.2, 5.0
+PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
 """Before a log that ended, or cannot be read yet, is asked for again; doubles while nothing comes."""
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """What waits for one who follows; beyond that its cluster is not listened to before that was sent."""
 
 LAST_LINE = Header(
@@ -54,8 +54,8 @@ routes = router("jobs")
 async def follow_log(
     request: Request,
     job: JobRef,
-    replica: Annotated[int, Query(ge=0, le=MOST_REPLICA)] = 0,
-    tail: Annotated[int, Query(ge=1, le=MOST_LINES, description="Lines that are there already, from the end.")] = 100,
+    replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
+    tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Lines that are there already, from the end.")] = 100,
     container: ContainerName = "",
 ) -> Response:
     """Follow what a replica writes, live, from attempt to attempt, until the job is over.
@@ -63,13 +63,13 @@ async def follow_log(
     Each event's data is an object with the line as `text`. Comments in between keep the connection open. The last event
     is called `end`; its data says as `reason` why there was nothing to read, if so, as that there is no such container.
     """
-    desk, found = desk_of(request), await find(request, job)
+    pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
-    await desk.threads.read(desk.plane.overview.log, found, replica, container)
+    await pipeline.threads.read(pipeline.plane.overview.log, found, replica, container)
     listener = Listener(who_of(request), Wish("", found.id, confined=True))
     hub: Hub = request.app.state.hub
     await hub.join(listener)
-    return LogStream(desk, hub, listener, _Wish(found.id, replica, container, tail), place)
+    return LogStream(pipeline, hub, listener, _Wish(found.id, replica, container, tail), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,12 @@ class _Wish:
 
 
 class _Place:
-    """Where somebody is in a job's log: in which attempt, and where in that by its cluster's own words."""
+    """Where a user is in a job's log: in which attempt, and where in that by its cluster's own words."""
 
     def __init__(self, text: str) -> None:
         found = _PLACE.fullmatch(text)
         if text and not found:
-            raise RejectedError("has to be the id of a line", where=LAST_LINE.name)
+            raise RejectedError("must be the id of a line", where=LAST_LINE.name)
         self.attempt = int(found[1]) if found else 0
         self.within = found[2] if found else ""
 
@@ -119,7 +119,7 @@ class _Inbox:
 
     def give(self, lines: Sequence[LogLine]) -> None:
         """Take lines, on any thread."""
-        with suppress(RuntimeError):  # the loop is closed: nobody follows any more
+        with suppress(RuntimeError):  # the loop is closed: no one follows any more
             self._loop.call_soon_threadsafe(self._take_in, lines)
 
     def take(self) -> list[LogLine]:
@@ -128,7 +128,7 @@ class _Inbox:
         return lines
 
     def _take_in(self, lines: Sequence[LogLine]) -> None:
-        self.full = self.full or self._size > MOST_BYTES
+        self.full = self.full or self._size > MAX_BYTES
         if not self.full:  # else they come again when they are asked for from where the last one was
             self._lines += lines
             self._size += sum(len(line.text) for line in lines)
@@ -143,10 +143,10 @@ class LogStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, desk: Desk, hub: Hub, listener: Listener, wish: _Wish, place: _Place) -> None:
+    def __init__(self, pipeline: RequestPipeline, hub: Hub, listener: Listener, wish: _Wish, place: _Place) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
-        self._desk = desk
+        self._pipeline = pipeline
         self._hub = hub
         self._listener = listener
         self._wish = wish
@@ -193,13 +193,13 @@ class LogStream(Response):
     async def _job(self) -> JobRecord | None:
         """Return the job as it is now; None when the stream is to end, for the job or the store is not there."""
         with suppress(SeawayError):
-            return await self._desk.threads.read(self._desk.plane.store.job, self._wish.job_id)
+            return await self._pipeline.threads.read(self._pipeline.plane.store.job, self._wish.job_id)
         return None
 
     async def _log(self, job: JobRecord) -> Log | None:
         """Return where the job's latest attempt writes."""
-        find_log = self._desk.plane.overview.log
-        return await self._desk.threads.read(find_log, job, self._wish.replica, self._wish.container)
+        find_log = self._pipeline.plane.overview.log
+        return await self._pipeline.threads.read(find_log, job, self._wish.replica, self._wish.container)
 
     async def _end(self, why: str) -> None:
         """Say that no more comes, and why there was nothing, if so."""
@@ -208,19 +208,19 @@ class LogStream(Response):
     async def _read(self, log: Log) -> None:
         """Send what there is of an attempt's log, or as long as it goes on."""
         if log.attempt != self._place.attempt:
-            self._tail = MOST_LINES if self._place.attempt else self._tail
+            self._tail = MAX_LINES if self._place.attempt else self._tail
             self._place.attempt, self._place.within = log.attempt, ""
         if isinstance(log.backend, Following):
             await self._listen(log, log.backend)
         else:
-            lines = await self._desk.threads.read(_lines, log)
+            lines = await self._pipeline.threads.read(_lines, log)
             await self._tell(_later(lines, self._place.within, self._tail))
             self._pause_s = EVERY_S
 
     async def _listen(self, log: Log, backend: Following) -> None:
         inbox = _Inbox(self._listener.wake)
         begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give, log.container)
-        reading = asyncio.wrap_future(await self._desk.threads.read(backend.follow_log, *begin))
+        reading = asyncio.wrap_future(await self._pipeline.threads.read(backend.follow_log, *begin))
         began_s = asyncio.get_running_loop().time()
         reading.add_done_callback(lambda _: self._listener.wake.set())
         try:
@@ -236,7 +236,7 @@ class LogStream(Response):
                 reading.result()
         finally:
             reading.cancel()
-            if asyncio.get_running_loop().time() - began_s > MOST_PAUSE_S:  # it was only silent for long
+            if asyncio.get_running_loop().time() - began_s > MAX_PAUSE_S:  # it was only silent for long
                 self._pause_s = PAUSE_S
 
     async def _moved_on(self, log: Log) -> bool:
@@ -257,7 +257,7 @@ class LogStream(Response):
                     await self._listener.wake.wait()
                     if await self._heard():
                         return
-        self._pause_s = min(2 * self._pause_s, MOST_PAUSE_S)
+        self._pause_s = min(2 * self._pause_s, MAX_PAUSE_S)
 
     async def _heard(self) -> bool:
         """Pass a sign of life on; tell whether there was something of the job."""
@@ -278,7 +278,7 @@ class LogStream(Response):
 
 
 def _lines(log: Log) -> list[str]:
-    return [line.rstrip("\n") for line in log.backend.logs(log.copy, log.replica, MOST_LINES, log.container)]
+    return [line.rstrip("\n") for line in log.backend.logs(log.copy, log.replica, MAX_LINES, log.container)]
 
 
 def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:

@@ -58,7 +58,7 @@ class NetworkMetrics(Collector):
     """For one answer; nothing without a network."""
 
     def __init__(self, overview: Overview, agents: Agents) -> None:
-        self._silent_s = overview.silent_agents_s()
+        self._silent_s = overview.agents_last_seen_s()
         self._states = overview.link_states()
         self._rounds = overview.probe_rounds()
         self._agents = agents.views()
@@ -70,11 +70,11 @@ class NetworkMetrics(Collector):
         states = {state.value: self._states.get(state.value, 0) for state in LinkState}
         yield gauge_by("seaway_links", "Links, by how much what is known of them is worth.", "state", states)
         yield gauge_by(
-            "seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
+            "seaway_agent_last_seen_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
         )
         yield from _of_agents(self._agents, self._rounds)
         reads = {(outcome,): count for outcome, count in self._reads.items()}
-        yield counter_by("seaway_gateway_reads", "How often gateways' interfaces were looked at.", ["outcome"], reads)
+        yield counter_by("seaway_gateway_scrapes", "How often gateways' interfaces were looked at.", ["outcome"], reads)
         yield from _of_interfaces(self._interfaces)
 
 
@@ -130,4 +130,6 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
         ages_s,
     )
     unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
-    yield gauge_by("seaway_gateway_unread", "Whether a gateway's interface is looked at in vain.", "gateway", unread)
+    yield gauge_by(
+        "seaway_gateway_scrape_failed", "Whether a gateway's interface is looked at in vain.", "gateway", unread
+    )

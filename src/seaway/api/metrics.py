@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from seaway.api.http.meter import MEDIA_TYPE, Meter
-from seaway.api.http.pipeline import desk_of, plane_of, who_of
+from seaway.api.http.pipeline import pipeline_of, plane_of, who_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import in_pieces
 from seaway.api.http.routes import operation, router
@@ -26,7 +26,7 @@ OfCluster = Annotated[Word, Query(description="Only of this cluster, and of link
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MetricsQuery:
     """What is to be written: metrics, and what they are of."""
 
     metrics: dict[str, Metric]
@@ -53,30 +53,30 @@ async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = ""
 
 @operation(routes, "GET", "/metrics", Role.VIEWER, {200: MetricsOut})
 async def list_metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
-    """List the metrics of clusters, devices, vGPUs and links; pods of other tenants and of nobody as in `/metrics`."""
+    """List the metrics of clusters, devices, vGPUs and links; pods of other tenants and of no one as in `/metrics`."""
     asked = await _asked(request, metric, cluster)
     of_links = as_series(asked.links, asked.sides, asked.link_metrics, asked.cluster)
     series = as_json(asked.uses, asked.metrics, who_of(request).tenant, of_links)
     return in_pieces(request, series, "application/json")
 
 
-async def _asked(request: Request, metric: str, cluster: str) -> Asked:
+async def _asked(request: Request, metric: str, cluster: str) -> MetricsQuery:
     overview = plane_of(request).overview
 
-    def look() -> Asked:
+    def look() -> MetricsQuery:
         of_gpus, of_links = all_named(metric)
         if cluster:
             require_among(cluster, overview.cluster_names(), "cluster")
         uses = overview.gpu_uses(cluster) if of_gpus else []
         if not of_links:
-            return Asked(of_gpus, uses, of_links, cluster)
-        return Asked(of_gpus, uses, of_links, cluster, overview.links(), overview.sides())
+            return MetricsQuery(of_gpus, uses, of_links, cluster)
+        return MetricsQuery(of_gpus, uses, of_links, cluster, overview.links(), overview.sides())
 
-    return await desk_of(request).threads.read(look)
+    return await pipeline_of(request).threads.read(look)
 
 
 async def _own(request: Request) -> bytes:
-    desk, meter = desk_of(request), request.app.state.meter
+    pipeline, meter = pipeline_of(request), request.app.state.meter
     assert isinstance(meter, Meter)
     listeners, by_queue = len(request.app.state.hub), not who_of(request).tenant
-    return await desk.threads.read(meter.text, desk.plane, desk.audit, listeners, by_queue=by_queue)
+    return await pipeline.threads.read(meter.text, pipeline.plane, pipeline.audit, listeners, by_queue=by_queue)

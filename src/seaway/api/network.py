@@ -9,7 +9,7 @@ import orjson
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import IF_MEANT, YAML, meant_by, read, read_at_most, read_large, read_reply
-from seaway.api.http.pipeline import DRY_RUN, NOTED, address_of, desk_of, plane_of, who_of
+from seaway.api.http.pipeline import DRY_RUN, NOTED, address_of, pipeline_of, plane_of, who_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
@@ -17,11 +17,11 @@ from seaway.application.network.configuration import Configured
 from seaway.application.network.targets import assignment
 from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnknownError
-from seaway.wire.network_in import MOST_VALUES, NetworkConfigIn
+from seaway.wire.network_in import MAX_VALUES, NetworkConfigIn
 from seaway.wire.network_views import (
     AgentList,
     AppliedIn,
-    GatewayWanted,
+    GatewayConfigOut,
     NetworkOut,
     NetworkPlan,
     ReportIn,
@@ -32,7 +32,7 @@ from seaway.wire.network_views import (
     wanted_fields,
 )
 
-MOST_REPORTED_BYTES = 524_288
+MAX_REPORTED_BYTES = 524_288
 """What a report may have: some hundred bytes for each of its rounds."""
 
 NO_NETWORK = "no network between gateways is configured: `seaway network put -f FILE`"
@@ -73,23 +73,23 @@ async def put_network(
 
     A gateway that jobs use which run now is not removed, unless it is forced.
     """
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     request.scope[DRY_RUN] = dry_run
-    given = await read_large(request, NetworkConfigIn, MOST_VALUES)
-    config, meant = await desk.threads.read(given.config), meant_by(request, _version)
-    known = desk.plane.network.configuration
+    given = await read_large(request, NetworkConfigIn, MAX_VALUES)
+    config, meant = await pipeline.threads.read(given.config), meant_by(request, _version)
+    known = pipeline.plane.network.configuration
     if dry_run:
-        return json_reply(plan_fields(await desk.threads.read(known.plan, config, meant)))
-    plan = await desk.threads.write(known.put, config, who_of(request).name, meant, force=force)
+        return json_reply(plan_fields(await pipeline.threads.read(known.plan, config, meant)))
+    plan = await pipeline.threads.write(known.put, config, who_of(request).name, meant, force=force)
     return json_reply(plan_fields(plan), headers={"etag": f'"{plan.version}"'})
 
 
 @operation(routes, "DELETE", "/network", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_network(request: Request, force: Force = False) -> Response:
     """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     meant = meant_by(request, _version)
-    await desk.threads.write(desk.plane.network.configuration.delete, who_of(request).name, meant, force=force)
+    await pipeline.threads.write(pipeline.plane.network.configuration.delete, who_of(request).name, meant, force=force)
     return nothing()
 
 
@@ -119,7 +119,7 @@ async def list_targets(request: Request, gateway: Gateway) -> Response:
 
 
 @operation(agent_routes, "POST", "/network/reports", Role.AGENT, {204: None}, errors=(404, 409), body=ReportIn)
-async def take_report(request: Request) -> Response:
+async def submit_report(request: Request) -> Response:
     """Take what an agent measured, all of it or nothing. For the agent of that gateway alone.
 
     A report whose `started_ns` and `number` are not above those of the last one taken is a repetition: 409.
@@ -128,9 +128,9 @@ async def take_report(request: Request) -> Response:
     if not plane.access.everybody and who.role is not Role.AGENT:
         raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
     try:
-        if who.gateway:  # where nobody is asked who he is, nobody is slowed down either
+        if who.gateway:  # where no one is asked who he is, no one is slowed down either
             plane.network.reports.admit(who.gateway)
-        given = await read_at_most(request, ReportIn, MOST_REPORTED_BYTES)
+        given = await read_at_most(request, ReportIn, MAX_REPORTED_BYTES)
         _require_own(request, given.gateway)
         report = given.report()
     except SeawayError as error:
@@ -146,12 +146,12 @@ async def take_report(request: Request) -> Response:
     "GET",
     "/network/gateways/{gateway}",
     Role.AGENT,
-    {200: GatewayWanted, 304: None},
+    {200: GatewayConfigOut, 304: None},
     errors=(404,),
     headers=(IF_NONE_MATCH,),
 )
 async def get_gateway(request: Request, gateway: str) -> Response:
-    """Say what a gateway has to have: the network, and the path to each other gateway that traffic has to take.
+    """Say what a gateway must have: the network, and the path to each other gateway that traffic has to take.
 
     For its agent, and for whoever may look at the network.
     """
@@ -176,14 +176,16 @@ async def get_gateway(request: Request, gateway: str) -> Response:
 )
 async def confirm_applied(request: Request, gateway: str) -> Response:
     """Take down which paths a gateway has written. For the agent of that gateway alone."""
-    desk, who = desk_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), who_of(request)
     if who.gateway:
-        desk.plane.network.reports.admit(who.gateway)
+        pipeline.plane.network.reports.admit(who.gateway)
     _require_own(request, gateway)
     given, there = await read(request, AppliedIn), _configured(request)
     if int(given.version) != there.version:
-        raise ConflictError(f"the network is at version {there.version} by now; ask again what there has to be")
-    request.scope[NOTED] = not await desk.threads.write(desk.plane.network.active.confirm, gateway, given.active)
+        raise ConflictError(f"the network is at version {there.version}; ask again what there must be")
+    request.scope[NOTED] = not await pipeline.threads.write(
+        pipeline.plane.network.active.confirm, gateway, given.active
+    )
     return nothing()
 
 
@@ -199,7 +201,7 @@ def _version(there: Configured) -> dict[str, Any]:
 
 
 def _require_own(request: Request, gateway: str, others: Role | None = None) -> None:
-    """Check that it is the agent of a gateway that asks, or somebody with the role `others`.
+    """Check that it is the agent of a gateway that asks, or a user with the role `others`.
 
     Raises
     ------

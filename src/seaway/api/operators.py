@@ -9,12 +9,12 @@ from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import IF_MEANT, meant_by, read, read_reply, tagged_reply
 from seaway.api.http.finding import After, number_after, page_token
-from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.pipeline import pipeline_of, who_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.operations import Operations
-from seaway.application.ports.store import MOST_ROWS
+from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import UnknownError
 from seaway.domain.tenancy import Pool, Queue, Tenant
@@ -26,7 +26,7 @@ from seaway.wire.tenancy import (
     QueueIn,
     QueueList,
     QueueOut,
-    QueueUseList,
+    QueueUsageList,
     ShadowList,
     TenantIn,
     TenantList,
@@ -49,17 +49,17 @@ cordons, queues, pools, tenants, shadows = map(router, ("cordons", "queues", "po
 @operation(cordons, "GET", "/cordons", Role.VIEWER, {200: CordonList})
 async def list_cordons(request: Request) -> Response:
     """List what takes no new work, and why."""
-    desk = desk_of(request)
-    rows = await desk.threads.read(desk.plane.store.cordons)
+    pipeline = pipeline_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.cordons)
     return json_reply({"cordons": [cordon_fields(row) for row in rows]})
 
 
 @operation(cordons, "POST", "/cordons", Role.OPERATOR, {201: CordonOut}, errors=(404, 409), body=CordonIn)
 async def cordon(request: Request) -> Response:
     """Keep new work away from a cluster or a node; with `drain`, move away what runs there."""
-    desk, given = desk_of(request), await read(request, CordonIn)
-    made = await desk.threads.write(
-        desk.plane.operations.cordon,
+    pipeline, given = pipeline_of(request), await read(request, CordonIn)
+    made = await pipeline.threads.write(
+        pipeline.plane.operations.cordon,
         given.cluster,
         given.node,
         who_of(request).name,
@@ -83,8 +83,8 @@ async def uncordon(
 @operation(queues, "GET", "/queues", Role.VIEWER, {200: QueueList})
 async def list_queues(request: Request) -> Response:
     """List queues; other tenants' own are left out."""
-    desk, who = desk_of(request), who_of(request)
-    rows = await desk.threads.read(desk.plane.store.queues)
+    pipeline, who = pipeline_of(request), who_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.queues)
     return json_reply({"queues": [queue_fields(row) for row in rows if who.may_see(row.tenant)]})
 
 
@@ -93,7 +93,7 @@ async def list_queues(request: Request) -> Response:
 )
 async def get_queue(request: Request, name: str) -> Response:
     """Look a queue up."""
-    store = desk_of(request).plane.store
+    store = pipeline_of(request).plane.store
     return read_reply(request, queue_fields(await _named(request, "queue", store.queues, name, lambda row: row.tenant)))
 
 
@@ -117,8 +117,8 @@ async def delete_queue(request: Request, name: str) -> Response:
 @operation(pools, "GET", "/pools", Role.VIEWER, {200: PoolList})
 async def list_pools(request: Request) -> Response:
     """List pools."""
-    desk = desk_of(request)
-    return json_reply({"pools": [pool_fields(row) for row in await desk.threads.read(desk.plane.store.pools)]})
+    pipeline = pipeline_of(request)
+    return json_reply({"pools": [pool_fields(row) for row in await pipeline.threads.read(pipeline.plane.store.pools)]})
 
 
 @operation(
@@ -126,7 +126,7 @@ async def list_pools(request: Request) -> Response:
 )
 async def get_pool(request: Request, name: str) -> Response:
     """Look a pool up."""
-    store = desk_of(request).plane.store
+    store = pipeline_of(request).plane.store
     return read_reply(request, pool_fields(await _named(request, "pool", store.pools, name, lambda _: "")))
 
 
@@ -150,8 +150,8 @@ async def delete_pool(request: Request, name: str) -> Response:
 @operation(tenants, "GET", "/tenants", Role.VIEWER, {200: TenantList})
 async def list_tenants(request: Request) -> Response:
     """List tenants; of viewers and users, their own."""
-    desk, who = desk_of(request), who_of(request)
-    rows = await desk.threads.read(desk.plane.store.tenants)
+    pipeline, who = pipeline_of(request), who_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.tenants)
     return json_reply({"tenants": [tenant_fields(row) for row in rows if who.may_see(row.name)]})
 
 
@@ -160,7 +160,7 @@ async def list_tenants(request: Request) -> Response:
 )
 async def get_tenant(request: Request, name: str) -> Response:
     """Look a tenant up."""
-    store = desk_of(request).plane.store
+    store = pipeline_of(request).plane.store
     return read_reply(
         request, tenant_fields(await _named(request, "tenant", store.tenants, name, lambda row: row.name))
     )
@@ -178,26 +178,26 @@ async def put_tenant(request: Request, name: str) -> Response:
 
 @operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_tenant(request: Request, name: str) -> Response:
-    """Remove a tenant without queues and without jobs that are not over."""
+    """Remove a tenant without queues and without unfinished jobs."""
     await _do(request, Operations.delete_tenant, name, meant=meant_by(request, tenant_fields))
     return nothing()
 
 
 @operation(shadows, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})
 async def list_shadows(
-    request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100
+    request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100
 ) -> Response:
     """List how challengers decided where the live policies decided, new to old."""
-    desk = desk_of(request)
-    rows = await desk.threads.read(desk.plane.store.shadows, queue, limit, number_after(after))
+    pipeline = pipeline_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.shadows, queue, limit, number_after(after))
     following = page_token(str(rows[-1].id)) if len(rows) == limit else None
     return json_reply({"shadows": [shadow_fields(row) for row in rows], "next": following})
 
 
 async def _do(request: Request, act: Callable[..., Made], *given: object, **more: object) -> Made:
     """Have something done in the name of who asks; `act` is one of the `Operations`."""
-    desk = desk_of(request)
-    return await desk.threads.write(act, desk.plane.operations, *given, who_of(request).name, **more)
+    pipeline = pipeline_of(request)
+    return await pipeline.threads.write(act, pipeline.plane.operations, *given, who_of(request).name, **more)
 
 
 async def _named(
@@ -211,39 +211,39 @@ async def _named(
         When there is none, or it is of a tenant that who asks may not see.
     """
     who = who_of(request)
-    for row in await desk_of(request).threads.read(ask):
+    for row in await pipeline_of(request).threads.read(ask):
         if row.name == name and who.may_see(tenant_of(row)):
             return row
     raise UnknownError(f"there is no {kind} {name[:63]!r}")
 
 
-MOST_EXPLAINED = 100
+MAX_EXPLAINED = 100
 """Jobs on a page: each is explained."""
 
 contents = router("queues")
 
 
-@operation(contents, "GET", "/queue-uses", Role.VIEWER, {200: QueueUseList})
-async def list_queue_uses(request: Request) -> Response:
+@operation(contents, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
+async def list_queue_usage(request: Request) -> Response:
     """Sum up what jobs hold and how many wait, by queue and tenant; other tenants' are left out."""
-    desk, who = desk_of(request), who_of(request)
-    rows = await desk.threads.read(desk.plane.overview.queue_uses)
+    pipeline, who = pipeline_of(request), who_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.overview.queue_usage)
     return json_reply({"uses": [use_fields(row) for row in rows if who.may_see(row.tenant)]})
 
 
 @operation(contents, "GET", "/queues/{name}/waiting", Role.VIEWER, {200: WaitingPage}, errors=(404,))
 async def list_waiting(
-    request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MOST_EXPLAINED)] = 25
+    request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25
 ) -> Response:
     """List the jobs that wait in a queue, and why, first in line first.
 
     Tenants take turns, and others' jobs are left out.
     """
-    desk, who = desk_of(request), who_of(request)
-    queues = await desk.threads.read(desk.plane.store.queues)
+    pipeline, who = pipeline_of(request), who_of(request)
+    queues = await pipeline.threads.read(pipeline.plane.store.queues)
     if not any(row.name == name and who.may_see(row.tenant) for row in queues):
-        raise UnknownError(f"there is no queue {name[:63]!r}")
-    first, overview = number_after(after), desk.plane.overview
+        raise UnknownError(f"queue {name[:63]!r} not found")
+    first, overview = number_after(after), pipeline.plane.overview
 
     def page() -> dict[str, Any]:
         rows = overview.waiting(name, who.tenant)
@@ -253,4 +253,4 @@ async def list_waiting(
             "next": page_token(str(first + limit)) if first + limit < len(rows) else None,
         }
 
-    return json_reply(await desk.threads.read(page))
+    return json_reply(await pipeline.threads.read(page))

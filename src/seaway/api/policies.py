@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 
 from seaway.api.http.bodies import meant_by, read, read_reply, require_kind
-from seaway.api.http.pipeline import MADE, desk_of, who_of
+from seaway.api.http.pipeline import MADE, pipeline_of, who_of
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.policies import Brought, Policies
@@ -49,8 +49,8 @@ routes = router("policies")
 @operation(routes, "GET", "/policies", Role.VIEWER, {200: PolicyList})
 async def list_policies(request: Request) -> Response:
     """List the policies that queues may have. Try one on a job with a dry run in a queue that has it."""
-    desk = desk_of(request)
-    views = await desk.threads.read(desk.plane.overview.policies)
+    pipeline = pipeline_of(request)
+    views = await pipeline.threads.read(pipeline.plane.overview.policies)
     seen = await _queues_seen(request)
     return json_reply({"policies": [policy_fields(each, seen) for each in views]})
 
@@ -72,10 +72,10 @@ async def import_policy(request: Request) -> Response:
     trusted. A policy is not replaced by another of its name: remove that first.
     """
     require_kind(request, FILE, ZIP)
-    desk, content = desk_of(request), await request.body()
-    brought, new = await desk.threads.heavy(desk.plane.policies.bring, content, who_of(request).name)
+    pipeline, content = pipeline_of(request), await request.body()
+    brought, new = await pipeline.threads.heavy(pipeline.plane.policies.bring, content, who_of(request).name)
     request.scope[MADE] = brought.name
-    fields = _unused(desk.plane.policies, brought)
+    fields = _unused(pipeline.plane.policies, brought)
     return json_reply(fields, 201 if new else 200, {"etag": f'"{fields["version"]}"'})
 
 
@@ -90,19 +90,19 @@ async def import_policy(request: Request) -> Response:
 )
 async def get_policy(request: Request, name: str) -> Response:
     """Look a policy up: of a trained one, what it says of itself, who brought it, and who signed it."""
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     view = await _view(request, name)
-    brought = await desk.threads.read(desk.plane.policies.look_up, name) if view.source == TRAINED else None
+    brought = await pipeline.threads.read(pipeline.plane.policies.look_up, name) if view.source == TRAINED else None
     return read_reply(request, detail_fields(view, await _queues_seen(request), brought))
 
 
 @operation(routes, "GET", "/policies/{name}/file", Role.VIEWER, {200: BYTES}, errors=(404, 409))
 async def export_policy(request: Request, name: str) -> Response:
     """Give the file of a trained policy, to be imported elsewhere."""
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
     if (await _view(request, name)).source != TRAINED:
-        raise ConflictError(f"policy {name!r} is no trained one, so that it has no policy file")
-    file = (await desk.threads.read(desk.plane.policies.look_up, name)).file
+        raise ConflictError(f"policy {name!r} is not a trained one, so that it has no policy file")
+    file = (await pipeline.threads.read(pipeline.plane.policies.look_up, name)).file
     headers = {"content-disposition": f'attachment; filename="{name}{SUFFIX}"'}
     return Response(pack(file), media_type=FILE, headers=headers)
 
@@ -112,9 +112,9 @@ async def export_policy(request: Request, name: str) -> Response:
 )
 async def delete_policy(request: Request, name: str) -> Response:
     """Remove a trained policy that no queue has, live or as its shadow, and that does not come with Seaway."""
-    desk = desk_of(request)
-    meant = meant_by(request, partial(_unused, desk.plane.policies))
-    await desk.threads.write(desk.plane.operations.delete_policy, name, who_of(request).name, meant)
+    pipeline = pipeline_of(request)
+    meant = meant_by(request, partial(_unused, pipeline.plane.policies))
+    await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, who_of(request).name, meant)
     return nothing()
 
 
@@ -133,16 +133,16 @@ async def activate_policy(request: Request, name: str) -> Response:
     With `shadow` it becomes the shadow and nothing else: what decides stays, and `left` says what is missing until the
     policy may.
     """
-    desk, given = desk_of(request), await read(request, ActivateIn)
-    act, who = desk.plane.operations.activate_policy, who_of(request).name
-    queue, left = await desk.threads.write(act, name, given.queue, who, shadow=given.shadow)
+    pipeline, given = pipeline_of(request), await read(request, ActivateIn)
+    act, who = pipeline.plane.operations.activate_policy, who_of(request).name
+    queue, left = await pipeline.threads.write(act, name, given.queue, who, shadow=given.shadow)
     return json_reply({"queue": queue_fields(queue), "left": left})
 
 
 async def _queues_seen(request: Request) -> set[str]:
     """Return the queues that who asks may see."""
-    desk, who = desk_of(request), who_of(request)
-    return {row.name for row in await desk.threads.read(desk.plane.store.queues) if who.may_see(row.tenant)}
+    pipeline, who = pipeline_of(request), who_of(request)
+    return {row.name for row in await pipeline.threads.read(pipeline.plane.store.queues) if who.may_see(row.tenant)}
 
 
 async def _view(request: Request, name: str) -> PolicyView:
@@ -153,11 +153,11 @@ async def _view(request: Request, name: str) -> PolicyView:
     UnknownError
         When there is none.
     """
-    desk = desk_of(request)
-    for view in await desk.threads.read(desk.plane.overview.policies):
+    pipeline = pipeline_of(request)
+    for view in await pipeline.threads.read(pipeline.plane.overview.policies):
         if view.name == name:
             return view
-    raise UnknownError(f"there is no policy {name[:63]!r}")
+    raise UnknownError(f"policy {name[:63]!r} not found")
 
 
 def _unused(policies: Policies, brought: Brought) -> dict[str, Any]:
@@ -170,24 +170,24 @@ Called = Annotated[Name, Path(description="What the evaluation is called.")]
 
 @operation(routes, "GET", "/evaluations", Role.VIEWER, {200: EvaluationList})
 async def list_evaluations(request: Request) -> Response:
-    """List what `seaway evaluate` found of policies, as far as somebody keeps it here."""
-    desk = desk_of(request)
+    """List what `seaway evaluate` found of policies, as far as a user keeps it here."""
+    pipeline = pipeline_of(request)
 
     def read() -> list[dict[str, object]]:
-        return [evaluation_fields(each) for each in desk.plane.evaluations.kept()]
+        return [evaluation_fields(each) for each in pipeline.plane.evaluations.kept()]
 
-    return json_reply({"evaluations": await desk.threads.read(read)})
+    return json_reply({"evaluations": await pipeline.threads.read(read)})
 
 
 @operation(routes, "GET", "/evaluations/{name}", Role.VIEWER, {200: EvaluationDetail}, errors=(404,))
 async def get_evaluation(request: Request, name: Called) -> Response:
     """Look an evaluation up, summed up by policy."""
-    desk = desk_of(request)
+    pipeline = pipeline_of(request)
 
     def read() -> dict[str, object]:
-        return evaluation_fields(desk.plane.evaluations.look_up(name), lines=True)
+        return evaluation_fields(pipeline.plane.evaluations.look_up(name), lines=True)
 
-    return json_reply(await desk.threads.read(read))
+    return json_reply(await pipeline.threads.read(read))
 
 
 @operation(
@@ -200,21 +200,21 @@ async def get_evaluation(request: Request, name: Called) -> Response:
     body=EvaluationIn,
     media=(JSON, CSV),
 )
-async def keep_evaluation(request: Request, name: Called) -> Response:
+async def put_evaluation(request: Request, name: Called) -> Response:
     """Keep an evaluation: the rows that `seaway evaluate -o json` or `-o csv` wrote. The same again changes nothing."""
-    desk, content, kind = desk_of(request), await request.body(), require_kind(request, JSON, CSV)
+    pipeline, content, kind = pipeline_of(request), await request.body(), require_kind(request, JSON, CSV)
 
     def keep() -> tuple[dict[str, object], bool]:
-        record, new = desk.plane.evaluations.keep(name, read_rows(content, kind), who_of(request).name)
+        record, new = pipeline.plane.evaluations.keep(name, read_rows(content, kind), who_of(request).name)
         return evaluation_fields(record, lines=True), new
 
-    fields, new = await desk.threads.heavy(keep)
+    fields, new = await pipeline.threads.heavy(keep)
     return json_reply(fields, 201 if new else 200)
 
 
 @operation(routes, "DELETE", "/evaluations/{name}", Role.OPERATOR, {204: None}, errors=(404,))
 async def delete_evaluation(request: Request, name: Called) -> Response:
     """Remove an evaluation."""
-    desk = desk_of(request)
-    await desk.threads.write(desk.plane.evaluations.remove, name, who_of(request).name)
+    pipeline = pipeline_of(request)
+    await pipeline.threads.write(pipeline.plane.evaluations.remove, name, who_of(request).name)
     return nothing()

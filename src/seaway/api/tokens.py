@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import read
-from seaway.api.http.pipeline import MADE, desk_of, who_of
+from seaway.api.http.pipeline import MADE, pipeline_of, who_of
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.job_views import LARGEST_ID
-from seaway.application.ports.store import MOST_ROWS
+from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.learning.policies.file import LARGEST_FILE
 from seaway.wire import fields
@@ -32,26 +32,26 @@ routes = router("access")
 @operation(routes, "GET", "/me", Role.VIEWER, {200: WhoOut})
 async def who_am_i(request: Request) -> Response:
     """Say who asks, and how large what they send may be."""
-    who, settings = who_of(request), desk_of(request).plane.settings
+    who, settings = who_of(request), pipeline_of(request).plane.settings
     told = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
     largest = settings.body_limit_bytes
-    return json_reply({**told, "largest_body": largest, "largest_policy_file": max(largest, LARGEST_FILE)})
+    return json_reply({**told, "max_body_bytes": largest, "max_policy_file_bytes": max(largest, LARGEST_FILE)})
 
 
 @operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})
 async def list_tokens(request: Request) -> Response:
     """List tokens, revoked ones too; their secrets are not kept."""
-    desk = desk_of(request)
-    rows = await desk.threads.read(desk.plane.access.tokens)
+    pipeline = pipeline_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.access.tokens)
     return json_reply({"tokens": [token_fields(row) for row in rows]})
 
 
 @operation(routes, "POST", "/tokens", Role.ADMIN, {201: TokenCreated}, errors=(409,), body=TokenIn)
 async def create_token(request: Request) -> Response:
     """Make a token. The answer shows its secret this once."""
-    desk, given = desk_of(request), await read(request, TokenIn)
-    token, secret = await desk.threads.write(
-        desk.plane.access.create,
+    pipeline, given = pipeline_of(request), await read(request, TokenIn)
+    token, secret = await pipeline.threads.write(
+        pipeline.plane.access.create,
         given.name,
         Role(given.role),
         given.tenant,
@@ -69,19 +69,19 @@ async def revoke_token(
     token: str,
     force: Annotated[bool, Query(description="Even if it is the last token of an admin.")] = False,
 ) -> Response:
-    """End a token; from now on nobody gets in with it. The last one of an admin is kept, unless it is forced."""
-    desk = desk_of(request)
-    return json_reply(token_fields(await desk.threads.write(desk.plane.access.revoke, token, force=force)))
+    """End a token; from now on no one gets in with it. The last one of an admin is kept, unless it is forced."""
+    pipeline = pipeline_of(request)
+    return json_reply(token_fields(await pipeline.threads.write(pipeline.plane.access.revoke, token, force=force)))
 
 
 @operation(routes, "GET", "/audit", Role.ADMIN, {200: AuditPage})
 async def list_audit(
     request: Request,
     before: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only entries before this one.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,
 ) -> Response:
     """List who asked for what, and what came of it, new to old."""
-    desk = desk_of(request)
-    rows = await desk.threads.read(desk.plane.store.audit, before, limit)
+    pipeline = pipeline_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.audit, before, limit)
     following = rows[-1].id if len(rows) == limit else None
     return json_reply({"entries": [audit_fields(row) for row in rows], "next": following})

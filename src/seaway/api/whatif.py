@@ -5,19 +5,19 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from seaway.api.http.bodies import read
-from seaway.api.http.pipeline import desk_of
+from seaway.api.http.pipeline import pipeline_of
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.application.records import Role
 from seaway.domain.tenancy import DEFAULT
-from seaway.wire.whatif import ConsequencesOut, WhatIfIn, consequences_fields
+from seaway.wire.whatif import WhatIfIn, WhatIfOut, consequences_fields
 
 routes = router("fleet")
 
 
-@operation(routes, "POST", "/whatif", Role.OPERATOR, {200: ConsequencesOut}, body=WhatIfIn)
+@operation(routes, "POST", "/whatif", Role.OPERATOR, {200: WhatIfOut}, body=WhatIfIn)
 async def what_if(request: Request) -> Response:
     """Ask what would happen, on a copy of the live fleet, which is left as it is."""
-    desk, given = desk_of(request), await read(request, WhatIfIn)
-    answer = await desk.threads.heavy(desk.plane.whatif.ask, given.question.question(DEFAULT))
+    pipeline, given = pipeline_of(request), await read(request, WhatIfIn)
+    answer = await pipeline.threads.heavy(pipeline.plane.whatif.ask, given.question.question(DEFAULT))
     return json_reply(consequences_fields(answer))

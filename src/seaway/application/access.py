@@ -27,7 +27,7 @@ from seaway.domain.tenancy import require_name
 PREFIX = "sw"
 ANONYMOUS = "anonymous"
 RESERVED = frozenset({ANONYMOUS, "controller", "scheduler", "seaway", "seaway db", "demo"})
-"""Names under which Seaway itself does things, and is told in events; nobody else has one of them."""
+"""Names under which Seaway itself does things, and is told in events; no one else has one of them."""
 
 FIRST_TOKEN = "admin"  # its name
 SECRET_BYTES = 32
@@ -64,7 +64,7 @@ class Who:
     gateway: str = ""
 
     def may_see(self, tenant: str) -> bool:
-        """Tell whether a tenant's things are to be seen; nobody's, the fleet's own, always are."""
+        """Tell whether a tenant's things are to be seen; no one's, the fleet's own, always are."""
         return not self.tenant or not tenant or self.tenant == tenant
 
     def may(self, role: Role) -> bool:
@@ -84,16 +84,16 @@ class Who:
             When it takes more than this.
         """
         if not self.may(role):
-            raise ForbiddenError(f"this takes the role {role.value}; {self.name!r} is {self.role.value}")
+            raise ForbiddenError(f"requires the role {role.value}; {self.name!r} has the role {self.role.value}")
 
 
 RANKS = {role: role.rank for role in Role}
-NOBODY_SPECIAL = Who(ANONYMOUS, Role.ADMIN)
-"""Everybody, where nobody is asked who he is."""
+ANONYMOUS_ADMIN = Who(ANONYMOUS, Role.ADMIN)
+"""Everybody, where no one is asked who he is."""
 
 
 class Bearer(Protocol):
-    """Knows bearer tokens that somebody else gave out."""
+    """Knows bearer tokens that another user gave out."""
 
     def known(self, credential: str) -> Who | None:
         """Return whose a token is that was verified before and still holds; never waits."""
@@ -126,7 +126,7 @@ class Access:
     clock
         For when tokens end.
     everybody
-        Whether everybody is an admin and nobody is asked; see `require_loopback`.
+        Whether everybody is an admin and no one is asked; see `require_loopback`.
     bearer
         Knows tokens of others; None where there are none.
     """
@@ -147,7 +147,7 @@ class Access:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read all tokens anew, in case that somebody else wrote some."""
+        """Read all tokens again, in case that another user wrote some."""
         while True:
             changes = self._changes
             held = {token.id: _held(token) for token in self._store.tokens() if token.revoked_ns is None}
@@ -157,7 +157,7 @@ class Access:
                     return
 
     def known(self, authorization: str | None, address: str) -> Who | None:
-        """Return who asks, as far as that is known without waiting; None when `verify` has to be asked.
+        """Return who asks, as far as that is known without waiting; None when `verify` must be asked.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Access:
             When too many from there did not hold.
         """
         if self.everybody:
-            return NOBODY_SPECIAL
+            return ANONYMOUS_ADMIN
         credential = _credential(authorization)
         who = self._token(credential) if credential.startswith(f"{PREFIX}_") else None
         if who is None and self._bearer is not None and _is_jwt(credential):
@@ -184,11 +184,11 @@ class Access:
                 return None
         if who is None:
             self._limit.fail(address)
-            raise UnauthenticatedError("this token does not hold: it is unknown, revoked or expired")
+            raise UnauthenticatedError("invalid token: it is unknown, revoked or expired")
         return who
 
     def verify(self, authorization: str | None, address: str) -> Who:
-        """Return who asks, by a token that somebody else gave out; may wait.
+        """Return who asks, by a token that another user gave out; may wait.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Access:
             raise
 
     def holds(self, who: Who) -> bool:
-        """Tell whether somebody who was let in still would be: for requests that last."""
+        """Tell whether a user who was let in still would be: for requests that last."""
         if who.expires_ns is not None and who.expires_ns <= self._clock.now_ns():
             return False
         return not who.token_id or who.token_id in self._held
@@ -251,7 +251,7 @@ class Access:
         return token, f"{PREFIX}_{token.id}_{secret}"
 
     def revoke(self, token_id: str, *, force: bool = False) -> Token:
-        """End a token; from when this returns, nobody gets in with it. Ending it again changes nothing.
+        """End a token; from when this returns, no one gets in with it. Ending it again changes nothing.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class Access:
         """
         token = next((each for each in self._store.tokens() if each.id == token_id), None)
         if token is None:
-            raise UnknownError(f"there is no token {token_id!r}")
+            raise UnknownError(f"token {token_id!r} not found")
         if not force and self._is_last_admin(token_id):
             raise ConflictError(
                 "this is the last token of an admin: make another before, or force it; "
@@ -337,11 +337,11 @@ class Access:
         if not of_tenant and tenant:
             raise RejectedError(f"an {role.value} is of no tenant: leave it out", where="tenant")
         if tenant and tenant not in {each.name for each in self._store.tenants()}:
-            raise RejectedError(f"there is no tenant {tenant!r}", where="tenant")
+            raise RejectedError(f"tenant {tenant!r} not found", where="tenant")
 
 
 def _require_gateway(role: Role, gateway: str) -> None:
-    """Check that an agent has a gateway, and nobody else; it need not be configured yet."""
+    """Check that an agent has a gateway, and no one else; it need not be configured yet."""
     if role is Role.AGENT and not gateway:
         raise RejectedError("an agent speaks for one gateway: say for which", where="gateway")
     if role is not Role.AGENT and gateway:
@@ -349,7 +349,7 @@ def _require_gateway(role: Role, gateway: str) -> None:
 
 
 def require_loopback(host: str) -> None:
-    """Check that only this machine reaches a server that asks nobody who he is.
+    """Check that only this machine reaches a server that asks no one who he is.
 
     Raises
     ------
@@ -376,10 +376,10 @@ def is_loopback(host: str) -> bool:
 def _credential(authorization: str | None) -> str:
     """Take the token from a header."""
     if not authorization:
-        raise UnauthenticatedError("this takes a token: send 'Authorization: Bearer sw_…'")
+        raise UnauthenticatedError("a token is required: send 'Authorization: Bearer sw_…'")
     scheme, _, credential = authorization.partition(" ")
     if scheme.lower() != "bearer" or not credential or len(credential) > LONGEST_CREDENTIAL:
-        raise UnauthenticatedError("this is no token: send 'Authorization: Bearer sw_…'")
+        raise UnauthenticatedError("this is not a token: send 'Authorization: Bearer sw_…'")
     return credential
 
 

@@ -17,7 +17,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, mended, nearest, sentence
+from seaway.scheduling.explain import combined_remedies, explain, remedies_text, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile
@@ -28,14 +28,14 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
     """Return for how many of a job's replicas there is room now; the snapshot is left as it is.
 
-    Of one that has to be in one cluster, for how many there is in any.
+    Of one that must be in one cluster, for how many there is in any.
     """
-    if job.together:
+    if job.single_cluster:
         return most(snapshot, job, profile)
     queue = JobQueue(snapshot, [replace(job, gang=False)])
     plan = decide(snapshot, queue, profile, dry_run=True)
     placed = int(plan.placed.sum())
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return placed
 
 
@@ -50,7 +50,7 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
     if job.replicas == 1 or fits(snapshot, job, profile):
         return ""
     count = room(snapshot, job, profile)
-    where = "in one cluster" if job.together else "together"
+    where = "in one cluster" if job.single_cluster else "together"
     said = f"{job.replicas:,} replicas are needed {where}, and there is room for {count:,} now"
     if 0 < count < job.replicas and fits(snapshot, replace(job, replicas=count), profile):
         said += f"; it would fit with {count:,} replicas"
@@ -61,7 +61,7 @@ def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
     """Tell whether a whole job has room now; the snapshot is left as it is."""
     plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
     fits = bool(plan.jobs_placed[0])
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return fits
 
 
@@ -70,11 +70,11 @@ PLAIN = PlainTemplates()
 REMEMBERED = 50_000
 """Requests whose verdict is remembered; then all are forgotten."""
 
-MOST_TOLD = 20
+MAX_TOLD = 20
 """Unknown clusters that are told of one job."""
 
 
-class Door:
+class Admission:
     """Checks jobs against what there is: names, and whether the fleet could hold them if it were empty.
 
     Parameters
@@ -123,12 +123,12 @@ class Door:
             problems = _rejected(self._never_fits(spec))
         _require_none(problems)
 
-    def settled(self, spec: JobSpec) -> JobSpec:
+    def with_template_traits(self, spec: JobSpec) -> JobSpec:
         """Return a job with what its template says of it, as it is to be taken in; ask `admit` about that."""
-        return self._templates.settled(spec)
+        return self._templates.with_template_traits(spec)
 
     def admits_at_once(self, spec: JobSpec, seen_by: str = "") -> bool:
-        """Let a job pass as `admit` does, where that needs no look at the fleet; False where `admit` has to be asked.
+        """Let a job pass as `admit` does, where that needs no look at the fleet; False where `admit` must be asked.
 
         Raises as `admit`.
         """
@@ -176,7 +176,7 @@ class Door:
             known = [each.name for each in self._empty.clusters]
             problems += [
                 _unknown("cluster", name, known, where="placement.clusters")
-                for name in sorted(clusters.difference(known))[:MOST_TOLD]
+                for name in sorted(clusters.difference(known))[:MAX_TOLD]
             ]
         return problems
 
@@ -212,24 +212,24 @@ class Door:
     def _key(self, spec: JobSpec) -> Hashable:
         """Return all of a job that its verdict depends on."""
         clusters = self._controller.names.clusters_of(spec.queue)
-        return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, clusters
+        return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
 
     def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Say why the empty fleet cannot hold a job whose pool has these clusters, and what it could hold."""
         job = replace(spec.job("this job", clusters), data=NO_DATA)
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)
         placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
-        empty.release(plan.lines, plan.slices, plan.rows_of(0))
+        empty.release(plan.decisions, plan.slices, plan.rows_of(0))
         if whole:
             return ""
-        alone = replace(job, replicas=1, gang=False, together=False)
+        alone = replace(job, replicas=1, gang=False, single_cluster=False)
         one = explain(empty, alone, self._first_fit)
         if not one.fits:
-            said = f"no cluster could ever hold it: {sentence(one)}"
+            said = f"no cluster could ever hold it: {summary(one)}"
             if one.remedies:
                 return said
-            if found := nearest(empty, alone, self._first_fit):
-                return f"{said}; {mended(found)}"
+            if found := combined_remedies(empty, alone, self._first_fit):
+                return f"{said}; {remedies_text(found)}"
             free = replace(alone, demand=spec.demand)
             elsewhere = explain(empty, free, self._first_fit).candidates if clusters else ()
             where = f"{elsewhere[0].cluster}/{elsewhere[0].node}" if elsewhere else ""
@@ -240,7 +240,7 @@ class Door:
 
     def _too_many_together(self, empty: Snapshot, job: Job) -> str:
         """Say how many of a gang's replicas the empty fleet could hold, and whether it holds all without its bounds."""
-        where = "in one cluster" if job.together else "together"
+        where = "in one cluster" if job.single_cluster else "together"
         said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
         said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
         if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
@@ -250,7 +250,7 @@ class Door:
 
 def _asks(spec: JobSpec) -> Hashable:
     """Return what a job asks of the fleet, by which queue."""
-    return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, spec.queue
+    return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, spec.queue
 
 
 def _rejected(verdict: str) -> list[RejectedError]:
@@ -298,5 +298,5 @@ def _best_node(node: Node) -> Node:
 
 def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:
     names = ", ".join(sorted(known))
-    hint = f"there are: {names}" if names else "there is none that you may see"
+    hint = f"available: {names}" if names else "there is none that you may see"
     return RejectedError(f"unknown {kind} {name!r}; {hint}", where=where or kind)

@@ -12,10 +12,10 @@ from seaway.application.records import AuditEntry
 from seaway.application.writer import Writer
 from seaway.domain.errors import SeawayError
 
-MOST_WAITING = 20_000
+MAX_WAITING = 20_000
 """Entries that wait for a database that does not answer; what comes on top is counted and dropped."""
 
-MOST_TOGETHER = 1000
+MAX_TOGETHER = 1000
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class AuditLog:
 
     def note(self, entry: AuditEntry) -> None:
         """Take an entry; never waits."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             return
         self._waiting.append(entry)
@@ -49,7 +49,7 @@ class AuditLog:
         """Store what waits. What cannot be stored goes on waiting."""
         async with self._storing:
             while self._waiting:
-                entries = list(islice(self._waiting, MOST_TOGETHER))
+                entries = list(islice(self._waiting, MAX_TOGETHER))
                 try:
                     await self._writer.stored_soon(Change(insert=list(entries)))
                 except SeawayError as error:

@@ -18,8 +18,8 @@ from seaway.application.records import (
     JobRecord,
     LinkSample,
     NetworkRecord,
-    Outgoing,
     PathRecord,
+    PendingCommand,
     PolicyRecord,
     ShadowResult,
     Token,
@@ -29,7 +29,7 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 Record = (
     JobRecord
     | Attempt
-    | Outgoing
+    | PendingCommand
     | Event
     | IdempotencyKey
     | Token
@@ -88,4 +88,4 @@ class Outcome(Enum):
 
     STORED = auto()
     CONFLICT = auto()
-    """Somebody changed a row of it first, or a new row is there already. Nothing of it was stored."""
+    """A user changed a row of it first, or a new row is there already. Nothing of it was stored."""

@@ -1,4 +1,4 @@
-"""Forgetting a cluster: what is held where nobody will ever answer again is given up."""
+"""Removal of a cluster that left the fleet: free what its jobs hold there."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.loop import Controller
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Event, Outgoing, Verb
+from seaway.application.records import Attempt, Event, PendingCommand, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, moved, stepped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.job_state import AttemptState, JobState
 
 TRIES = 5
-"""How often it is looked again for what somebody changed in between."""
+"""How often it is looked again for what a user changed in between."""
 
 
-class Forgetting:
+class ClusterRemoval:
     """Gives up clusters that are not of the fleet any more.
 
     Parameters
@@ -34,7 +34,7 @@ class Forgetting:
         self._controller = controller
         self._clock = clock
 
-    def forget(self, cluster: str, actor: str) -> int:
+    def remove(self, cluster: str, actor: str) -> int:
         """End what attempts have in a cluster, and tell it nothing any more; return of how many attempts.
 
         Jobs that have something there go back to their queues. Its name is free for another. Should the cluster come
@@ -43,7 +43,7 @@ class Forgetting:
         Raises
         ------
         UnknownError
-            When it is no cluster of which anything is known.
+            When it is not a cluster of which anything is known.
         ConflictError
             When it is of the fleet, or jobs are changed faster than they can be given up.
         UnavailableError
@@ -60,12 +60,12 @@ class Forgetting:
             if Outcome.CONFLICT not in outcomes:
                 break
         else:
-            raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try once more")
+            raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try again")
         names = [row for row in self._store.cluster_names() if row.name == cluster]
         if not seen and not names:
-            raise UnknownError(f"there is no cluster {cluster[:253]!r}, and nothing is held in one of that name")
+            raise UnknownError(f"cluster {cluster[:253]!r} not found, and nothing is held in one of that name")
         text = f"{cluster} is forgotten: what {len(seen)} attempts had there is given up"
-        event = Event(self._clock.now_ns(), "forgotten", text, actor)
+        event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
         self._writer.require(Change(insert=[event], delete=[*names]))
         return len(seen)
 
@@ -80,8 +80,8 @@ class Forgetting:
 
     def _changes(self, cluster: str, actor: str) -> dict[tuple[str, int], Change]:
         """Return what is to be stored for each attempt that has something in the cluster, or is told something."""
-        rows: defaultdict[tuple[str, int], list[Outgoing]] = defaultdict(list)
-        for row in self._store.outgoing():
+        rows: defaultdict[tuple[str, int], list[PendingCommand]] = defaultdict(list)
+        for row in self._store.pending_commands():
             rows[row.job_id, row.attempt].append(row)
         changes: dict[tuple[str, int], Change] = {}
         for attempt in self._store.held_attempts():
@@ -96,7 +96,7 @@ class Forgetting:
                 changes[key] = Change(delete=list(left))
         return changes
 
-    def _given_up(self, attempt: Attempt, cluster: str, others: list[Outgoing], actor: str) -> Change | None:
+    def _given_up(self, attempt: Attempt, cluster: str, others: list[PendingCommand], actor: str) -> Change | None:
         """Give up what an attempt has in one cluster; where it has something in others, they still remove it."""
         now_ns = self._clock.now_ns()
         if not attempt.state.live:
@@ -113,8 +113,8 @@ class Forgetting:
             change.add(ended(attempt, now_ns))
             return change
         change.add(ending(replace(attempt, state=AttemptState.ENDING), reason, now_ns))
-        change.put = [row for row in change.put if not (isinstance(row, Outgoing) and row.cluster == cluster)]
-        change.delete += [Outgoing(*_key(attempt), cluster, Verb.DELETE, now_ns)]
+        change.put = [row for row in change.put if not (isinstance(row, PendingCommand) and row.cluster == cluster)]
+        change.delete += [PendingCommand(*_key(attempt), cluster, Verb.DELETE, now_ns)]
         return change
 
 

@@ -14,7 +14,7 @@ class ClusterNames:
     """The names that clusters have and had. For one thread at a time.
 
     What is stored of jobs says by name where they run. So a cluster never gets another name, and a name is given to
-    no other cluster before somebody had the one that had it forgotten, however kubeconfigs come and go.
+    no other cluster before a user had the one that had it forgotten, however kubeconfigs come and go.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class ClusterNames:
         self._store = store
         self._read: dict[str, ClusterName] | None = None
 
-    def read_anew(self) -> None:
+    def reload(self) -> None:
         """Look again what is stored: others may have had clusters forgotten."""
         if self._store:
             self._read = None

@@ -37,7 +37,7 @@ class Evaluations:
         for each in self.kept():
             if each.name == name:
                 return each
-        raise UnknownError(f"there is no evaluation {name[:63]!r}")
+        raise UnknownError(f"evaluation {name[:63]!r} not found")
 
     def keep(self, name: str, rows: str, actor: str) -> tuple[EvaluationRecord, bool]:
         """Keep an evaluation; the same one again changes nothing.

@@ -10,7 +10,7 @@ from itertools import islice
 from seaway.application.changes import Change
 from seaway.application.records import Event
 
-KEPT = 20_000
+MAX_STORED = 20_000
 """Events in memory; who is further behind reads from the store."""
 
 
@@ -18,7 +18,7 @@ class Feed:
     """Keeps the latest events in order and wakes who waits for more."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=KEPT)
+        self._events: deque[Event] = deque(maxlen=MAX_STORED)
         self._wakers: set[Callable[[], None]] = set()
         self._lock = threading.Lock()
 

@@ -14,11 +14,11 @@ from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobR
 from seaway.application.transitions import ACCEPTED, accepted, moved, respecified, stepped, stopped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.job_spec import NOWHERE, JobIds, JobSpec
+from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec
 from seaway.domain.job_state import JobState
 
 TRIES = 5
-"""How often a step is tried again when somebody else changed the job in between."""
+"""How often a step is tried again when another user changed the job in between."""
 
 Noted = Callable[[str], AuditEntry]
 _Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
@@ -76,7 +76,7 @@ class Jobs:
         for _ in range(TRIES):
             now_ns = self._clock.now_ns()
             job = JobRecord(
-                id=self._ids.draw(now_ns),
+                id=self._ids.generate(now_ns),
                 spec=spec,
                 state=JobState.PENDING,
                 submitted_ns=now_ns,
@@ -106,7 +106,7 @@ class Jobs:
         return await asyncio.to_thread(self._used, tenant, key)
 
     def change(self, job_id: str, spec: JobSpec, actor: str, version: int | None = None) -> JobRecord:
-        """Change what a job asks for. One that runs is stopped and started anew where it has to be.
+        """Change what a job asks for. One that runs is stopped and restarted where it must be.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Jobs:
         return self._stop(job_id, JobState.CANCELLED, actor, reason or f"cancelled by {actor}", version)
 
     def suspend(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """Stop a job until somebody resumes it."""
+        """Stop a job until a user resumes it."""
         return self._stop(job_id, JobState.SUSPENDED, actor, reason or f"suspended by {actor}", version)
 
     def delete(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
@@ -161,7 +161,7 @@ class Jobs:
         """
         job = self._store.job(job_id)
         if job is None or job.state is JobState.DELETED:
-            raise UnknownError(f"there is no job {job_id!r}")
+            raise UnknownError(f"job {job_id!r} not found")
         return job
 
     def _stop(self, job_id: str, state: JobState, actor: str, reason: str, version: int | None) -> JobRecord:
@@ -177,17 +177,19 @@ class Jobs:
         for _ in range(TRIES):
             job = self.find(job_id)
             if version is not None and job.version != version:
-                raise StaleError(f"the job is in version {job.version} by now, not {version}; read it again")
+                raise StaleError(f"the job is at version {job.version}, not {version}; read it again")
             attempts = self._store.attempts(job_id)
             after, change = step(job, attempts[-1] if attempts else None, self._clock.now_ns())
             if not change or self._writer.commit([change]) == [Outcome.STORED]:
                 return after
-        raise ConflictError("the job changes too fast; try once more")
+        raise ConflictError("the job changes too fast; try again")
 
     def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
         """Tell whether the pool of a queue has all of some clusters; one that is gone has none."""
         pools = {pool.name: pool.clusters for pool in self._store.pools()}
-        allowed = next((pools.get(each.pool, NOWHERE) for each in self._store.queues() if each.name == queue), NOWHERE)
+        allowed = next(
+            (pools.get(each.pool, NO_CLUSTER) for each in self._store.queues() if each.name == queue), NO_CLUSTER
+        )
         return not allowed or allowed.issuperset(clusters)
 
     def _used(self, tenant: str, key: SubmitKey) -> JobRecord | None:
@@ -213,6 +215,6 @@ def require_changeable(job: JobRecord, spec: JobSpec) -> None:
         When it would be another tenant's.
     """
     if job.state.final:
-        raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it anew")
+        raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it again")
     if spec.tenant != job.spec.tenant:
         raise RejectedError("a job stays with its tenant", where="tenant")

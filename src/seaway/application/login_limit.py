@@ -13,11 +13,11 @@ from threading import Lock
 from seaway.application.ports.clock import Clock
 from seaway.domain.errors import SeawayError
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 """Failures from one address before it has to wait."""
 
 WINDOW_S = 60
-MOST_ADDRESSES = 10_000
+MAX_ADDRESSES = 10_000
 """Addresses that are remembered; the one that failed longest ago is forgotten first."""
 
 IPV6_SITE_BITS = 64
@@ -64,7 +64,7 @@ class LoginLimit:
             return
         began_ns, count = self._failures.get(site(address), (0, 0))
         left_ns = began_ns + WINDOW_S * 10**9 - self._clock.monotonic_ns()
-        if count >= MOST_FAILURES and left_ns > 0:
+        if count >= MAX_FAILURES and left_ns > 0:
             raise TooManyFailuresError(-(-left_ns // 10**9))
 
     def fail(self, address: str) -> None:
@@ -82,7 +82,7 @@ class LoginLimit:
             if now_ns - began_ns >= WINDOW_S * 10**9:
                 began_ns, count = now_ns, 0
             self._failures[site(address)] = (began_ns, count + 1)
-            while len(self._failures) > MOST_ADDRESSES:
+            while len(self._failures) > MAX_ADDRESSES:
                 self._failures.popitem(last=False)
 
     def __len__(self) -> int:

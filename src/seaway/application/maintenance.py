@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
 RETRY_S = 60
-MOST_RETRY_S = 3600
+MAX_RETRY_S = 3600
 """How long after a failure a duty is tried again: doubled with each, up to the most, and never later than its time."""
 
 
@@ -26,16 +26,16 @@ class Duty:
     ----------
     name
         For the log.
-    every_s
+    interval_s
         Seconds from one time to the next.
     do
         Does it.
     first_s
-        Seconds until it is done for the first time; None for `every_s`.
+        Seconds until it is done for the first time; None for `interval_s`.
     """
 
     name: str
-    every_s: float
+    interval_s: float
     do: Callable[[], object]
     first_s: float | None = None
 
@@ -51,8 +51,8 @@ class _Turn:
     def next_s(self) -> float:
         """Return the seconds until the next try."""
         if not self.failures:
-            return self.duty.every_s
-        return min(RETRY_S << min(self.failures - 1, 16), MOST_RETRY_S, self.duty.every_s)
+            return self.duty.interval_s
+        return min(RETRY_S << min(self.failures - 1, 16), MAX_RETRY_S, self.duty.interval_s)
 
 
 class Maintenance:
@@ -70,7 +70,7 @@ class Maintenance:
         self._clock = clock
         now_ns = clock.monotonic_ns()
         self._turns = [
-            _Turn(duty, now_ns + int((duty.every_s if duty.first_s is None else duty.first_s) * NS_PER_S))
+            _Turn(duty, now_ns + int((duty.interval_s if duty.first_s is None else duty.first_s) * NS_PER_S))
             for duty in duties
         ]
         self._stopping = threading.Event()

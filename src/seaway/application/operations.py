@@ -13,10 +13,10 @@ from seaway.application.control.scheduler.scheduler import Scheduler
 from seaway.application.policies import Gate, Policies
 from seaway.application.policies import Meant as MeantPolicy
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import MOST_ROWS, JobFilter, Store
+from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
 from seaway.application.records import Cordon, Event, JobRecord
 from seaway.application.writer import Writer
-from seaway.domain.deployment import Copy
+from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import FINAL
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
@@ -92,20 +92,20 @@ class Operations:
             nodes = {each.name for each in live.cluster.nodes} if live and live.cluster else set()
             names = ", ".join(self._controller.live.fleet.clusters) or "none"
         if live is None:
-            raise UnknownError(f"there is no cluster {cluster!r}; there are: {names}", where="cluster")
+            raise UnknownError(f"cluster {cluster!r} not found; available: {names}", where="cluster")
         if node and node not in nodes:
             raise UnknownError(f"cluster {cluster!r} has no node {node!r}", where="node")
 
     # Copies that no job accounts for.
 
-    def strays(self, cluster: str = "") -> list[Copy]:
+    def orphans(self, cluster: str = "") -> list[Workload]:
         """Return the copies in a cluster, or in all, that no job known to Seaway accounts for, by cluster and name."""
         with self._controller.lock:
             clusters = self._controller.live.fleet.clusters.values()
-            found = [each.copy for live in clusters for each in live.strays.values() if cluster in ("", live.name)]
+            found = [each.copy for live in clusters for each in live.orphans.values() if cluster in ("", live.name)]
         return sorted(found, key=lambda copy: (copy.cluster, copy.name))
 
-    def remove_strays(self, cluster: str, actor: str, name: str = "") -> list[str]:
+    def remove_orphans(self, cluster: str, actor: str, name: str = "") -> list[str]:
         """Have a cluster remove a copy that no job known to Seaway accounts for, or all of them; return their names.
 
         They are listed until the cluster says that they are gone.
@@ -113,19 +113,21 @@ class Operations:
         Raises
         ------
         UnknownError
-            When there is no such cluster, or no stray of that name in it.
+            When there is no such cluster, or no orphan of that name in it.
         """
         self._require_place(cluster, "")
         with self._controller.lock:
-            strays = dict(self._controller.live.fleet.clusters[cluster].strays)
-        if name and name not in strays:
-            raise UnknownError(f"cluster {cluster!r} has no stray {name!r}", where="name")
-        wanted = [name] if name else sorted(strays)
+            orphans = dict(self._controller.live.fleet.clusters[cluster].orphans)
+        if name and name not in orphans:
+            raise UnknownError(f"cluster {cluster!r} has no orphan {name!r}", where="name")
+        wanted = [name] if name else sorted(orphans)
         if wanted:
             text = f"{', '.join(wanted[:3])}{f' and {len(wanted) - 3} more' if len(wanted) > 3 else ''}"
-            self._store_told(Change(), "strays", f"{cluster} is to remove {text}, which no job accounts for", actor)
+            self._store_told(
+                Change(), "orphans_removed", f"{cluster} is to remove {text}, which no job accounts for", actor
+            )
         with self._controller.lock:
-            for copy in (strays[each].copy for each in wanted):
+            for copy in (orphans[each].copy for each in wanted):
                 self._controller.observer.remove(copy.job_id, copy.attempt, cluster)
         return wanted
 
@@ -154,7 +156,7 @@ class Operations:
             raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
-        self._controller.scheduler.warmth.wait(queue.policy, queue.shadow)
+        self._controller.scheduler.readiness.wait(queue.policy, queue.shadow)
         shadow = f" with {queue.shadow} in its shadow" if queue.shadow else ""
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
         with self._setting_up:
@@ -193,10 +195,10 @@ class Operations:
         ConflictError
             When it may not decide yet.
         StaleError
-            When somebody else changed the queue meanwhile.
+            When another user changed the queue meanwhile.
         """
         if not self._is_there(name):
-            raise UnknownError(f"there is no policy {name[:63]!r}; bring it first")
+            raise UnknownError(f"policy {name[:63]!r} not found; bring it first")
         there = _named(self._store.queues(), queue, "queue")
         if there.policy == name:
             return there, ""
@@ -234,11 +236,11 @@ class Operations:
         return policy in policy_names() or policy in self.policies.names() or policy in self.policies.profiles
 
     def _require_policies(self, queue: Queue) -> None:
-        """Check that nobody removed a policy of a queue since it was looked up."""
+        """Check that no one removed a policy of a queue since it was looked up."""
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name and not self._is_there(name):
-                raise RejectedError(f"there is no policy {name!r} any more", where=field)
+                raise RejectedError(f"policy {name!r} not found any more", where=field)
 
     def put_pool(self, pool: Pool, actor: str, meant: Meant | None = None) -> Pool:
         """Make or change a pool; its clusters need not have joined yet. Raises as `put_queue` where it is another."""
@@ -267,9 +269,9 @@ class Operations:
         return tenant
 
     def delete_tenant(self, name: str, actor: str, meant: Meant | None = None) -> None:
-        """Remove a tenant that has no queue of its own and no job that is not over; its tokens hold no longer.
+        """Remove a tenant that has no queue of its own and no unfinished job; its tokens hold no longer.
 
-        Its jobs go with it, with all that is stored of them, so that nobody finds them who makes a tenant of that name
+        Its jobs go with it, with all that is stored of them, so that no one finds them who makes a tenant of that name
         again. The audit log stays. Many go in several steps, the tenant in the last: what fails can be repeated.
 
         Raises
@@ -301,7 +303,7 @@ class Operations:
         """Remove a tenant's jobs, which are over, but for the last of them: return how many, and what is left to do."""
         wanted = JobFilter(tenant=tenant, states=FINAL)
         held = {each.job_id for each in self._store.held_attempts()}
-        held |= {each.job_id for each in self._store.outgoing()}
+        held |= {each.job_id for each in self._store.pending_commands()}
         removed, last = 0, Change()
         while jobs := self._store.jobs(wanted, AT_ONCE):
             if busy := [job.id for job in jobs if job.id in held]:
@@ -319,14 +321,14 @@ class Operations:
         yield job
         yield from self._store.attempts(job.id)
         after = 0
-        while events := self._store.events(after, MOST_ROWS, job_id=job.id):
+        while events := self._store.events(after, MAX_ROWS, job_id=job.id):
             yield from events
             after = events[-1].id
 
     def _require_unused(self, wanted: JobFilter, what: str) -> None:
         live = sum(count for state, count in self._store.count_jobs(wanted).items() if not state.final)
         if live:
-            raise ConflictError(f"{what} has {live} jobs that are not over")
+            raise ConflictError(f"{what} has {live} unfinished job{'s' if live > 1 else ''}")
 
     def _store_told(self, change: Change, kind: str, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), kind, reason, actor))

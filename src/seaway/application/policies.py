@@ -1,4 +1,4 @@
-"""The trained policies that a control plane has: those that come with Seaway, and those that somebody brought."""
+"""The trained policies that a control plane has: those that come with Seaway, and those that a user brought."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from seaway.application.changes import Change
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Event, PolicyRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
@@ -20,7 +20,7 @@ from seaway.learning.policies.monitor import Counts
 from seaway.learning.policies.signature import PublicKey, require_trusted, signer
 from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.registry import Outline
+from seaway.scheduling.registry import ProfileSpec
 
 MOST = 100
 """Policies that may be brought: all are held in memory."""
@@ -35,7 +35,7 @@ class Brought:
     file
         What it is.
     signed_by
-        The key that it is signed by; None where nobody signed it.
+        The key that it is signed by; None where no one signed it.
     actor, at_ns
         Who brought it, and when; empty and 0 for one that comes with Seaway.
     """
@@ -64,7 +64,7 @@ class Policies:
     Parameters
     ----------
     trusted
-        Keys by which brought policies have to be signed; none takes every policy.
+        Keys by which brought policies must be signed; none takes every policy.
     shipped
         Those that come with Seaway.
     try_out
@@ -105,7 +105,7 @@ class Policies:
         self._changing = threading.RLock()
         self._stored: dict[str, PolicyRecord] | None = None
         self._files: dict[str, tuple[PolicyRecord, PolicyFile]] = {}
-        self.profiles: Mapping[str, Outline] = {}
+        self.profiles: Mapping[str, ProfileSpec] = {}
 
     # A library.
 
@@ -133,13 +133,13 @@ class Policies:
     def says(self, name: str) -> str:
         """Return what a policy or a profile does, one clause; why it cannot be used, where that is so."""
         if name in self.profiles:
-            return f"joins {', '.join(each.policy or each.name for each in self.profiles[name].wanted)}"
+            return f"joins {', '.join(each.policy or each.name for each in self.profiles[name].plugins)}"
         try:
             return self.load(name).manifest.says or "a trained policy"
         except RejectedError as error:
             return error.message
 
-    def offer(self, profiles: Mapping[str, Outline]) -> None:
+    def offer(self, profiles: Mapping[str, ProfileSpec]) -> None:
         """Let queues have profiles, too.
 
         Raises
@@ -200,7 +200,7 @@ class Policies:
             if there is None and len(self._records()) >= MOST:
                 raise ConflictError(f"there are {MOST} policies already; remove one first")
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
-            verb = "brought" if there is None else "signed anew"
+            verb = "brought" if there is None else "signed again"
             text = f"policy {name} {verb}: {file.manifest.algo}, of level {file.manifest.level}"
             self._store_told(name, Change(put=[record]), text, actor)
             self._records()[name] = record
@@ -253,7 +253,7 @@ class Policies:
         return file
 
     def _records(self) -> dict[str, PolicyRecord]:
-        """Return what was brought, by name; read once, for nobody else writes."""
+        """Return what was brought, by name; read once, for no one else writes."""
         with self._changing:
             if self._stored is None:
                 self._stored = {each.name: each for each in self._store.policies()}
@@ -276,14 +276,14 @@ class Policies:
 class Gate:
     """Lets a trained policy decide for a queue that was that queue's shadow for long enough.
 
-    It goes by what is stored of comparisons, which name the model: another one under the same name begins anew.
+    It goes by what is stored of comparisons, which name the model: another one under the same name starts over.
 
     Parameters
     ----------
     store
         Has the comparisons.
     shadow_jobs
-        How many jobs it has to have decided as a shadow, itself: fall-backs do not count; 0 for none.
+        How many jobs it must have decided as a shadow, itself: fall-backs do not count; 0 for none.
     """
 
     def __init__(self, store: Store, shadow_jobs: int) -> None:
@@ -303,7 +303,7 @@ class Gate:
         ConflictError
             When it may not yet; says what is missing and what to do next.
         """
-        if not profile.edition:
+        if not profile.version:
             return
         seen, fallbacks = self._seen(queue.name, profile.title)
         if seen >= self._shadow_jobs:
@@ -322,7 +322,7 @@ class Gate:
     def _seen(self, queue: str, title: str) -> tuple[int, int]:
         """Count the jobs that a policy decided as a queue's shadow, up to as many as it takes, and its fall-backs."""
         seen, fallbacks, before = 0, 0, 0
-        while seen < self._shadow_jobs and (rows := self._store.shadows(queue, MOST_ROWS, before)):
+        while seen < self._shadow_jobs and (rows := self._store.shadows(queue, MAX_ROWS, before)):
             seen += sum(row.answered for row in rows if row.shadow == title)
             fallbacks += sum(row.fallbacks for row in rows if row.shadow == title)
             before = rows[-1].id

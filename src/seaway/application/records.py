@@ -107,7 +107,7 @@ class Verb(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class PendingCommand:
     """Something that a cluster is to be told, until it confirmed it."""
 
     job_id: str
@@ -388,7 +388,7 @@ class PathRecord:
     Attributes
     ----------
     active, active_ns
-        Which it is to take, and since when; empty where nobody chose: then what is configured decides.
+        Which it is to take, and since when; empty where no one chose: then what is configured decides.
     applied, applied_ns
         Which one the gateway said that it wrote last, and when it said so; empty before it did.
     why
@@ -426,7 +426,7 @@ class EvaluationRecord:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """A trained policy that somebody brought.
+    """A trained policy that a user brought.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Every step a job can take, as the change that stores it: the rows, and the event that tells of it.
 
 An attempt is only ever changed together with its job, whose version guards both. The one exception is
-the last step of an attempt, from ending to ended, which nobody but the control loop takes.
+the last step of an attempt, from ending to ended, which no one but the control loop takes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from seaway.application.changes import Change
-from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
+from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
@@ -49,10 +49,10 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
     return replace(job, state=state, reason=reason, changed_ns=now_ns, version=job.version + 1, **fields)
 
 
-def hindered(job: JobRecord, reason: str, actor: str, now_ns: int) -> Change:
+def blocked(job: JobRecord, reason: str, actor: str, now_ns: int) -> Change:
     """Store why a job does not go on from where it is."""
     after = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
-    return Change(update=[after], insert=[told(after, actor, "hindered")])
+    return Change(update=[after], insert=[told(after, actor, "blocked")])
 
 
 def accepted(job: JobRecord) -> Change:
@@ -66,7 +66,7 @@ def stepped(job: JobRecord, actor: str) -> Change:
 
 
 def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str) -> Change:
-    """Store a placement, and with it what has to be told to the clusters, before anything is told."""
+    """Store a placement, and with it what must be told to the clusters, before anything is told."""
     change = stepped(scheduled, actor)
     if queued.state is not JobState.QUEUED:
         change.insert.insert(
@@ -74,7 +74,7 @@ def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str
         )
     change.insert.append(attempt)
     for cluster in attempt.clusters:
-        change.insert.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.CREATE, attempt.created_ns))
+        change.insert.append(PendingCommand(attempt.job_id, attempt.number, cluster, Verb.CREATE, attempt.created_ns))
     return change
 
 
@@ -82,8 +82,8 @@ def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
     """Begin to remove an attempt: what was not sent is not sent any more, and its clusters are told."""
     change = Change(update=[replace(attempt, state=AttemptState.ENDING, reason=reason)])
     for cluster in attempt.clusters:
-        change.delete.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.CREATE, now_ns))
-        change.put.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.DELETE, now_ns))
+        change.delete.append(PendingCommand(attempt.job_id, attempt.number, cluster, Verb.CREATE, now_ns))
+        change.put.append(PendingCommand(attempt.job_id, attempt.number, cluster, Verb.DELETE, now_ns))
     return change
 
 
@@ -92,7 +92,7 @@ def ended(attempt: Attempt, now_ns: int) -> Change:
     change = Change(update=[replace(attempt, state=AttemptState.ENDED, ended_ns=now_ns)])
     for cluster in attempt.clusters:
         for verb in Verb:
-            change.delete.append(Outgoing(attempt.job_id, attempt.number, cluster, verb, now_ns))
+            change.delete.append(PendingCommand(attempt.job_id, attempt.number, cluster, verb, now_ns))
     return change
 
 
@@ -121,9 +121,9 @@ def respecified(
 ) -> tuple[JobRecord, Change]:
     """Change what a job asks for; where what runs no longer matches, or may not stay, it goes back to its queue."""
     reason = f"changed by {actor}"
-    placed_otherwise = job.state.placed and (not may_stay or job.spec.differs_in_kind(spec))
+    placed_otherwise = job.state.placed and (not may_stay or job.spec.requires_restart(spec))
     if placed_otherwise:
         after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)
         return after, change
     after = replace(job, spec=spec, changed_ns=now_ns, version=job.version + 1)
-    return after, Change(update=[after], insert=[told(after, actor, "changed", reason)])
+    return after, Change(update=[after], insert=[told(after, actor, "updated", reason)])

@@ -46,7 +46,7 @@ class SliceView:
     Attributes
     ----------
     job_id, job, tenant, attempt, replica
-        Which replica of which job. Of a pod that is nobody's, only its name, ``namespace/pod``, as `job`.
+        Which replica of which job. Of a pod that is no one's, only its name, ``namespace/pod``, as `job`.
     pod, container
         What holds it, ``namespace/pod``, and which container of that; empty as long as they are not known.
     used
@@ -169,17 +169,17 @@ class ClusterView:
 
     Attributes
     ----------
-    silent_s
+    last_seen_s
         Seconds since it answered last.
     silence
         Why it does not; empty while it is up, and where nothing is known.
-    strays
+    orphans
         Copies there that no attempt known to Seaway accounts for.
     """
 
     name: str
     state: ClusterState
-    silent_s: int
+    last_seen_s: int
     gateway: str
     region: str
     hardware: tuple[str, ...]
@@ -192,7 +192,7 @@ class ClusterView:
     gpu_milli: Amount
     gpu_memory_mib: Amount
     jobs: int
-    strays: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
     silence: str = ""
 
 
@@ -223,7 +223,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class DryRun:
     """What would happen to a job if it were submitted now.
 
     Attributes
@@ -232,9 +232,9 @@ class Trial:
         Which policy decided.
     fits
         Whether it would start at once.
-    sentence
+    message
         The answer in one sentence.
-    choices
+    candidates
         Candidates for its first replica, best first.
     placements
         Where every replica would go; empty when it would wait.
@@ -244,8 +244,8 @@ class Trial:
 
     policy: str
     fits: bool
-    sentence: str
-    choices: tuple[Choice, ...]
+    message: str
+    candidates: tuple[Choice, ...]
     placements: tuple[Placement, ...]
     explanation: Explanation
     manifests: tuple[dict[str, Any], ...] = ()
@@ -257,7 +257,7 @@ class Reason:
 
     Attributes
     ----------
-    sentence
+    message
         The answer in one sentence.
     position
         Place in its queue, from 1; 0 when it does not wait.
@@ -265,23 +265,23 @@ class Reason:
         Jobs that are decided before it.
     placements
         Where it is; empty while it waits.
-    chosen_because
+    placement_reason
         What was noted when it was placed.
     explanation
         Node by node, on the fleet as it is now; None for a job that is over.
-    code, parameters
+    code, params
         What kind of answer the sentence is, for programs, and the names and figures in it.
     """
 
     job: JobRecord
-    sentence: str
+    message: str
     position: int
     ahead: int
     placements: tuple[Placement, ...]
-    chosen_because: str
+    placement_reason: str
     explanation: Explanation | None
     code: str = ""
-    parameters: Mapping[str, str | int] = field(default_factory=dict)
+    params: Mapping[str, str | int] = field(default_factory=dict)
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

@@ -23,14 +23,14 @@ from seaway.domain.errors import ConflictError, DeposedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
-MOST_TOGETHER = 512
+MAX_TOGETHER = 512
 """Changes in one transaction."""
 
 BUSY = 4
 GATHER_S = 0.003
 """When so many came together the last time, more are waited for so long: a transaction costs as much as ten changes."""
 
-MOST_WAITING = 20_000
+MAX_WAITING = 20_000
 """Changes that may wait; beyond that, whoever brings one is told to come again."""
 
 Listener = Callable[[Sequence[Change]], None]
@@ -94,7 +94,7 @@ class Writer:
         ----------
         doubter
             Called when a group failed, and may have been stored all the same: whoever keeps in memory what
-            is stored has to read it anew.
+            is stored has to read it again.
         """
         self._listeners.append(listener)
         if doubter:
@@ -141,10 +141,10 @@ class Writer:
         Raises
         ------
         ConflictError
-            When a row of it was changed by somebody else.
+            When a row of it was changed by another user.
         """
         if self.commit([change]) != [Outcome.STORED]:
-            raise ConflictError("it was changed at the same time; read it again and try once more")
+            raise ConflictError("it was changed at the same time; read it again and try again")
 
     async def stored_soon(self, change: Change) -> Outcome:
         """Store one change; the event loop goes on meanwhile."""
@@ -160,7 +160,7 @@ class Writer:
         with self._some:
             if self._stopping:
                 raise UnavailableError("Seaway is shutting down")
-            if len(self._waiting) >= MOST_WAITING:
+            if len(self._waiting) >= MAX_WAITING:
                 raise UnavailableError("too much waits to be stored", retry_after_s=1)
             self._waiting.append((changes, waiter))
             self._some.notify()
@@ -184,7 +184,7 @@ class Writer:
         """Take from what waits as much as goes into one transaction, and at least one."""
         group, size = [self._waiting.popleft()], 0
         size = len(group[0][0])
-        while self._waiting and size + len(self._waiting[0][0]) <= MOST_TOGETHER:
+        while self._waiting and size + len(self._waiting[0][0]) <= MAX_TOGETHER:
             group.append(self._waiting.popleft())
             size += len(group[-1][0])
         return group

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from seaway.adapters.privileges import Account, drop_privileges, find_account, forbid_new_privileges
-from seaway.adapters.probes.namespace import place
+from seaway.adapters.probes.namespace import open_namespace
 from seaway.adapters.probes.prober import open_prober
 from seaway.adapters.probes.reflector import Reflector
 from seaway.application.agent.delivery import Delivery, ResultQueue
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 ANYWHERE = IPv6Address("::")
 AGAIN_S = 30.0
-"""How long it waits for a port that somebody else has."""
+"""How long it waits for a port that another user has."""
 
 
 class Reflecting:
@@ -57,10 +57,10 @@ class Reflecting:
         self, address: IPv6Address | IPv4Address | None, netns: str, now_s: Callable[[], float] = monotonic
     ) -> None:
         self._address = address or ANYWHERE
-        self.place = place(netns)
+        self.place = open_namespace(netns)
         """Where it makes its socket."""
         self._now_s = now_s
-        self._again_s: float | None = None  # when a port is tried again that somebody else has
+        self._again_s: float | None = None  # when a port is tried again that another user has
         self._told = ""
         self._heeded: Assignment | None = None
         self._port = 0
@@ -73,7 +73,7 @@ class Reflecting:
         Returns
         -------
         float | None
-            After how many seconds the same is to be heeded again, as somebody else has the port; None for never.
+            After how many seconds the same is to be heeded again, as another user has the port; None for never.
         """
         if assignment is None:
             return None
@@ -93,7 +93,7 @@ class Reflecting:
             if assignment.reflect:
                 self._start(assignment.reflect)
         if self._reflector:
-            self._reflector.know(each.address for each in assignment.targets)
+            self._reflector.set_gateways(each.address for each in assignment.targets)
 
     def _start(self, port: int) -> None:
         try:
@@ -142,7 +142,7 @@ class Known:
     first
         What it is to probe until the server says it; None for nothing.
     address
-        Its own; None when it has to be asked for or is left to the routes.
+        Its own; None when it must be asked for or is left to the routes.
     """
 
     account: Account
@@ -290,7 +290,7 @@ class Agent:
         self._opened.prober.close()
         delivering.join(GRACE_S + 1)
         if self.delivery and self.delivery.waiting:
-            log.warning("ends with %d results that nobody took", self.delivery.waiting)
+            log.warning("ends with %d results that no one took", self.delivery.waiting)
         self._opened.reflecting.close()
         probing.join(1)
         if self._failure:
@@ -368,7 +368,7 @@ def _from_file(settings: AgentSettings, network: NetworkConfig) -> tuple[Assignm
     own = network.gateway(settings.gateway)
     if own is None:
         names = ", ".join(each.name for each in network.gateways) or "none"
-        text = f"there is no gateway {settings.gateway!r} in it; there are: {names}"
+        text = f"gateway {settings.gateway!r} not found in it; available: {names}"
         raise RejectedError(text, where=settings.network)
     return assignment(network, 0, settings.gateway), own.address
 
@@ -377,7 +377,7 @@ def _address(text: str) -> Address:
     try:
         return ip_address(text)
     except ValueError:
-        raise RejectedError(f"{text!r} is no address, nor {ANY!r}", where="[agent] address") from None
+        raise RejectedError(f"{text!r} is not an address, nor {ANY!r}", where="[agent] address") from None
 
 
 def _controller(settings: AgentSettings, environment: Mapping[str, str]) -> HttpController:
@@ -398,7 +398,7 @@ def agent_client(settings: AgentSettings, environment: Mapping[str, str]) -> Cli
     from seaway.client.sync import Client
 
     token = _token(settings, environment)
-    return Client(settings.server, token, timeout_s=settings.call_s, pace=Pace(patience_s=0))
+    return Client(settings.server, token, timeout_s=settings.request_timeout_s, pace=Pace(patience_s=0))
 
 
 def _token(settings: AgentSettings, environment: Mapping[str, str]) -> str:

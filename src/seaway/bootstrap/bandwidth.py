@@ -18,68 +18,49 @@ STALE = 3
 """After how many periods without an answer figures count no more; those of Prometheus a window later."""
 
 TIMEOUT_S = 5.0
-"""How long an answer may take at the most; half a period where that is shorter."""
+"""How long an answer may take at most; half a period where that is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class BandwidthSettings:
-    """What gateways' interfaces carry.
+    """Traffic of the interfaces of gateways."""
 
-    Attributes
-    ----------
-    every_s
-        How often each is looked at; 0 for never.
-    ca
-        Path of the certificates, PEM, one of which vouches for node-exporters that serve https; empty for those of
-        this machine.
+    interval_s: float = 10
+    """Seconds between two scrapes of the node-exporter of each gateway that has one in the network configuration; 0
+    disables them. A value expires after three intervals.
     """
-
-    every_s: float = 10
     ca: str = ""
+    """Path of CA certificates, PEM, for node-exporters with HTTPS. Empty for those of the system."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSettings:
-    """A Prometheus to ask instead of the gateways' node-exporters; none without an address.
-
-    Attributes
-    ----------
-    url
-        Its address.
-    token_file
-        Path of a bearer token for it, read anew every time; empty for none.
-    ca
-        Path of the certificates, PEM, one of which vouches for it; empty for those of this machine.
-    labels
-        What selects the series of a gateway's node-exporter, as PromQL has it between braces.
-    window_s
-        Over how long rates are taken.
-    """
+    """A Prometheus server that is queried instead of the node-exporters. Disabled without a URL."""
 
     url: str = ""
+    """URL of a Prometheus server that scrapes the node-exporters of the gateways. It is queried instead of them."""
     token_file: str = ""
+    """Path of a bearer token, read for every query. It is sent over HTTPS or to this host only."""
     ca: str = ""
+    """Path of CA certificates, PEM, for the Prometheus server. Empty for those of the system."""
     labels: str = 'instance="{exporter}"'
+    """PromQL label matchers that select the series of a gateway. `{exporter}` is the host and port of its
+    node-exporter, `{name}` and `{address}` are those of the gateway.
+    """
     window_s: int = 60
+    """Range of rate queries in seconds. Four scrape intervals of the Prometheus server is a good value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """The network between gateways.
-
-    Attributes
-    ----------
-    bandwidth
-        What gateways' interfaces carry.
-    prometheus
-        Who is asked for that, instead of the gateways themselves.
-    links
-        From what agents measure to what decisions go by.
-    """
+    """Interface traffic, and how measured links become the values that decisions use."""
 
     bandwidth: BandwidthSettings = field(default_factory=BandwidthSettings)
+    """Traffic of the interfaces of gateways."""
     prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
+    """A Prometheus server that is queried instead of the node-exporters."""
     links: LinkSettings = field(default_factory=LinkSettings)
+    """Smoothing and expiry of measured links."""
 
 
 def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
@@ -92,22 +73,22 @@ def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
     """
     from seaway.application.network.bandwidth import Bandwidths
 
-    every_s, prometheus = settings.bandwidth.every_s, settings.prometheus
+    interval_s, prometheus = settings.bandwidth.interval_s, settings.prometheus
     older_s = prometheus.window_s if prometheus.url else 0  # its latest sample has some age already when it is asked
-    window_s = older_s or every_s
-    return Bandwidths(_meter(settings) if every_s else None, STALE * every_s + older_s, clock, window_s)
+    window_s = older_s or interval_s
+    return Bandwidths(_meter(settings) if interval_s else None, STALE * interval_s + older_s, clock, window_s)
 
 
 def _meter(settings: NetworkSettings) -> TrafficMeter:
     from seaway.adapters.http_pages import HttpPages, Trust
 
-    timeout_s = min(TIMEOUT_S, settings.bandwidth.every_s / 2)
+    timeout_s = min(TIMEOUT_S, settings.bandwidth.interval_s / 2)
     prometheus = settings.prometheus
     if not prometheus.url:
         from seaway.adapters.node_exporter import NodeExporters
 
         pages = HttpPages(Trust(settings.bandwidth.ca), timeout_s)
-        return NodeExporters(pages, STALE * settings.bandwidth.every_s)
+        return NodeExporters(pages, STALE * settings.bandwidth.interval_s)
     from seaway.adapters.prometheus import PrometheusMeter
 
     pages = HttpPages(Trust(prometheus.ca, prometheus.token_file), timeout_s)
@@ -128,9 +109,9 @@ def wrong_network(settings: NetworkSettings) -> list[RejectedError]:
         parts = urlsplit("")
     where = "[network] prometheus.url"
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        problems.append(RejectedError(f"{prometheus.url!r} has to be http://... or https://...", where=where))
+        problems.append(RejectedError(f"{prometheus.url!r} must be http://... or https://...", where=where))
     elif prometheus.token_file and parts.scheme == "http" and not is_loopback(parts.hostname):
         problems.append(RejectedError("a token is sent over https only", where=where))
     if not prometheus.window_s:
-        problems.append(RejectedError("has to be more than 0", where="[network] prometheus.window_s"))
+        problems.append(RejectedError("must be more than 0", where="[network] prometheus.window_s"))
     return problems

@@ -19,7 +19,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 TRY_S = 20.0
 LOOK_S = 0.1
-MOST_S = 120.0
+MAX_S = 120.0
 """How long one question may take in all: who asks it gives up before that, and says what did not answer."""
 
 KNOWN = ".names.json"
@@ -36,7 +36,7 @@ class Joined:
     Attributes
     ----------
     cluster
-        As it tells of itself; None when nobody looked.
+        As it tells of itself; None when no one looked.
     file
         Where its kubeconfig is now.
     troubles
@@ -48,7 +48,7 @@ class Joined:
     name: str
     file: Path
     cluster: Cluster | None
-    troubles: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     driven: str = ""
 
 
@@ -70,18 +70,18 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     ------
     RejectedError
         When the kubeconfig or a name is wrong, the name is another cluster's, the cluster was joined under another, or
-        it is no cluster but Karmada's control plane.
+        it is not a cluster but Karmada's control plane.
     UnavailableError
         When the cluster does not answer as it should.
     """
-    from seaway.adapters.kubernetes.connection.contexts import alone, cluster_name, current_context
+    from seaway.adapters.kubernetes.connection.contexts import cluster_name, current_context, minified
 
     context = context or current_context(kubeconfig)
     asked, name = name, name or cluster_name(context)
     if cluster_name(name) != name:
-        raise RejectedError(f"{name!r} is no name for a cluster; {cluster_name(name)!r} would be", where="name")
+        raise RejectedError(f"{name!r} is not a name for a cluster; {cluster_name(name)!r} would be", where="name")
     folder, driven = data / KUBECONFIGS, clusters_driven(data)
-    seen, troubles, uid = _look(alone(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
+    seen, problems, uid = _look(minified(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
     known = _read_known(folder)
     if uid:
         name = _known_name(uid, name, asked, known, set(joined(data)), replace=replace)
@@ -93,8 +93,8 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     if uid and known.get(uid) != name:
         others = {each: other for each, other in known.items() if other != name}
         _write(folder / KNOWN, json.dumps(others | {uid: name}) + "\n")
-    _write(file, alone(kubeconfig, context, name))
-    return Joined(name, file, seen and changed(seen, name=name), troubles, driven)
+    _write(file, minified(kubeconfig, context, name))
+    return Joined(name, file, seen and changed(seen, name=name), problems, driven)
 
 
 def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str], *, replace: bool) -> str:
@@ -124,7 +124,7 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
         says = (
             f"{name!r} is another cluster, whose jobs are stored by that name; choose another --name, or where it is "
         )
-        says += f"no more, leave it, have it forgotten (seaway forget {name}), and --replace it"
+        says += f"no more, leave it, have it forgotten (seaway cluster remove {name}), and --replace it"
         raise RejectedError(says, where="name")
     return name
 
@@ -142,7 +142,7 @@ def leave(name: str, data: Path) -> Path:
         file.unlink()
     except FileNotFoundError:
         there = ", ".join(joined(data)) or "none"
-        raise RejectedError(f"no cluster {name!r} was joined here; there are: {there}", where="name") from None
+        raise RejectedError(f"no cluster {name!r} was joined here; available: {there}", where="name") from None
     return file
 
 
@@ -178,11 +178,11 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
     """Check that a server is not Karmada's, which has no nodes of its own."""
     from seaway.adapters.kubernetes.connection.api import Api
     from seaway.adapters.kubernetes.connection.credentials import Credentials
-    from seaway.adapters.kubernetes.connection.event_loop import Reactor
+    from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
     from seaway.adapters.kubernetes.connection.responses import ApiError
 
     async def ask() -> bytes:
-        api = Api(name, Credentials(file, name), call_s=TRY_S)
+        api = Api(name, Credentials(file, name), request_timeout_s=TRY_S)
         try:
             return await api.get(f"/apis/{KARMADA}")
         except ApiError:
@@ -190,9 +190,9 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
         finally:
             await api.close()
 
-    reactor = Reactor()
+    reactor = EventLoopThread()
     try:
-        answer = reactor.run(ask(), MOST_S)
+        answer = reactor.run(ask(), MAX_S)
     finally:
         reactor.close()
     if f'"{KARMADA}"'.encode() in answer:
@@ -220,16 +220,16 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
                 if time.monotonic() > give_up_s or cluster.view.failing:
                     raise
                 time.sleep(LOOK_S)
-        troubles = cluster.view.troubles()
+        problems = cluster.view.problems()
     finally:
         backends.close()
     assert seen is not None, "a complete answer has the nodes"
-    said = [f"{where}: {each.text}" for where, found in troubles.items() for each in found if where.startswith("node/")]
+    said = [f"{where}: {each.text}" for where, found in problems.items() for each in found if where.startswith("node/")]
     return seen, tuple(said), names.uid(seen.name)
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that nobody else may read, all at once: `seaway up` may be looking."""
+    """Write a file that no one else may read, all at once: `seaway up` may be looking."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")  # files that start with a dot are passed over
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as writing:

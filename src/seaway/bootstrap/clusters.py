@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KUBECONFIGS = "kubeconfigs"
 """Where in the data folder `seaway cluster join` puts kubeconfigs; there from the first that was ever joined."""
 
-STALE_S = ControlSettings().stale_s
+STALE_S = ControlSettings().stale_after_s
 
 
 class Kind(StrEnum):
@@ -57,7 +57,7 @@ class Clusters:
 
 
 def make_clusters(
-    settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_s: float = STALE_S
+    settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_after_s: float = STALE_S
 ) -> Clusters:
     """Make the clusters that the settings ask for.
 
@@ -67,7 +67,7 @@ def make_clusters(
         The data folder. Kubeconfigs in it are used when the settings name no other clusters.
     names
         What real clusters are called.
-    stale_s
+    stale_after_s
         After how many seconds a silent cluster gets no new work; a real one says before that why it is silent.
 
     Raises
@@ -79,7 +79,7 @@ def make_clusters(
     kind = kind_of(settings, data)
     if kind is not Kind.SIMULATED:
         folder = data / KUBECONFIGS if kind is Kind.JOINED else Path(settings.kubeconfig_dir)
-        return _real(settings, kind, folder, names, stale_s)
+        return _real(settings, kind, folder, names, stale_after_s)
     made = _simulated(settings, clock, data)
     return Clusters(kind, made, PlainTemplates(), made.close)
 
@@ -110,44 +110,50 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
     return SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
 
 
-def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_s: float) -> Clusters:
+def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_after_s: float) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.collect.limits import Limits
-    from seaway.adapters.kubernetes.device_plugins.views import Options as Named
+    from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
-    from seaway.adapters.kubernetes.options import Wishes
-    from seaway.adapters.kubernetes.templates.catalog import Offer
+    from seaway.adapters.kubernetes.options import ClusterOptions
+    from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
     from seaway.adapters.kubernetes.usage.measured import read_exporters
     from seaway.adapters.kubernetes.usage.scraping import Scraping
 
     own = Path(settings.templates_dir) if settings.templates_dir else None
-    offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image)
+    offer = TemplateCatalog(
+        own, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image
+    )
     hami = settings.hami
-    scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
-    wishes = Wishes(
+    scraping = Scraping(settings.usage.interval_s, read_exporters(settings.usage.exporters))
+    cluster_options = ClusterOptions(
         settings.namespace,
-        settings.call_s,
+        settings.request_timeout_s,
         templates=offer.templates,
         default_image=settings.default_image,
         pull_secrets=names_in(settings.pull_secrets),
         hami_scheduler=settings.hami_scheduler,
         local_queue=settings.local_queue,
         volcano_queue=settings.volcano_queue,
-        named=Named(
+        plugin_options=Named(
             hami.resource_name,
             hami.resource_mem,
             hami.resource_mem_percentage,
             hami.resource_cores,
             settings.volcano_memory_factor,
         ),
-        limits=Limits.within(stale_s, stuck_s=settings.stuck_s, refused_s=settings.refused_s),
+        limits=Limits.within(
+            stale_after_s,
+            pod_start_timeout_s=settings.pod_start_timeout_s,
+            unschedulable_timeout_s=settings.unschedulable_timeout_s,
+        ),
         scraping=scraping,
     )
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig:
-        made = KarmadaBackends(Path(settings.karmada.kubeconfig), wishes)
+        made = KarmadaBackends(Path(settings.karmada.kubeconfig), cluster_options)
     else:
-        made = KubernetesBackends(folder, wishes, names=names)
+        made = KubernetesBackends(folder, cluster_options, names=names)
     return Clusters(kind, made, offer, made.close)
 
 

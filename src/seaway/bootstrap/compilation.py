@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seaway.scheduling.allocations import book, bookings
+from seaway.scheduling.allocations import allocate, allocations_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
@@ -42,8 +42,8 @@ def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile
         snapshot, profile = Snapshot(fleet), make(name, PolicyOptions(mix=mix))
         plan = decide(snapshot, JobQueue(snapshot, jobs), profile, overdue=range(len(jobs)), dry_run=True)
         placements = list(plan.placements())
-        for held in bookings(plan):
+        for held in allocations_of(plan):
             held.release(snapshot)
         first = next(job for job in jobs if job.name == placements[0].job)
-        book(snapshot, first, [each for each in placements if each.job == first.name])
+        allocate(snapshot, first, [each for each in placements if each.job == first.name])
         explain(snapshot, jobs[-1], profile)

@@ -9,23 +9,23 @@ from random import Random, SystemRandom
 import orjson
 
 from seaway.application.access import Access, Bearer
-from seaway.application.admission import Door
-from seaway.application.cluster_removal import Forgetting
+from seaway.application.admission import Admission
+from seaway.application.cluster_removal import ClusterRemoval
 from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.loop import Controller
 from seaway.application.control.paths import Steering
-from seaway.application.control.scheduler.compile_readiness import Warmth
+from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.evaluations import Evaluations
 from seaway.application.events import Feed
 from seaway.application.fleet.overview import Overview
 from seaway.application.jobs import Jobs
 from seaway.application.monitoring.alerts import Alerts
-from seaway.application.network.active_paths import ActivePaths, Desk
+from seaway.application.network.active_paths import ActivePathController, ActivePaths
 from seaway.application.network.agents import Agents
 from seaway.application.network.bandwidth import TrafficWatch
 from seaway.application.network.configuration import Configuration
-from seaway.application.network.link_table import LinkBook
+from seaway.application.network.link_table import LinkTable
 from seaway.application.network.reports import Reports
 from seaway.application.operations import Operations
 from seaway.application.policies import Gate, Policies
@@ -74,7 +74,7 @@ class JsonDocuments:
         return orjson.dumps(network_text(config)).decode()
 
 
-def make_network(store: Store, writer: Writer, clock: Clock, book: LinkBook, steering: Steering) -> Network:
+def make_network(store: Store, writer: Writer, clock: Clock, book: LinkTable, steering: Steering) -> Network:
     """Put it together; the link book goes by it from now on, and traffic is steered along its paths."""
     agents = Agents(store, writer, clock)
     network = Network(
@@ -87,12 +87,12 @@ def make_network(store: Store, writer: Writer, clock: Clock, book: LinkBook, ste
     for follower in (network.active.use, agents.use, network.reports.use):
         network.configuration.follow(follower)
     network.active.follow(book.choose)
-    steering.desk = Desk(network.active, book, clock)
+    steering.path_controller = ActivePathController(network.active, book, clock)
     return network
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class ControlPlane:
     """A control plane, its parts put together and none of them started."""
 
     settings: Settings
@@ -103,10 +103,10 @@ class Plane:
     controller: Controller
     dispatcher: Dispatcher
     jobs: Jobs
-    door: Door
+    admission: Admission
     overview: Overview
     operations: Operations
-    forgetting: Forgetting
+    cluster_removal: ClusterRemoval
     access: Access
     whatif: WhatIf
     network: Network
@@ -144,7 +144,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     bearer: Bearer | None = None,
     random: Random | None = None,
     templates: Templates | None = None,
-) -> Plane:
+) -> ControlPlane:
     """Put a control plane together.
 
     Parameters
@@ -164,7 +164,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     store.lead(f"{random.getrandbits(64):016x}")
     writer, feed = Writer(store), Feed()
     writer.listen(feed.publish, feed.forget)
-    talker: Dispatcher = dispatcher or Threads(clock, random, settings.control.stale_s)
+    talker: Dispatcher = dispatcher or Threads(clock, random, settings.control.stale_after_s)
     bounds = limits(settings.policies, clock)
     policies = Policies(store, writer, clock, trusted_keys(settings.policies.trusted_keys), stop_s=bounds.stop_s)
     policies.offer(read_outlines(settings.policies.profiles_dir))
@@ -173,19 +173,19 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     if isinstance(talker, Threads):
         talker.on_report = controller.wake
     bandwidths = make_bandwidths(settings.network, clock)
-    book = controller.live.book = LinkBook(settings.network.links, settings.control.sample_s, bandwidths)
-    controller.scheduler.warmth = Warmth(lambda name: warm(name, trained.unwatched), ready=POLICIES)
-    controller.scheduler.warmth.on_ready = controller.wake
-    controller.scheduler.stand_in = trained.stand_in
+    book = controller.live.book = LinkTable(settings.network.links, settings.control.sample_interval_s, bandwidths)
+    controller.scheduler.readiness = CompileReadiness(lambda name: warm(name, trained.unwatched), ready=POLICIES)
+    controller.scheduler.readiness.on_ready = controller.wake
+    controller.scheduler.make_stand_in = trained.make_stand_in
 
     def renewed(name: str) -> None:
         trained.forget(name)
         controller.renew_policy(name)
 
     policies.on_change = renewed
-    door = Door(controller, templates or PlainTemplates())
+    admission = Admission(controller, templates or PlainTemplates())
     overview = Overview(controller, store, backends, writer, policies)
-    return Plane(
+    return ControlPlane(
         settings=settings,
         clock=clock,
         store=store,
@@ -194,15 +194,15 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         controller=controller,
         dispatcher=talker,
         jobs=Jobs(store, writer, clock, random),
-        door=door,
+        admission=admission,
         overview=overview,
         operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
-        forgetting=Forgetting(store, writer, controller, clock),
+        cluster_removal=ClusterRemoval(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
-        whatif=WhatIf(controller, door),
+        whatif=WhatIf(controller, admission),
         network=make_network(store, writer, clock, book, controller.steering),
         policies=policies,
-        traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
+        traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.interval_s, clock, random),
         alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, clock),
         evaluations=Evaluations(store, writer, clock),
     )
@@ -225,7 +225,7 @@ def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
 
 
 def trusted_keys(path: str) -> tuple[PublicKey, ...]:
-    """Read the keys by which policies have to be signed; none where no file is named.
+    """Read the keys by which policies must be signed; none where no file is named.
 
     Raises
     ------
@@ -249,12 +249,16 @@ def limits(settings: PolicySettings, clock: Clock) -> Limits:
     Raises
     ------
     RejectedError
-        When what decides in their place is no policy that consists of plugins.
+        When what decides in their place is not a policy that consists of plugins.
     """
     try:
-        make_profile(settings.fall_back)
+        make_profile(settings.fallback)
     except RejectedError as error:
-        raise RejectedError(error.message, where="[policies] fall_back") from None
+        raise RejectedError(error.message, where="[policies] fallback") from None
     return Limits(
-        settings.fall_back, settings.budget_ms, settings.strikes, settings.set_aside_s, now_ns=clock.monotonic_ns
+        settings.fallback,
+        settings.budget_ms,
+        settings.failure_threshold,
+        settings.cooldown_s,
+        now_ns=clock.monotonic_ns,
     )

@@ -47,7 +47,7 @@ class DataFolder:
     """A folder that belongs to one running server.
 
     What this process makes is for its owner's eyes only from here to `close`, however open the folder is that
-    somebody else made: environments of jobs are in there.
+    another user made: environments of jobs are in there.
 
     Parameters
     ----------

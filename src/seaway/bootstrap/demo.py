@@ -1,4 +1,4 @@
-"""A demo workload, run to its end by the whole control plane on a clock that does not wait."""
+"""A demo workload, run by the whole control plane on a simulated clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord
 from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.views import Reason
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
@@ -93,7 +93,7 @@ def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], see
 
 
 @contextmanager
-def _demo_plane(fleet: Fleet, seed: int) -> Iterator[tuple[Plane, VirtualClock]]:
+def _demo_plane(fleet: Fleet, seed: int) -> Iterator[tuple[ControlPlane, VirtualClock]]:
     """Have a control plane in a folder that goes away."""
     clock = VirtualClock()
     with TemporaryDirectory(prefix="seaway-demo-") as folder:
@@ -118,7 +118,7 @@ def _specs(fleet: Fleet, count: int, seed: int) -> Iterator[JobSpec]:
             replicas=job.replicas,
             gang=job.gang,
             between_replicas=job.between_replicas,
-            runs_s=random.randint(SHORTEST_S, LONGEST_S),
+            expected_duration_s=random.randint(SHORTEST_S, LONGEST_S),
         )
 
 
@@ -129,18 +129,18 @@ def _users_gateway(fleet: Fleet) -> str:
 
 
 def _from(gateway: str, demand: Demand) -> Demand:
-    """Let those who bound their network come from a gateway; without any nobody bounds it."""
+    """Let those who bound their network come from a gateway; without any no one bounds it."""
     if not demand.gateway:
         return demand
     return replace(demand, gateway=gateway, network=demand.network if gateway else NO_NEED)
 
 
-def _at_the_door(plane: Plane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
+def _at_the_door(plane: ControlPlane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
     """Return which jobs are let in, and why others are not, as for anybody who submits."""
     let_in, refused = [], {}
     for spec in specs:
         try:
-            plane.door.admit(spec)
+            plane.admission.admit(spec)
         except RejectedError as error:
             refused[spec.name] = error.message
         else:
@@ -148,15 +148,17 @@ def _at_the_door(plane: Plane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec],
     return let_in, refused
 
 
-def _submit(plane: Plane, specs: Sequence[JobSpec], seed: int) -> list[JobRecord]:
+def _submit(plane: ControlPlane, specs: Sequence[JobSpec], seed: int) -> list[JobRecord]:
     ids = JobIds(Random(seed))  # nothing here is a secret
     now_ns = plane.clock.now_ns()
-    records = [JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", ACCEPTED) for spec in specs]
+    records = [
+        JobRecord(ids.generate(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", ACCEPTED) for spec in specs
+    ]
     outcomes = plane.writer.commit([accepted(record) for record in records]) if records else []
     return [record for record, outcome in zip(records, outcomes, strict=True) if outcome is Outcome.STORED]
 
 
-def _tell(plane: Plane, records: Sequence[JobRecord], states: frozenset[JobState]) -> Reason | None:
+def _tell(plane: ControlPlane, records: Sequence[JobRecord], states: frozenset[JobState]) -> Reason | None:
     """Explain the first job in one of some states."""
     for record in records:
         job = plane.jobs.find(record.id)
@@ -165,7 +167,7 @@ def _tell(plane: Plane, records: Sequence[JobRecord], states: frozenset[JobState
     return None
 
 
-def _used(plane: Plane) -> float:
+def _used(plane: ControlPlane) -> float:
     clusters = plane.overview.clusters()
     total = sum(cluster.gpu_milli.total for cluster in clusters)
     return sum(cluster.gpu_milli.used for cluster in clusters) / max(total, 1)

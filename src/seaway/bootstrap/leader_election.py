@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from seaway.adapters.kubernetes.leadership import Stand
+    from seaway.adapters.kubernetes.leadership import LeadershipStatus
     from seaway.domain.deployment import Deployment
 
 log = logging.getLogger(__name__)
@@ -61,18 +61,18 @@ class Leadership:
         from seaway.adapters.kubernetes.connection.api import Api
         from seaway.adapters.kubernetes.connection.contexts import current_context
         from seaway.adapters.kubernetes.connection.credentials import Credentials
-        from seaway.adapters.kubernetes.connection.event_loop import Reactor
-        from seaway.adapters.kubernetes.leadership import Candidate, NoSign, PodSign, Terms
+        from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
+        from seaway.adapters.kubernetes.leadership import Candidate, LeaseDurations, NoLeaderLabel, PodLeaderLabel
 
         random = SystemRandom()
         file = Path(settings.kubeconfig) if settings.kubeconfig else None
         credentials = Credentials(file, current_context(file) if file else "")
-        terms = Terms(settings.lease_s, settings.renew_s, settings.retry_s)
+        terms = LeaseDurations(settings.lease_duration_s, settings.renew_deadline_s, settings.retry_period_s)
         self.identity = f"{socket.gethostname()}_{random.getrandbits(64):016x}"
-        self._api = Api("the server of the lease", credentials, call_s=settings.renew_s / 2)
+        self._api = Api("the server of the lease", credentials, request_timeout_s=settings.renew_deadline_s / 2)
         namespace = settings.namespace or _own_namespace()
         self._candidate = Candidate(self._api, namespace, settings.lease, self.identity, terms)
-        self._sign = PodSign(self._api, namespace, settings.pod) if settings.pod else NoSign()
+        self._sign = PodLeaderLabel(self._api, namespace, settings.pod) if settings.pod else NoLeaderLabel()
         self._told = told
         self._trouble = ""
         self.can_follow = False
@@ -80,14 +80,14 @@ class Leadership:
         self.lost = ""
         self._led = False
         self._terms, self._random = terms, random
-        self._reactor = Reactor()
+        self._reactor = EventLoopThread()
         self._leading: Future[str] | None = None
 
     def start(self) -> None:
         """Begin to wait for the Lease."""
         from seaway.adapters.kubernetes.leadership import lead
 
-        self._leading = self._reactor.begin(lead(self._candidate, self._terms, self._random, self._sign, self._hear))
+        self._leading = self._reactor.submit(lead(self._candidate, self._terms, self._random, self._sign, self._hear))
         self._leading.add_done_callback(self._ended)
 
     @property
@@ -106,15 +106,15 @@ class Leadership:
             self._reactor.run(self._api.close(), RELEASE_S)
         self._reactor.close()
 
-    def _hear(self, stand: Stand) -> None:
-        if stand.trouble != self._trouble:
-            self._trouble = stand.trouble
-            log.warning("%s", stand.trouble or "the pod is marked now")
-        if stand.trouble:
+    def _hear(self, stand: LeadershipStatus) -> None:
+        if stand.label_error != self._trouble:
+            self._trouble = stand.label_error
+            log.warning("%s", stand.label_error or "the pod is marked now")
+        if stand.label_error:
             return
-        if stand.why != self.waiting:
-            log.info("%s", stand.why or f"{self.identity} leads")
-        self.waiting, self.can_follow = stand.why, stand.waits
+        if stand.reason != self.waiting:
+            log.info("%s", stand.reason or f"{self.identity} leads")
+        self.waiting, self.can_follow = stand.reason, stand.can_take_over
         if stand.leads and not self._led:
             self._led = True
             self._told()
@@ -162,8 +162,8 @@ class FencedThreads(Threads):
         Tells whether it does; asked before every batch of commands.
     """
 
-    def __init__(self, clock: Clock, stale_s: float, holds: Callable[[], bool]) -> None:
-        super().__init__(clock, SystemRandom(), stale_s)
+    def __init__(self, clock: Clock, stale_after_s: float, holds: Callable[[], bool]) -> None:
+        super().__init__(clock, SystemRandom(), stale_after_s)
         self._holds = holds
 
     def use(self, backends: Sequence[Backend]) -> None:

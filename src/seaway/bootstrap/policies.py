@@ -27,7 +27,7 @@ from seaway.domain.tenancy import NAME
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.registry import Outline, Wanted, make_plugin
+from seaway.scheduling.registry import PluginSpec, ProfileSpec, make_plugin
 
 if TYPE_CHECKING:
     from seaway.learning.policies.file import PolicyFile
@@ -80,7 +80,7 @@ def _own_file(name: str, folder: Path) -> PolicyFile:
     return read_policy(folder / name) if name.endswith(POLICY) else own_library().load(name)
 
 
-def read_outline(path: Path) -> Outline:
+def read_outline(path: Path) -> ProfileSpec:
     """Read a profile file.
 
     Raises
@@ -97,10 +97,10 @@ def read_outline(path: Path) -> Outline:
     if not isinstance(plugins, list) or not plugins:
         raise RejectedError("names no plugin; begin each with a line [[plugin]]", where=str(path))
     wanted = [_wanted(entry, f"{path}: plugin {number}") for number, entry in enumerate(plugins, 1)]
-    return Outline(str(content.get("name", path.stem)), tuple(wanted))
+    return ProfileSpec(str(content.get("name", path.stem)), tuple(wanted))
 
 
-def read_outlines(folder: str) -> dict[str, Outline]:
+def read_outlines(folder: str) -> dict[str, ProfileSpec]:
     """Read the profile files of a folder, by the names of the profiles; none where no folder is named.
 
     Raises
@@ -111,8 +111,8 @@ def read_outlines(folder: str) -> dict[str, Outline]:
     if not folder:
         return {}
     if not Path(folder).is_dir():
-        raise RejectedError("is no folder that can be read", where=f"[policies] profiles_dir: {folder}")
-    found: dict[str, Outline] = {}
+        raise RejectedError("is not a folder that can be read", where=f"[policies] profiles_dir: {folder}")
+    found: dict[str, ProfileSpec] = {}
     problems: list[RejectedError] = []
     for path in sorted(Path(folder).glob(f"[!.]*{SUFFIX}")):
         try:
@@ -126,13 +126,13 @@ def read_outlines(folder: str) -> dict[str, Outline]:
     return found
 
 
-def _require_usable(outline: Outline, others: Mapping[str, Outline], where: str) -> None:
+def _require_usable(outline: ProfileSpec, others: Mapping[str, ProfileSpec], where: str) -> None:
     """Check the name of a profile and its plugins, but for trained policies: those may be imported later."""
     if not NAME.fullmatch(outline.name):
-        raise RejectedError(f"{outline.name[:80]!r} is no name of a policy: use a-z, 0-9, '-' and '.'", where=where)
+        raise RejectedError(f"{outline.name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.'", where=where)
     if outline.name in policy_names() or outline.name in others:
         raise RejectedError(f"there is another policy {outline.name!r}; give this one another name", where=where)
-    for each in outline.wanted:
+    for each in outline.plugins:
         if each.name != TRAINED:
             try:
                 make_plugin(each, PolicyOptions())
@@ -140,7 +140,7 @@ def _require_usable(outline: Outline, others: Mapping[str, Outline], where: str)
                 raise RejectedError(error.message, where=where) from None
 
 
-def _wanted(entry: object, where: str) -> Wanted:
+def _wanted(entry: object, where: str) -> PluginSpec:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise RejectedError('needs a name = "..."', where=where)
     _only_known(entry, KNOWN, where)
@@ -148,15 +148,15 @@ def _wanted(entry: object, where: str) -> Wanted:
     if isinstance(weight, float) and weight.is_integer():
         weight = int(weight)
     if not isinstance(weight, int) or isinstance(weight, bool) or weight < 1:
-        raise RejectedError("weight has to be a whole number from 1 up", where=where)
+        raise RejectedError("weight must be a whole number from 1 up", where=where)
     if not isinstance(settings, dict):
-        raise RejectedError("settings have to be a table, like { price = 2 }", where=where)
+        raise RejectedError("settings must be a table, like { price = 2 }", where=where)
     if not isinstance(policy, str) or (entry["name"] == TRAINED and not policy):
         raise RejectedError('needs a trained policy, like policy = "pilot"', where=where)
-    return Wanted(entry["name"], weight, settings, policy)
+    return PluginSpec(entry["name"], weight, settings, policy)
 
 
 def _only_known(table: dict[str, object], known: set[str], where: str) -> None:
     for key in table:
         if key not in known:
-            raise RejectedError(f"unknown key {key!r}; there are: {', '.join(sorted(known))}", where=where)
+            raise RejectedError(f"unknown key {key!r}; available: {', '.join(sorted(known))}", where=where)

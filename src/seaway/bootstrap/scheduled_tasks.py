@@ -52,15 +52,15 @@ class Backups:
         return path
 
     def remove_leftovers(self) -> None:
-        """Remove what backups that were killed left half written; only where nobody else writes any."""
+        """Remove what backups that were killed left half written; only where no one else writes any."""
         for path in self._folder.glob(".*seaway-*.backup.part*"):
             path.unlink()
 
-    def due_in_s(self, every_s: float) -> float:
+    def due_in_s(self, interval_s: float) -> float:
         """Return the seconds until the newest backup is so old; 0 when there is none."""
         now_ns = self._clock.now_ns()
         newest = [each for each in map(_written_s, self._oldest_first()) if each * NS_PER_S <= now_ns][-1:]
-        return max(0.0, newest[0] + every_s - now_ns / NS_PER_S) if newest else 0.0
+        return max(0.0, newest[0] + interval_s - now_ns / NS_PER_S) if newest else 0.0
 
     def _oldest_first(self) -> list[Path]:
         """List backups; those from the future, of a clock that was set back, count as oldest."""
@@ -89,10 +89,10 @@ FIRST_PRUNE_S = 60
 def retention(settings: DatabaseSettings) -> Retention:
     """Return for how long rows are kept."""
     return Retention(
-        jobs_ns=settings.keep_jobs_days * NS_PER_DAY,
-        audit_ns=settings.keep_audit_days * NS_PER_DAY,
-        samples_ns=settings.keep_samples_days * NS_PER_DAY,
-        keys_ns=settings.keep_keys_days * NS_PER_DAY,
+        jobs_ns=settings.job_retention_days * NS_PER_DAY,
+        audit_ns=settings.audit_retention_days * NS_PER_DAY,
+        samples_ns=settings.sample_retention_days * NS_PER_DAY,
+        keys_ns=settings.idempotency_key_retention_days * NS_PER_DAY,
     )
 
 
@@ -104,18 +104,18 @@ def duties(
     Parameters
     ----------
     folder
-        Where backups go; nobody else writes any there. The next is due by the age of the newest there.
+        Where backups go; no one else writes any there. The next is due by the age of the newest there.
     backup
         Writes a backup to a file.
     """
     found = []
-    if settings.prune_every_h:
+    if settings.prune_interval_h:
         keep = retention(settings)
-        every_s = settings.prune_every_h * S_PER_H
-        found.append(Duty("prune", every_s, lambda: store.prune(keep, clock.now_ns()), FIRST_PRUNE_S))
-    backups = Backups(folder, settings.backups_kept, clock, backup)
+        interval_s = settings.prune_interval_h * S_PER_H
+        found.append(Duty("prune", interval_s, lambda: store.prune(keep, clock.now_ns()), FIRST_PRUNE_S))
+    backups = Backups(folder, settings.backup_retention_count, clock, backup)
     backups.remove_leftovers()
-    if settings.backup_every_h:
-        every_s = settings.backup_every_h * S_PER_H
-        found.append(Duty("backup", every_s, backups.take, max(backups.due_in_s(every_s), FIRST_BACKUP_S)))
+    if settings.backup_interval_h:
+        interval_s = settings.backup_interval_h * S_PER_H
+        found.append(Duty("backup", interval_s, backups.take, max(backups.due_in_s(interval_s), FIRST_BACKUP_S)))
     return found

@@ -1,6 +1,6 @@
-"""Settings: defaults, then a TOML file, then the environment, then flags; read once, every mistake told together.
+"""Settings from flags, the environment, a TOML file and defaults, in this order of precedence.
 
-A file has a table for each concern, and the environment a variable for each setting::
+A file has a table for each section, and the environment a variable for each setting::
 
     [server]                      SEAWAY_SERVER_PORT=9090
     port = 9090
@@ -34,273 +34,237 @@ PREFIX = "SEAWAY_"
 
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _RESOURCE = re.compile(_OBJECT.pattern + r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-"""What Kubernetes takes for names of objects and of resources."""
+"""Names of Kubernetes objects and resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The REST API.
-
-    Attributes
-    ----------
-    host, port
-        Where it listens.
-    tls_certificate, tls_key
-        Paths of PEM files; both or neither.
-    no_auth
-        Whether everybody is an admin; only on loopback.
-    body_limit_bytes
-        The largest body of a request.
-    web
-        Whether pages for people are served beside the API.
-    public_url
-        Where people reach it, when that is not where it listens: a proxy's address; empty for none.
-    trusted_proxies
-        Addresses and networks of proxies that are believed from where, and by which scheme, a request came to them;
-        with ``,`` between.
-    """
+    """REST API and web pages."""
 
     host: str = "127.0.0.1"
+    """Address to listen on. Flag `--host`."""
     port: int = 8080
+    """Port to listen on; 0 selects a free port. Flag `--port`."""
     tls_certificate: str = ""
+    """Path of the certificate, PEM. With it the server uses HTTPS. Requires `tls_key`. Flag `--tls-certificate`."""
     tls_key: str = ""
+    """Path of the private key of the certificate, PEM. Flag `--tls-key`."""
     no_auth: bool = False
+    """Disable authentication: every request has the admin role. Allowed on loopback addresses only. Flag `--no-auth`.
+    """
     body_limit_bytes: int = 1_048_576
+    """Maximum size of a request body."""
     web: bool = True
+    """Serve the web pages beside the API."""
     public_url: str = ""
+    """URL that users open, if it is the URL of a proxy: scheme, host and port without a path."""
     trusted_proxies: str = ""
+    """Addresses and networks of trusted proxies, separated by commas, such as `10.0.0.0/8, 192.0.2.7`. Their
+    `X-Forwarded-For` and `X-Forwarded-Proto` headers are used.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """Where everything is kept, and for how long.
-
-    Attributes
-    ----------
-    url
-        The database; empty for SQLite in the data folder.
-    keep_jobs_days, keep_audit_days, keep_samples_days, keep_keys_days
-        After how many days jobs that are over, audit entries, samples and idempotency keys are removed.
-    prune_every_h
-        How often that is looked after; 0 for never.
-    backup_every_h
-        How old the newest backup in the data folder grows before another is written there; 0 for never.
-    backups_kept
-        How many of those are kept; 0 for all.
-    """
+    """The database, retention and backups."""
 
     url: str = ""
-    keep_jobs_days: int = 30
-    keep_audit_days: int = 365
-    keep_samples_days: int = 30
-    keep_keys_days: int = 2
-    prune_every_h: int = 1
-    backup_every_h: int = 24
-    backups_kept: int = 7
+    """URL of the database. Empty for SQLite, `seaway.db` in the data folder. Flag `--database`."""
+    job_retention_days: int = 30
+    """Days after which finished jobs are removed, with their attempts and events."""
+    audit_retention_days: int = 365
+    """Days after which entries of the audit log are removed."""
+    sample_retention_days: int = 30
+    """Days after which samples of the fleet, of links and of policy comparisons are removed."""
+    idempotency_key_retention_days: int = 2
+    """Days after which idempotency keys are removed. A request can be repeated until then."""
+    prune_interval_h: int = 1
+    """Hours between two removals of old rows; 0 disables them. The first is one minute after the start."""
+    backup_interval_h: int = 24
+    """Maximum age of the newest backup in `backups/` of the data folder, hours; 0 disables backups. A failed backup is
+    repeated after a minute, with a back-off up to an hour.
+    """
+    backup_retention_count: int = 7
+    """Number of backups to keep; 0 keeps all."""
 
 
 @dataclass(frozen=True, slots=True)
 class KarmadaSettings:
-    """A Karmada control plane.
-
-    Attributes
-    ----------
-    kubeconfig
-        Of the control plane, its current context; empty for none.
-    """
+    """A Karmada control plane."""
 
     kubeconfig: str = ""
+    """Path of the kubeconfig of a Karmada control plane; its current context is used. Its members are the clusters.
+    Takes precedence over `kubeconfig_dir`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class HamiSettings:
-    """What HAMi calls the resources of NVIDIA's cards, where its Helm chart was told other names than usual.
-
-    Attributes
-    ----------
-    resource_name, resource_mem, resource_mem_percentage, resource_cores
-        As the chart's values ``resourceName``, ``resourceMem``, ``resourceMemPercentage`` and ``resourceCores``.
-    """
+    """Resource names of HAMi, if its Helm chart sets other names. They are the same in all clusters."""
 
     resource_name: str = "nvidia.com/gpu"
+    """Number of NVIDIA devices: `resourceName` of the chart."""
     resource_mem: str = "nvidia.com/gpumem"
+    """Device memory: `resourceMem` of the chart."""
     resource_mem_percentage: str = "nvidia.com/gpumem-percentage"
+    """Device memory in percent: `resourceMemPercentage` of the chart."""
     resource_cores: str = "nvidia.com/gpucores"
+    """Device cores: `resourceCores` of the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSettings:
-    """What is really used of devices.
+    """Measured use of devices."""
 
-    Attributes
-    ----------
-    every_s
-        How often that is read; 0 for never.
-    exporters
-        Which pods tell it: labels and port, and a namespace where it is known; several with ``;`` between.
+    interval_s: float = 0
+    """Seconds between two scrapes of each exporter; 0 disables them. A value expires after three intervals. 60 is a
+    good start. Requires an additional right in the clusters.
     """
-
-    every_s: float = 0
     exporters: str = (
         "app.kubernetes.io/component=hami-device-plugin:9394; app.kubernetes.io/name=dcgm-exporter:9400; "
         "app=nvidia-dcgm-exporter:9400"
     )
+    """Pods that export the use, separated by semicolons: `LABEL=VALUE:PORT`, or `LABEL=VALUE:PORT@NAMESPACE` for one
+    namespace. If two pods of a node report the same device, the first in this list takes precedence.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The clusters.
-
-    Attributes
-    ----------
-    fleet
-        Simulated clusters: ``demo``, or the path of a fleet file.
-    simulated_url
-        Simulated clusters of another process, instead; see `seaway simulate serve`.
-    start_delay_s
-        How long a copy takes to start in a simulated cluster.
-    fault_seed
-        With which seed things go wrong at random in simulated clusters; 0 for never.
-    kubeconfig_dir
-        Real clusters: a folder of kubeconfigs. Empty for ``kubeconfigs`` in the data folder, where
-        `seaway cluster join` puts them; simulated clusters where none was ever joined.
-    karmada
-        Real clusters: the members of a Karmada control plane.
-    namespace
-        Where Seaway's objects go in real clusters.
-    call_s
-        How long a call to a real cluster's API server may take.
-    refused_s
-        How long no node of a real cluster takes a pod before that counts as a refusal.
-    stuck_s
-        How long a pod may hold devices that cannot start until somebody mends it, as when its image cannot be
-        pulled, before its attempt fails.
-    hami_scheduler
-        Name of HAMi's scheduler in real clusters, to be set on pods with its devices; empty leaves that to HAMi's
-        webhook.
-    hami
-        What HAMi calls its resources in real clusters.
-    volcano_memory_factor
-        MiB in one unit of device memory of Volcano's vGPU in real clusters.
-    default_image
-        For jobs that name none; without it those are rejected.
-    pull_secrets
-        Secrets in the namespace by which real clusters pull images, with ``,`` between.
-    local_queue
-        Kueue's LocalQueue for all jobs of the template ``kueue``; empty for one named like the job's queue.
-    volcano_queue
-        Volcano's Queue for all jobs of the template ``volcanojob``; empty for its default.
-    templates_dir
-        A folder of your own templates; empty for none.
-    usage
-        What is really used of devices in real clusters.
-    """
+    """Simulated and real clusters."""
 
     fleet: str = "demo"
+    """Simulated clusters: `demo`, or the path of a fleet file. Flag `--fleet`."""
     simulated_url: str = ""
+    """URL of simulated clusters in another process (`seaway simulate serve`). Takes precedence over `fleet`. Flag
+    `--simulated`.
+    """
     start_delay_s: float = 1
+    """Seconds that a workload takes to start in a simulated cluster."""
     fault_seed: int = 0
+    """Seed of random faults in simulated clusters; 0 disables them."""
     kubeconfig_dir: str = ""
+    """Folder of kubeconfigs. Each context is a cluster; changes are detected. Empty for `kubeconfigs` in the data
+    folder, where `seaway cluster join` stores them. Clusters are simulated until the first cluster has joined.
+    """
     karmada: KarmadaSettings = field(default_factory=KarmadaSettings)
+    """A Karmada control plane."""
     namespace: str = "seaway"
-    call_s: float = 10
-    refused_s: float = 5
-    stuck_s: float = 300
+    """Namespace of Seaway's objects in real clusters. It is created if it does not exist."""
+    request_timeout_s: float = 10
+    """Timeout of a request to the API server of a real cluster."""
+    unschedulable_timeout_s: float = 5
+    """Seconds after which a pod that the cluster's scheduler cannot schedule counts as rejected. The job is then placed
+    elsewhere. Increase it for slow schedulers.
+    """
+    pod_start_timeout_s: float = 300
+    """Seconds after which an attempt fails whose pods hold devices and cannot start: an image that cannot be pulled, a
+    missing volume, a preemption that does not complete. The same holds if the cluster creates no pods, or if a Kueue
+    queue is missing, stopped or too small.
+    """
     hami_scheduler: str = ""
+    """Name of HAMi's scheduler, set on pods with HAMi devices so that they wait for it while HAMi's webhook is down.
+    Empty leaves the name to the webhook.
+    """
     hami: HamiSettings = field(default_factory=HamiSettings)
+    """Resource names of HAMi."""
     volcano_memory_factor: int = 1
+    """MiB in one unit of `volcano.sh/vgpu-memory`, the `--gpu-memory-factor` of Volcano's device plugin; at least 1."""
     default_image: str = ""
+    """Image of jobs that specify none. If it is empty, such jobs are rejected."""
     pull_secrets: str = ""
+    """Image pull secrets in `namespace` of each cluster, separated by commas. Every pod of every template has them."""
     local_queue: str = ""
+    """Kueue LocalQueue of jobs with the template `kueue`. Empty for the name of the job's queue."""
     volcano_queue: str = ""
+    """Volcano Queue of jobs with the template `volcanojob`. Empty for Volcano's default queue."""
     templates_dir: str = ""
+    """Folder with your own templates, one YAML file each. Empty for none."""
     usage: UsageSettings = field(default_factory=UsageSettings)
+    """Measured use of devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdentitySettings:
-    """Bearer tokens of an OpenID Connect provider; off without an issuer.
-
-    Attributes
-    ----------
-    issuer, audience, jwks, name_claim, role_claim, tenant_claim, roles, leeway_s
-        As in `seaway.adapters.oidc.OidcSettings`.
-    client_id, client_secret, redirect, scopes
-        As in `seaway.web.provider.ProviderSettings`; without a client nobody logs in there.
-    """
+    """An OpenID Connect provider, whose tokens are accepted beside Seaway's own. Disabled without an issuer."""
 
     issuer: str = ""
+    """Expected `iss` of a token."""
     audience: str = ""
+    """Expected `aud` of a token."""
     jwks: str = ""
+    """Keys of the provider: an `https://` URL or the path of a file."""
     name_claim: str = "sub"
+    """Claim with the name of the user."""
     role_claim: str = "seaway_role"
+    """Claim with the role, or with a list of roles. The most powerful role applies."""
     tenant_claim: str = "seaway_tenant"
+    """Claim with the tenant."""
     roles: dict[str, str] = field(default_factory=dict)
+    """Seaway role by the provider's name of it, such as `{admins = "admin"}`. Empty if both have the same names. In the
+    file only.
+    """
     leeway_s: int = 30
+    """Tolerated clock difference in seconds, at most 300."""
     client_id: str = ""
+    """Client id of Seaway at the provider, for login to the web pages. Empty for login with tokens only."""
     client_secret: str = ""
+    """Client secret. Empty for a public client."""
     redirect: str = ""
+    """Redirect URL that is registered at the provider: `/login/callback` of this server. Empty for that path of
+    `server.public_url`.
+    """
     scopes: str = "openid profile"
+    """Requested scopes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """Trained policies.
-
-    Attributes
-    ----------
-    trusted_keys
-        A file of public keys, one a line, by which brought policies have to be signed; empty takes every policy.
-    shadow_jobs
-        So many jobs a trained policy decides in a queue's shadow before it may decide for the queue; 0 for none.
-    fall_back
-        The policy that decides where a trained one does not.
-    budget_ms
-        How long a trained policy may take for a decision; 0 for any time.
-    strikes, set_aside_s
-        After how many slow or failed decisions in a row it is not asked any more, and for how long.
-    profiles_dir
-        A folder of profile files, each a policy that queues may have; empty for none.
-    """
+    """Trained policies and profile files."""
 
     trusted_keys: str = ""
+    """Path of a file with public keys, one a line as in OpenSSH's `.pub` files. An imported policy must have a
+    signature by one of them. Empty accepts every valid policy. Policies that come with Seaway are always accepted.
+    """
     shadow_jobs: int = 100
-    fall_back: str = "seaway"
+    """Jobs that a trained policy decides as the shadow policy of a queue before it can be activated for that queue; 0
+    for none.
+    """
+    fallback: str = "seaway"
+    """Policy that decides if a trained policy does not. It consists of plugins."""
     budget_ms: float = 5
-    strikes: int = 5
-    set_aside_s: float = 30
+    """Time limit of a decision by a trained policy; 0 disables it."""
+    failure_threshold: int = 5
+    """Consecutive slow or failed decisions after which a trained policy is suspended."""
+    cooldown_s: float = 30
+    """Duration of that suspension."""
     profiles_dir: str = ""
+    """Folder of profile files (`.toml`), each a policy that queues can select by its name. Empty for none. Read at the
+    start.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderSettings:
-    """Which of several processes on one database runs the control plane; off without a lease.
-
-    Attributes
-    ----------
-    lease
-        Name of the Lease that says it.
-    namespace
-        Where it is; empty for the namespace of the pod, or ``seaway`` outside of one.
-    kubeconfig
-        Of the cluster where it is; empty for the service account of the pod.
-    pod
-        Name of the pod that this runs in, in that namespace, to be marked while it leads; empty for none.
-    lease_s
-        How long a Lease holds that nobody renews.
-    renew_s
-        How long after its last renewal the leader stops; less than `lease_s`.
-    retry_s
-        Pause between two tries to get or renew it.
-    """
+    """Leader election between several processes on one database. Disabled without a lease."""
 
     lease: str = ""
+    """Name of the Kubernetes Lease."""
     namespace: str = ""
+    """Namespace of the Lease. Empty for the namespace of the pod, or `seaway` outside a pod."""
     kubeconfig: str = ""
+    """Path of the kubeconfig of the cluster with the Lease; its current context is used. Empty for the service account
+    of the pod.
+    """
     pod: str = ""
-    lease_s: int = 15
-    renew_s: float = 10
-    retry_s: float = 2
+    """Name of this pod. While it leads, it has the label `seaway.io/leads`, which a Service can select. Empty for none.
+    """
+    lease_duration_s: int = 15
+    """Seconds after which a Lease expires that is not renewed. Another process can lead after that."""
+    renew_deadline_s: float = 10
+    """Seconds after its last renewal until the leader stops; less than `lease_duration_s`."""
+    retry_period_s: float = 2
+    """Seconds between two attempts to acquire or renew the Lease; less than `renew_deadline_s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +386,7 @@ def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
         if not _known(section, SECTIONS, "section", f"{path}", problems):
             continue
         if not isinstance(table, dict):
-            problems.append(RejectedError(f"[{section}] has to be a table", where=str(path)))
+            problems.append(RejectedError(f"[{section}] must be a table", where=str(path)))
             continue
         for name, value in _flat(table, KINDS[section]):
             if _known(name, KINDS[section], "setting", f"{path}: [{section}]", problems):
@@ -456,7 +420,7 @@ def _known(name: str, names: Mapping[str, object], kind: str, where: str, proble
     if name in names:
         return True
     near = get_close_matches(name, list(names), 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(names)}"
     problems.append(RejectedError(f"unknown {kind} {name!r}; {hint}", where=where))
     return False
 
@@ -468,19 +432,19 @@ def _as(kind: type[Any], value: object) -> object:
         if isinstance(value, str) and value.lower() in words:
             return words[value.lower()]
         if not isinstance(value, bool):
-            raise ValueError(f"{value!r} has to be true or false")
+            raise ValueError(f"{value!r} must be true or false")
         return value
     if kind in {int, float}:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(f"{value!r} has to be a number")
+            raise ValueError(f"{value!r} must be a number")
         try:
             return kind(value) if not (kind is int and isinstance(value, float)) else _whole(value)
         except ValueError:
-            raise ValueError(f"{value!r} has to be a {'whole ' if kind is int else ''}number") from None
+            raise ValueError(f"{value!r} must be a {'whole ' if kind is int else ''}number") from None
     if kind is str and not isinstance(value, str):
-        raise ValueError(f"{value!r} has to be text")
+        raise ValueError(f"{value!r} must be text")
     if kind is not str and not isinstance(value, dict):
-        raise ValueError(f"{value!r} has to be a table")
+        raise ValueError(f"{value!r} must be a table")
     return value
 
 
@@ -500,19 +464,30 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
                 problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {name}"))
     control = settings.control
     problems += [
-        RejectedError("has to be more than 0", where=f"[control] {name}")
-        for name in ("batch", "most_tried", "assume_s", "poll_s", "grace_s", "stale_s", "sample_s", "network_breach_s")
+        RejectedError("must be more than 0", where=f"[control] {name}")
+        for name in (
+            "batch_size",
+            "max_tried_per_cycle",
+            "assume_timeout_s",
+            "poll_interval_s",
+            "grace_period_s",
+            "stale_after_s",
+            "sample_interval_s",
+            "slo_violation_s",
+        )
         if not getattr(control, name)
     ]
     problems += [
-        RejectedError("has to be more than 0", where=f"[agent] {name}")
-        for name in ("refresh_s", "queue_rounds", "queue_mib", "call_s")
+        RejectedError("must be more than 0", where=f"[agent] {name}")
+        for name in ("refresh_s", "queue_rounds", "queue_mib", "request_timeout_s")
         if not getattr(settings.agent, name)
     ]
-    if control.grace_s < control.stale_s:
-        problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))
-    if not 0 < control.halt_share <= 1:
-        problems.append(RejectedError("has to be more than 0 and at most 1", where="[control] halt_share"))
+    if control.grace_period_s < control.stale_after_s:
+        problems.append(RejectedError("must be at least stale_after_s", where="[control] grace_period_s"))
+    if not 0 < control.unhealthy_cluster_threshold <= 1:
+        problems.append(
+            RejectedError("must be more than 0 and at most 1", where="[control] unhealthy_cluster_threshold")
+        )
     return [
         *problems,
         *_wrong_server(settings.server),
@@ -523,20 +498,20 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
 
 
 def _wrong_server(server: ServerSettings) -> list[RejectedError]:
-    """Find what nobody could reach, or what too many could."""
+    """Find what no one could reach, or what too many could."""
     problems = []
     if not 0 <= server.port <= 65_535:
-        problems.append(RejectedError(f"{server.port} is no port", where="[server] port"))
+        problems.append(RejectedError(f"{server.port} is not a port", where="[server] port"))
     if bool(server.tls_certificate) != bool(server.tls_key):
         problems.append(RejectedError("a certificate and its key go together", where="[server] tls_key"))
     if server.public_url and not _is_origin(server.public_url):
-        text = f"{server.public_url!r} is no address like https://seaway.example.com, without a path"
+        text = f"{server.public_url!r} is not an address like https://seaway.example.com, without a path"
         problems.append(RejectedError(text, where="[server] public_url"))
     for each in names_in(server.trusted_proxies):
         try:
             ip_network(each)
         except ValueError:
-            text = f"{each!r} is no address or network, like 10.1.2.3 or 10.0.0.0/8"
+            text = f"{each!r} is not an address or network, like 10.1.2.3 or 10.0.0.0/8"
             problems.append(RejectedError(text, where="[server] trusted_proxies"))
     if server.no_auth and (server.public_url or server.trusted_proxies):
         text = "everybody who reaches the proxy would be an admin: leave tokens on"
@@ -558,16 +533,18 @@ def _is_origin(url: str) -> bool:
 def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:
     """Find what real clusters would not take."""
     problems = [
-        RejectedError(f"{name!r} is no name of a resource, like nvidia.com/gpu", where=f"[clusters] hami.{each.name}")
+        RejectedError(
+            f"{name!r} is not a name of a resource, like nvidia.com/gpu", where=f"[clusters] hami.{each.name}"
+        )
         for each in fields(clusters.hami)
         if not _RESOURCE.fullmatch(name := getattr(clusters.hami, each.name))
     ]
     if not clusters.volcano_memory_factor:
-        problems.append(RejectedError("has to be more than 0", where="[clusters] volcano_memory_factor"))
+        problems.append(RejectedError("must be more than 0", where="[clusters] volcano_memory_factor"))
     named = {"pull_secrets": names_in(clusters.pull_secrets)}
     named |= {each: (name,) for each in ("local_queue", "volcano_queue") if (name := getattr(clusters, each))}
     problems += [
-        RejectedError(f"{name!r} is no name of an object", where=f"[clusters] {each}")
+        RejectedError(f"{name!r} is not a name of an object", where=f"[clusters] {each}")
         for each, names in named.items()
         for name in names
         if not _OBJECT.fullmatch(name)
@@ -587,8 +564,11 @@ def _wrong_leader(settings: Settings) -> list[RejectedError]:
     if leader.lease and database.partition(":")[0].partition("+")[0] in ("", "sqlite"):
         text = "a lease is for several processes on one database: set url to MariaDB's, MySQL's or PostgreSQL's"
         problems.append(RejectedError(text, where="[database] url"))
-    if not 0 < leader.retry_s < leader.renew_s < leader.lease_s:
+    if not 0 < leader.retry_period_s < leader.renew_deadline_s < leader.lease_duration_s:
         problems.append(
-            RejectedError("has to be above 0, below renew_s, and that below lease_s", where="[leader] retry_s")
+            RejectedError(
+                "must be above 0, below renew_deadline_s, and that below lease_duration_s",
+                where="[leader] retry_period_s",
+            )
         )
     return problems

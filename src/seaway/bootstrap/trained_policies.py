@@ -22,7 +22,7 @@ from seaway.learning.policies.session import Session
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.registry import Outline, profile_from
+from seaway.scheduling.registry import ProfileSpec, profile_from
 
 FOLDER = "policies"
 """Where a user's policy files are, in the data folder."""
@@ -43,7 +43,9 @@ class Trained:
         Profiles that may have trained ones among their plugins, by name.
     """
 
-    def __init__(self, library: Library, limits: Limits, watch: Watch, outlines: Mapping[str, Outline] = {}) -> None:
+    def __init__(
+        self, library: Library, limits: Limits, watch: Watch, outlines: Mapping[str, ProfileSpec] = {}
+    ) -> None:
         self._library = library
         self._limits = limits
         self._watch = watch
@@ -66,7 +68,7 @@ class Trained:
             return self.joined(self._outlines[name], options, watch)
         if name in BUILT_IN or name in (there := policy_names()):
             return make_policy(name, options)
-        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join([*there, *self._outlines, *trained])}")
+        raise RejectedError(f"unknown policy {name!r}; available: {', '.join([*there, *self._outlines, *trained])}")
 
     def learned(self, file: PolicyFile, options: PolicyOptions, watch: Watch | None = None) -> Profile:
         """Make a trained policy; raises as `make`."""
@@ -75,7 +77,7 @@ class Trained:
 
     def joined(
         self,
-        outline: Outline,
+        outline: ProfileSpec,
         options: PolicyOptions,
         watch: Watch | None = None,
         load: Callable[[str], PolicyFile] | None = None,
@@ -99,18 +101,18 @@ class Trained:
                 raise RejectedError(f"plugin {TRAINED!r} with policy {policy!r}: {error}") from error
 
         profile = profile_from(outline, options, {TRAINED: plugin})
-        return profile.of_edition(joined_edition(outline, files)) if files else profile
+        return profile.with_version(joined_edition(outline, files)) if files else profile
 
     def profile(self, name: str, mix: Sequence[Job]) -> Profile:
         """Make a policy that consists of plugins, for a mix of jobs of the past; raises as `make`."""
         return self._of_plugins(name, self.make(name, PolicyOptions(mix=mix)))
 
-    def stand_in(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
+    def make_stand_in(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
         """Make what decides in place of a policy that cannot be used."""
         return make_unusable(name, why, PolicyOptions(mix=mix), self._limits, self._watch)
 
     def unwatched(self, name: str, options: PolicyOptions) -> Profile:
-        """Make a policy that consists of plugins, of whose decisions nobody is told; raises as `make`."""
+        """Make a policy that consists of plugins, of whose decisions no one is told; raises as `make`."""
         return self._of_plugins(name, self.make(name, options, Unwatched()))
 
     def forget(self, name: str) -> None:

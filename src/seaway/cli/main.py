@@ -11,7 +11,7 @@ import typer
 from seaway import __version__
 from seaway.cli.commands import COMMANDS, Command, wanted
 from seaway.cli.errors import show_warnings_plainly, tell, write_what_can_be_written
-from seaway.cli.remote import Asked
+from seaway.cli.remote import ServerOptions
 from seaway.domain.errors import SeawayError
 
 
@@ -37,7 +37,7 @@ def seaway(
     ] = False,
 ) -> None:
     """Take the options that come before a command."""
-    context.obj = Asked(server, profile)
+    context.obj = ServerOptions(server, profile)
 
 
 def make_app(commands: Iterable[Command] = COMMANDS) -> typer.Typer:

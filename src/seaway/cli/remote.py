@@ -27,14 +27,14 @@ PATIENCE_S = 2.0
 """How long a person waits at a prompt for a server that cannot be reached."""
 
 ATTACHED_S = 60.0
-"""How long one who follows waits for a server that answered before: it may be starting anew."""
+"""How long one who follows waits for a server that answered before: it may be starting again."""
 
 WATCHED_S = 10.0
 """How long one who watches waits for an answer before he asks again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServerOptions:
     """What the options before the command say; None looks further."""
 
     server: str | None = None
@@ -131,9 +131,9 @@ def import_httpx_alone() -> None:
         del sys.modules[own]
 
 
-def _asked(context: typer.Context) -> Asked:
+def _asked(context: typer.Context) -> ServerOptions:
     """Find the options before the command; while completing, nothing has put them into the context yet."""
-    if isinstance(context.obj, Asked):
+    if isinstance(context.obj, ServerOptions):
         return context.obj
     given = context.find_root().params
-    return Asked(given.get("server"), given.get("profile"))
+    return ServerOptions(given.get("server"), given.get("profile"))

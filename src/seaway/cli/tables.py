@@ -127,10 +127,10 @@ def _cell(record: Record, name: str, written: Callable[[float], str]) -> str:
 
 def show_explanation(explanation: Explanation, console: Console) -> None:
     """Print why a job can be placed or cannot: a sentence, and the best candidates with their scores."""
-    from seaway.scheduling.explain import sentence
+    from seaway.scheduling.explain import summary
 
     verdict = "was placed" if explanation.fits else "was refused"
-    console.print(f"[bold]{explanation.job}[/bold] {verdict}: {sentence(explanation)}.", highlight=False)
+    console.print(f"[bold]{explanation.job}[/bold] {verdict}: {summary(explanation)}.", highlight=False)
     if not explanation.candidates:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -17,8 +17,8 @@ from seaway.client.sync import Client
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, NetworkConfig, ProbeConfig
 
-MOST_TARGETS = 10_000
-MOST_COUNT = 1_000
+MAX_TARGETS = 10_000
+MAX_COUNT = 1_000
 
 
 class HttpController:
@@ -78,11 +78,11 @@ def report_body(report: Report) -> dict[str, Any]:
 
 def _assignment(body: Mapping[str, Any]) -> Assignment:
     probe = body["probe"]
-    how = ProbeConfig(float(probe["every_s"]), int(probe["count"]), float(probe["timeout_s"]))
-    if not (0 < how.every_s < 1e6 and 0 < how.count <= MOST_COUNT and 0 < how.timeout_s < 1e6):
+    how = ProbeConfig(float(probe["interval_s"]), int(probe["count"]), float(probe["timeout_s"]))
+    if not (0 < how.interval_s < 1e6 and 0 < how.count <= MAX_COUNT and 0 < how.timeout_s < 1e6):
         raise ValueError(f"{probe} is out of range")
     targets = tuple(map(_target, body["targets"]))
-    if len(targets) > MOST_TARGETS:
+    if len(targets) > MAX_TARGETS:
         raise ValueError(f"{len(targets)} targets are too many")
     own = body.get("address")  # which earlier control planes do not say
     return Assignment(str(body["version"]), how, targets, int(body.get("reflect", 0)), ip_address(own) if own else None)
@@ -100,7 +100,7 @@ def _target(body: Mapping[str, Any]) -> Target:
 
 
 class HttpSteerer:
-    """Asks what a gateway has to have, and confirms it; each call is tried once.
+    """Asks what a gateway must have, and confirms it; each call is tried once.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class HttpSteerer:
         self._read: tuple[Any, NetworkConfig] | None = None
 
     def wanted(self) -> Wanted:
-        """Return what this gateway has to have now.
+        """Return what this gateway must have now.
 
         Raises
         ------

@@ -13,7 +13,7 @@ from seaway.client.call import Call, Paged, as_method, decoded
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import network as network_calls
-from seaway.client.calls import orphans as stray_calls
+from seaway.client.calls import orphans as orphan_calls
 from seaway.client.calls import policies as policy_calls
 from seaway.client.calls import service as access_calls
 from seaway.client.calls import service as service_calls
@@ -22,7 +22,7 @@ from seaway.client.config import Target
 from seaway.client.connection import content, request, settings
 from seaway.client.feed import Feed, Heard, LogFeed
 from seaway.client.following import Following, Stream, Until, Wait
-from seaway.client.retries import Pace, Tries
+from seaway.client.retries import Pace, Retries
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventOut
@@ -106,11 +106,11 @@ class AsyncClient:
 
     # Jobs.
     submit = verb(job_calls.submit)
-    trial = verb(job_calls.trial)
+    dry_run = verb(job_calls.dry_run)
     job = verb(job_calls.job)
     jobs = pages(job_calls.jobs)
     count = verb(job_calls.count)
-    change = verb(job_calls.change)
+    update = verb(job_calls.update)
     cancel = verb(job_calls.cancel)
     suspend = verb(job_calls.suspend)
     resume = verb(job_calls.resume)
@@ -125,13 +125,13 @@ class AsyncClient:
     # The fleet.
     clusters = verb(fleet_calls.clusters)
     cluster = verb(fleet_calls.cluster)
-    forget_cluster = verb(fleet_calls.forget_cluster)
+    remove_cluster = verb(fleet_calls.remove_cluster)
     nodes = pages(fleet_calls.nodes)
     devices = pages(fleet_calls.devices)
     slices = pages(fleet_calls.slices)
     metrics = verb(fleet_calls.metrics)
     links = verb(fleet_calls.links)
-    net_links = verb(fleet_calls.net_links)
+    measured_links = verb(fleet_calls.measured_links)
     gateways = verb(fleet_calls.gateways)
     cluster_history = pages(fleet_calls.cluster_history)
     link_history = pages(fleet_calls.link_history)
@@ -140,8 +140,8 @@ class AsyncClient:
     cordon = verb(fleet_calls.cordon)
     drain = verb(fleet_calls.drain)
     uncordon = verb(fleet_calls.uncordon)
-    strays = verb(stray_calls.strays)
-    remove_strays = verb(stray_calls.remove_strays)
+    orphans = verb(orphan_calls.orphans)
+    remove_orphans = verb(orphan_calls.remove_orphans)
 
     network = verb(network_calls.network)
     put_network = verb(network_calls.put_network)
@@ -153,7 +153,7 @@ class AsyncClient:
     queue = verb(tenancy_calls.queue)
     put_queue = verb(tenancy_calls.put_queue)
     delete_queue = verb(tenancy_calls.delete_queue)
-    queue_uses = verb(tenancy_calls.queue_uses)
+    queue_usage = verb(tenancy_calls.queue_usage)
     waiting = pages(tenancy_calls.waiting)
     pools = verb(tenancy_calls.pools)
     pool = verb(tenancy_calls.pool)
@@ -169,7 +169,7 @@ class AsyncClient:
     export_policy = verb(policy_calls.export_policy)
     evaluations = verb(policy_calls.evaluations)
     evaluation = verb(policy_calls.evaluation)
-    keep_evaluation = verb(policy_calls.keep_evaluation)
+    put_evaluation = verb(policy_calls.put_evaluation)
     delete_evaluation = verb(policy_calls.delete_evaluation)
     delete_policy = verb(policy_calls.delete_policy)
     activate_policy = verb(policy_calls.activate_policy)
@@ -224,7 +224,7 @@ class AsyncClient:
         """
         return self._heard(LogFeed(job, replica, tail, container))
 
-    async def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
+    async def wait(self, job: str, until: Until = "finished", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.
 
         Parameters
@@ -270,7 +270,7 @@ class AsyncClient:
             call = paged.after(page.next, had)
 
     async def _content(self, call: Call[Any]) -> bytes:
-        tries = Tries(self.pace, self.target.server, repeatable=call.repeatable)
+        tries = Retries(self.pace, self.target.server, repeatable=call.repeatable)
         while True:
             try:
                 response = await self._http.request(**request(call))

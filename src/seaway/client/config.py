@@ -55,7 +55,9 @@ class Target:
         """Check what would fail late, or tell a secret when it does."""
         parts = urlsplit(self.server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise RejectedError(f"{self.server!r} is no URL of a server, like {DEFAULT_SERVER}", where=self.server_from)
+            raise RejectedError(
+                f"{self.server!r} is not a URL of a server, like {DEFAULT_SERVER}", where=self.server_from
+            )
         if self.token and not VISIBLE.fullmatch(self.token):
             raise RejectedError("the token has characters that no token has", where=self.token_from)
 
@@ -87,7 +89,7 @@ class Target:
         Raises
         ------
         RejectedError
-            When the profile is not there, its file cannot be read, or the server is no URL.
+            When the profile is not there, its file cannot be read, or the server is not a URL.
         """
         name, chosen = find_profile(profile)
         local = local_server()
@@ -171,17 +173,17 @@ def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
     profiles = read.get("profiles", {})
     if not isinstance(profiles, dict) or wanted not in profiles:
         names = ", ".join(sorted(profiles)) if isinstance(profiles, dict) and profiles else "none"
-        raise RejectedError(f"there is no profile {wanted!r}; there are: {names}", where=file)
+        raise RejectedError(f"there is no profile {wanted!r}; available: {names}", where=file)
     profile = profiles[wanted]
     if not isinstance(profile, dict):
-        raise RejectedError(f"profile {wanted!r} has to be a table, [profiles.{wanted}]", where=file)
+        raise RejectedError(f"profile {wanted!r} must be a table, [profiles.{wanted}]", where=file)
     for key, value in profile.items():
         if key not in PROFILE_KEYS:
             raise RejectedError(
-                f"profile {wanted!r}: unknown {key!r}; there are: {', '.join(PROFILE_KEYS)}", where=file
+                f"profile {wanted!r}: unknown {key!r}; available: {', '.join(PROFILE_KEYS)}", where=file
             )
         if not isinstance(value, str):
-            raise RejectedError(f"profile {wanted!r}: {key} has to be text", where=file)
+            raise RejectedError(f"profile {wanted!r}: {key} must be text", where=file)
     return str(wanted), profile
 
 

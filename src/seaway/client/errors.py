@@ -8,11 +8,6 @@ it: what was named is not there, or not yours to see. `UnauthenticatedError`: se
 
 from __future__ import annotations
 
-from typing import Any
-
-import httpx
-import orjson
-
 from seaway.domain.errors import (
     ConflictError,
     ForbiddenError,
@@ -46,72 +41,3 @@ class AnswerError(SeawayError):
 
 class WaitedTooLongError(SeawayError, TimeoutError):
     """A job did not get where it was waited for in the time that was given."""
-
-
-RETRY_AFTER_S = 5
-"""When the server does not say after how long."""
-
-MOST_RETRY_AFTER_S = 3600
-SHOWN = 200
-"""Characters of an answer that is no problem's description."""
-
-
-def error_of(response: httpx.Response) -> SeawayError:
-    """Make an error of an answer that has been read and is none of success."""
-    status = response.status_code
-    told = _problem(response)
-    detail = str(told.get("detail") or told.get("title") or _unexplained(response))
-    if status in PLAIN:
-        return PLAIN[status](detail)
-    if status < httpx.codes.BAD_REQUEST or status == httpx.codes.METHOD_NOT_ALLOWED:
-        return AnswerError(f"this is no answer of a Seaway server: {_unexplained(response)}; is the URL right?")
-    if status in RETRIED or status in LATER:
-        return UnavailableError(detail, retry_after_s=retry_after_s(response))
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
-        return InvariantError(f"the server failed: {detail}")
-    return _rejected(UnknownError if status in GONE else RejectedError, detail, told.get("errors"))
-
-
-PLAIN: dict[int, type[SeawayError]] = {
-    httpx.codes.UNAUTHORIZED: UnauthenticatedError,
-    httpx.codes.FORBIDDEN: ForbiddenError,
-    httpx.codes.CONFLICT: ConflictError,
-    httpx.codes.PRECONDITION_FAILED: StaleError,
-}
-"""Errors that have no more to say than a sentence."""
-
-RETRIED = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT})
-"""Answers that say that another try makes sense."""
-
-LATER = frozenset({httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS})
-"""Answers that say that it went too slowly or too fast, not that anything is wrong with what was sent."""
-
-GONE = frozenset({httpx.codes.NOT_FOUND, httpx.codes.GONE})
-
-
-def retry_after_s(response: httpx.Response) -> int:
-    """Return after how many seconds the server wants to be asked again."""
-    told = response.headers.get("Retry-After", "")
-    return min(int(told), MOST_RETRY_AFTER_S) if told.isdecimal() else RETRY_AFTER_S
-
-
-def _problem(response: httpx.Response) -> dict[str, Any]:
-    try:
-        told = orjson.loads(response.content)
-    except orjson.JSONDecodeError:
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-def _unexplained(response: httpx.Response) -> str:
-    start = " ".join(response.text[:SHOWN].split())
-    return f"{response.status_code} {response.reason_phrase}{f': {start}' if start else ''}"
-
-
-def _rejected(kind: type[RejectedError], detail: str, errors: object) -> RejectedError:
-    """Make one error of a problem; its fields lead where it names some."""
-    fields = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
-    told = [RejectedError(str(each.get("message", detail)), where=str(each.get("field", ""))) for each in fields]
-    if not told:
-        return kind(detail)
-    return kind(told[0].message, where=told[0].where, also=tuple(told[1:]))

@@ -74,7 +74,7 @@ class Reader:
             body = orjson.loads(data)
             return Heard(int(body["id"]), body)
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            raise AnswerError("the stream holds what is no event") from None
+            raise AnswerError("the stream holds what is not an event") from None
 
 
 class Feed:
@@ -99,7 +99,7 @@ class Feed:
         return self._over
 
     def call(self) -> Call[dict[str, Any]]:
-        """Return what to ask for now; starts to read anew."""
+        """Return what to ask for now; starts to read again."""
         self._reader = Reader()
         headers = {"Accept": "text/event-stream"}
         if self._after is not None:
@@ -142,7 +142,7 @@ class LogFeed:
         return self._over
 
     def call(self) -> Call[dict[str, object]]:
-        """Return what to ask for now; starts to read anew."""
+        """Return what to ask for now; starts to read again."""
         self._rest, self._fields = b"", {}
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": self._after} if self._after else {})
         return Call("GET", self._path, Data(), self._query, headers)

@@ -10,13 +10,13 @@ from seaway.client.call import Call
 from seaway.client.connection import CONNECT_S, SILENCE_S, request
 from seaway.client.errors import WaitedTooLongError
 from seaway.client.feed import OVER, Heard
-from seaway.client.retries import Pace, Tries
+from seaway.client.retries import Pace, Retries
 
 if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
 
 
-Until = Literal["running", "over"]
+Until = Literal["running", "finished"]
 
 
 class Wait:
@@ -71,7 +71,7 @@ class Stream(Protocol[T]):
         """Tell whether nothing more will come."""
 
     def call(self) -> Call[Any]:
-        """Return what to ask for now; starts to read anew."""
+        """Return what to ask for now; starts to read again."""
 
     def read(self, chunk: bytes) -> list[T]:
         """Take in what came, and return what is whole and new."""
@@ -95,7 +95,7 @@ class Following(Generic[T]):
         self._stream = stream
         self._pace = pace
         self._server = server
-        self._wait = wait or Wait("over", None, 0.0)
+        self._wait = wait or Wait("finished", None, 0.0)
         self._tries = self._anew()
 
     def is_over(self) -> bool:
@@ -130,11 +130,11 @@ class Following(Generic[T]):
         return self._left_s(self._tries.ended() if response.is_success else self._tries.refused(response))
 
     def lost(self, error: httpx.TransportError) -> float:
-        """Return how long to pause after a connection broke, or was not made; raises as `Tries.lost`."""
+        """Return how long to pause after a connection broke, or was not made; raises as `Retries.lost`."""
         return self._left_s(self._tries.lost(error))
 
     def _left_s(self, most_s: float) -> float:
         return self._wait.left_s(self._pace.clock(), most_s)
 
-    def _anew(self) -> Tries:
-        return Tries(self._pace, self._server, repeatable=True)
+    def _anew(self) -> Retries:
+        return Retries(self._pace, self._server, repeatable=True)

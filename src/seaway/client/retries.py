@@ -9,7 +9,7 @@ from random import Random
 
 import httpx
 
-from seaway.client.errors import RETRIED, error_of, retry_after_s
+from seaway.client.problems import RETRIED, error_of, retry_after_s
 from seaway.domain.errors import UnavailableError
 
 
@@ -50,7 +50,7 @@ class Pace:
         return longest * (0.5 + 0.5 * self.random.random())
 
 
-class Tries:
+class Retries:
     """The tries of one call.
 
     Parameters

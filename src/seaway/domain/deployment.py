@@ -42,7 +42,7 @@ class Deployment:
         return deployment_name(self.job_id, self.attempt)
 
 
-class CopyPhase(Enum):
+class WorkloadPhase(Enum):
     """How a copy, or one of its replicas, is doing."""
 
     STARTING = "starting"
@@ -56,7 +56,7 @@ class CopyPhase(Enum):
     """
 
 
-OVER = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
+FINISHED_PHASES = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
 """Phases of what does not run any more and holds nothing, but is still there."""
 
 
@@ -67,9 +67,9 @@ class Cause(Enum):
     """What ran: it crashed, or never could start."""
     INFRASTRUCTURE = "infrastructure"
     """What it ran on: its node or device failed, or the cluster evicted it."""
-    REFUSED = "refused"
+    UNSCHEDULABLE = "refused"
     """The cluster's own scheduler would not have it where Seaway put it."""
-    DENIED = "denied"
+    REJECTED = "denied"
     """The cluster would have it nowhere: a quota, a policy or a webhook of it says no."""
 
 
@@ -100,7 +100,7 @@ class ReplicaStatus:
     """
 
     replica: int
-    phase: CopyPhase
+    phase: WorkloadPhase
     node: str
     slices: tuple[DeviceSlice, ...] = ()
     reason: str = ""
@@ -117,7 +117,7 @@ class ReplicaStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Workload:
     """What is seen of a deployment in its cluster.
 
     Attributes
@@ -137,7 +137,7 @@ class Copy:
     job_id: str
     attempt: int
     cluster: str
-    phase: CopyPhase
+    phase: WorkloadPhase
     replicas: tuple[ReplicaStatus, ...] = ()
     reason: str = ""
     address: str = ""
@@ -150,8 +150,8 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupant:
-    """A pod that is nobody's copy: what it holds of its node is kept from jobs.
+class UnmanagedPod:
+    """A pod that is no one's copy: what it holds of its node is kept from jobs.
 
     Attributes
     ----------

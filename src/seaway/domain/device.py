@@ -24,7 +24,7 @@ class DeviceMode(Enum):
     WHOLE = "whole"
     """It is not: one pod has all of it."""
     SHARED = "shared"
-    """Pods take turns, and nobody holds them to a share."""
+    """Pods take turns, and no one holds them to a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Device:
         How it is shared out.
     mig_profiles
         In MIG mode, the sizes that may be cut.
-    mig_together
+    mig_single_device
         In MIG mode, whether no pod can say how many instances it wants of each device: those of a replica are then
         all on one, or on devices that hold but one such instance.
     core_steps
@@ -122,7 +122,7 @@ class Device:
     cordoned: bool = False
     mode: DeviceMode = DeviceMode.HAMI_CORE
     mig_profiles: tuple[MigProfile, ...] = ()
-    mig_together: bool = False
+    mig_single_device: bool = False
     core_steps: int = WHOLE_DEVICE_MILLI
     memory_step_mib: int = 1
     even_shares: bool = False

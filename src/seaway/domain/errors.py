@@ -36,15 +36,15 @@ class UnknownError(RejectedError):
 
 
 class UnauthenticatedError(SeawayError):
-    """Nobody known asks, or the token does not hold: send one that does."""
+    """No one known asks, or the token does not hold: send one that does."""
 
 
 class ForbiddenError(SeawayError):
-    """Who asks may not do this: ask somebody who may."""
+    """Who asks may not do this: ask a user who may."""
 
 
 class ConflictError(SeawayError):
-    """The state moved on in the meantime: read it again and try once more."""
+    """The state moved on in the meantime: read it again and try again."""
 
 
 class StaleError(ConflictError):

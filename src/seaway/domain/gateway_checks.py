@@ -12,7 +12,7 @@ from ipaddress import IPv6Address, IPv6Network, ip_network
 from itertools import combinations
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateway_paths import LEAST_MTU, overhead, path_problems, some_of
+from seaway.domain.gateway_paths import MIN_MTU, overhead, path_problems, some_of
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
 
 PrefixProblems = Iterator[RejectedError]
@@ -20,12 +20,12 @@ PrefixProblems = Iterator[RejectedError]
 
 def prefix_problems(config: NetworkConfig) -> PrefixProblems:
     """Yield what is wrong with the networks behind gateways."""
-    yield from _doubles(config)
-    yield from _nested(config)
+    yield from _duplicate_prefixes(config)
+    yield from _overlapping_prefixes(config)
     yield from _taking(config)
 
 
-def _doubles(config: NetworkConfig) -> PrefixProblems:
+def _duplicate_prefixes(config: NetworkConfig) -> PrefixProblems:
     first: dict[object, str] = {}
     for at, gateway in enumerate(config.gateways):
         for number, prefix in enumerate(gateway.prefixes):
@@ -36,7 +36,7 @@ def _doubles(config: NetworkConfig) -> PrefixProblems:
             first.setdefault(prefix, gateway.name)
 
 
-def _nested(config: NetworkConfig) -> PrefixProblems:
+def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
     """Find prefixes that lie within one that is behind another gateway."""
     behind = sorted(
         (prefix.network_address, prefix.prefixlen, at, number)
@@ -82,9 +82,9 @@ def _taking(config: NetworkConfig) -> PrefixProblems:
 
 Problems = Iterator[RejectedError]
 
-LEAST_OUTER_MTU = LEAST_MTU + overhead(segments=1)
+MIN_OUTER_MTU = MIN_MTU + overhead(segments=1)
 
-LEAST_UDP_PORT = 1024
+MIN_UDP_PORT = 1024
 """What a process without privileges may answer on, as Linux has it (net.ipv4.ip_unprivileged_port_start)."""
 
 NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
@@ -97,14 +97,14 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
     for at, gateway in enumerate(config.gateways):
         found += _gateway(gateway, f"gateways[{at}]")
     found += path_problems(config)
-    if config.probe.timeout_s > config.probe.every_s:
+    if config.probe.timeout_s > config.probe.interval_s:
         found.append(
             RejectedError("is longer than a round: no answer would be in before the next", where="probe.timeout")
         )
     return tuple(found)
 
 
-def require_sound(config: NetworkConfig) -> NetworkConfig:
+def require_valid(config: NetworkConfig) -> NetworkConfig:
     """Return a configuration that makes sense.
 
     Raises
@@ -136,10 +136,10 @@ def _duplicate_gateways(config: NetworkConfig) -> Problems:
                 yield RejectedError(
                     shown if field == "name" else f"{shown} too: {other.name}", where=f"gateways[{at}].{field}"
                 )
-    yield from _sid_doubles(config)
+    yield from _duplicate_sids(config)
 
 
-def _sid_doubles(config: NetworkConfig) -> Problems:
+def _duplicate_sids(config: NetworkConfig) -> Problems:
     first: dict[IPv6Address, str] = {}
     addresses = {gateway.address: gateway.name for gateway in config.gateways}
     for at, gateway in enumerate(config.gateways):
@@ -185,11 +185,11 @@ def _gateway(gateway: GatewayConfig, where: str) -> Problems:
         yield RejectedError("has to stand before a cluster or before a site: give one of the two", where=where)
     address = gateway.address
     if address.is_multicast or address.is_unspecified or address.is_link_local:
-        yield RejectedError(f"{address} is no address that others can reach", where=f"{where}.address")
-    if gateway.mtu and not LEAST_OUTER_MTU <= gateway.mtu <= 65_535:
+        yield RejectedError(f"{address} is not an address that others can reach", where=f"{where}.address")
+    if gateway.mtu and not MIN_OUTER_MTU <= gateway.mtu <= 65_535:
         yield RejectedError(
-            f"has to be {LEAST_OUTER_MTU} to 65535, for wrapping adds {LEAST_OUTER_MTU - LEAST_MTU} bytes at least to "
-            f"packets of {LEAST_MTU}; or 0 to leave it as it is",
+            f"must be {MIN_OUTER_MTU} to 65535, for wrapping adds {MIN_OUTER_MTU - MIN_MTU} bytes at least to "
+            f"packets of {MIN_MTU}; or 0 to leave it as it is",
             where=f"{where}.mtu",
         )
     yield from _probe(gateway, where)
@@ -204,9 +204,9 @@ def _probe(gateway: GatewayConfig, where: str) -> Problems:
         yield RejectedError("ICMP has no ports: leave it out", where=f"{where}.probe.port")
     if gateway.method is not Method.ICMP and not gateway.port:
         yield RejectedError(f"is missing: {gateway.method.value} needs one", where=f"{where}.probe.port")
-    if gateway.method is Method.UDP and 0 < gateway.port < LEAST_UDP_PORT:
+    if gateway.method is Method.UDP and 0 < gateway.port < MIN_UDP_PORT:
         yield RejectedError(
-            f"has to be {LEAST_UDP_PORT} at least, for only root may answer on ports below, and agents give that up",
+            f"must be {MIN_UDP_PORT} at least, for only root may answer on ports below, and agents give that up",
             where=f"{where}.probe.port",
         )
 
@@ -247,4 +247,4 @@ def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
     if sid.table != MAIN_TABLE and sid.behaviour is not Behaviour.END_DT6:
         yield RejectedError(f"{name} has no table: leave it out", where=f"{where}.table")
     if not 1 <= sid.table < 2**32:
-        yield RejectedError("has to be 1 to 4294967295; 254 is the main table", where=f"{where}.table")
+        yield RejectedError("must be 1 to 4294967295; 254 is the main table", where=f"{where}.table")

@@ -17,9 +17,9 @@ from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair
 
 Problems = Iterator[RejectedError]
 
-LEAST_MTU = 1280
-MOST_SEGMENTS = 32
-MOST_WEIGHT = 255
+MIN_MTU = 1280
+MAX_SEGMENTS = 32
+MAX_WEIGHT = 255
 
 NAMED = 5
 """Gateways that a problem names."""
@@ -73,7 +73,7 @@ def _ends(pair: Pair, known: dict[str, GatewayConfig], where: str) -> Problems:
         gateway = known.get(name)
         if gateway is None:
             there = some_of(list(known)) or "none"
-            yield RejectedError(f"there is no gateway {name!r}; there are: {there}", where=f"{where}.{field}")
+            yield RejectedError(f"gateway {name!r} not found; available: {there}", where=f"{where}.{field}")
         elif gateway.locator is None:
             yield RejectedError(f"{name} has no locator, so that no path can be given", where=f"{where}.{field}")
     if pair.source == pair.target:
@@ -105,10 +105,10 @@ def _path(
     owners: dict[IPv6Address, tuple[GatewayConfig, Sid]],
     where: str,
 ) -> Problems:
-    if not 1 <= path.weight <= MOST_WEIGHT:
-        yield RejectedError(f"has to be 1 to {MOST_WEIGHT}", where=f"{where}.weight")
-    if not 1 <= len(path.segments) <= MOST_SEGMENTS:
-        yield RejectedError(f"has to have 1 to {MOST_SEGMENTS} segments", where=f"{where}.segments")
+    if not 1 <= path.weight <= MAX_WEIGHT:
+        yield RejectedError(f"must be 1 to {MAX_WEIGHT}", where=f"{where}.weight")
+    if not 1 <= len(path.segments) <= MAX_SEGMENTS:
+        yield RejectedError(f"must have 1 to {MAX_SEGMENTS} segments", where=f"{where}.segments")
         return
     unknown = False
     for number, segment in enumerate(path.segments):
@@ -120,10 +120,10 @@ def _path(
     steps = [owners[segment] for segment in path.segments]
     yield from _steps(pair, steps, f"{where}.segments")
     inner, added = room.inner_mtu(pair.source, path), overhead(len(path.segments))
-    if inner and inner < LEAST_MTU:
+    if inner and inner < MIN_MTU:
         yield RejectedError(
-            f"leaves packets of {inner} bytes, for wrapping adds {added}, but IPv6 needs {LEAST_MTU}: "
-            f"raise the MTU of the gateways on the way to {LEAST_MTU + added} at least",
+            f"leaves packets of {inner} bytes, for wrapping adds {added}, but IPv6 needs {MIN_MTU}: "
+            f"raise the MTU of the gateways on the way to {MIN_MTU + added} at least",
             where=where,
         )
 

@@ -149,14 +149,14 @@ class Pair:
     ----------
     paths
         At least one, in order of preference among equal weights.
-    share
+    load_balance
         Whether traffic is spread over all paths by their weights; else it takes one, which Seaway chooses.
     """
 
     source: str
     target: str
     paths: tuple[Path, ...]
-    share: bool = False
+    load_balance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class ProbeConfig:
 
     Attributes
     ----------
-    every_s
+    interval_s
         From the start of one round to the start of the next, seconds.
     count
         Probes to each target in a round.
@@ -173,7 +173,7 @@ class ProbeConfig:
         How long an answer is waited for, seconds.
     """
 
-    every_s: float = 10.0
+    interval_s: float = 10.0
     count: int = 5
     timeout_s: float = 1.0
 

@@ -90,7 +90,7 @@ class DeviceRules:
     same_numa
         Whether all devices have to hang on one NUMA node.
     exclusive
-        Whether the devices have to be idle (HAMi's mutex policy).
+        Whether the devices must be idle (HAMi's mutex policy).
     """
 
     models: frozenset[str] = frozenset()
@@ -119,9 +119,9 @@ class NodeRules:
     regions
         Allowed regions; empty allows any.
     hardware
-        Special hardware that the cluster has to have.
+        Special hardware that the cluster must have.
     avoid
-        Refused nodes, by cluster and name; an empty name stands for all of a cluster. Nobody asks for that: it is
+        Refused nodes, by cluster and name; an empty name stands for all of a cluster. No one asks for that: it is
         where the job was refused.
     """
 
@@ -162,7 +162,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class DataPlace:
+class DataSource:
     """Where the data of a job is.
 
     Attributes
@@ -182,7 +182,7 @@ class DataPlace:
             raise RejectedError("data has a place, and no negative size")
 
 
-NO_DATA = DataPlace()
+NO_DATA = DataSource()
 """Names no data."""
 
 
@@ -199,16 +199,16 @@ class Job:
     replicas
         How many copies run at once.
     gang
-        Whether all replicas have to be placed together or none.
-    together
-        Whether all replicas have to be in one cluster; a gang's only.
+        Whether all replicas must be placed together or none.
+    single_cluster
+        Whether all replicas must be in one cluster; a gang's only.
     between_replicas
         Bounds on the links between the clusters that a job's replicas are spread over.
     priority
         Higher goes first.
     tenant, queue
         Who submitted it, and where it waits.
-    arrives_s, runs_s
+    arrives_s, expected_duration_s
         When it is submitted and for how long it runs, seconds; None for a job that stays.
     data
         Where its data is: it is drawn there, and never refused elsewhere.
@@ -223,16 +223,16 @@ class Job:
     tenant: str = "default"
     queue: str = "default"
     arrives_s: int = 0
-    runs_s: int | None = None
+    expected_duration_s: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    together: bool = False
-    data: DataPlace = NO_DATA
+    single_cluster: bool = False
+    data: DataSource = NO_DATA
 
     def __post_init__(self) -> None:
         """Reject a job without replicas, with a negative time, or in one cluster without being a gang."""
-        if self.together and not self.gang:
+        if self.single_cluster and not self.gang:
             raise RejectedError(f"job {self.name!r}: replicas in one cluster are a gang")
         if self.replicas < 1:
             raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
-        if self.runs_s is not None and self.runs_s < 0:
+        if self.expected_duration_s is not None and self.expected_duration_s < 0:
             raise RejectedError(f"job {self.name!r} ends before it begins")

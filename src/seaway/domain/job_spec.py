@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import NO_DATA, DataPlace, Demand, Job
-from seaway.domain.network import NO_NEED, NetworkNeed, OnBreach
+from seaway.domain.job import NO_DATA, DataSource, Demand, Job
+from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.tenancy import DEFAULT, require_name
 
-NOWHERE = frozenset({""})
+NO_CLUSTER = frozenset({""})
 """Allows no cluster at all: none has an empty name."""
 
 
@@ -54,8 +54,8 @@ class JobSpec:
         Which kind of workload it becomes.
     run
         What each replica runs.
-    runs_s
-        How long it is expected to run, seconds; None when nobody knows. A short job may be let past
+    expected_duration_s
+        How long it is expected to run, seconds; None when no one knows. A short job may be let past
         a waiting one if it will be gone in time; simulated clusters run it for just so long.
     time_limit_s
         After how many seconds it is stopped; None for never.
@@ -64,12 +64,12 @@ class JobSpec:
         Means nothing to what comes back.
     labels
         Passed on to the workload; what runs keeps its labels until its next attempt.
-    together
-        Whether all replicas have to be in one cluster, and are a gang; its template says so.
-    comes_back
+    single_cluster
+        Whether all replicas must be in one cluster, and are a gang; its template says so.
+    restarts
         Whether it is started again however often it failed, because it is meant to run for ever; its template
         says so.
-    on_breach
+    on_violation
         What is done when its links break its bounds while it runs.
     data
         Where its data is; changing that moves nothing that runs.
@@ -85,28 +85,28 @@ class JobSpec:
     queue: str = DEFAULT
     template: str = "job"
     run: Run = Run()
-    runs_s: int | None = None
+    expected_duration_s: int | None = None
     time_limit_s: int | None = None
     retries: int = 0
     labels: dict[str, str] = field(default_factory=dict)
-    together: bool = False
-    comes_back: bool = False
-    on_breach: OnBreach = OnBreach.REPORT
-    data: DataPlace = NO_DATA
+    single_cluster: bool = False
+    restarts: bool = False
+    on_violation: OnViolation = OnViolation.REPORT
+    data: DataSource = NO_DATA
 
     def __post_init__(self) -> None:
         """Check the name and the figures."""
         require_name("job", self.name)
-        for figure, least in (("replicas", 1), ("runs_s", 0), ("time_limit_s", 1), ("retries", 0)):
+        for figure, least in (("replicas", 1), ("expected_duration_s", 0), ("time_limit_s", 1), ("retries", 0)):
             value = getattr(self, figure)
             if value is not None and value < least:
-                raise RejectedError(f"is {value}, but has to be at least {least}", where=figure)
+                raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
 
-    def told(self, *, together: bool, comes_back: bool) -> JobSpec:
+    def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
         """Return the job with what its template says of it: this very one where it says so already, as most do."""
-        if (together, comes_back) == (self.together, self.comes_back):
+        if (single_cluster, restarts) == (self.single_cluster, self.restarts):
             return self
-        return replace(self, together=together, comes_back=comes_back)
+        return replace(self, single_cluster=single_cluster, restarts=restarts)
 
     def job(self, job_id: str, clusters: frozenset[str] = frozenset()) -> Job:
         """Return what the scheduler sees.
@@ -121,25 +121,25 @@ class JobSpec:
         demand = self.demand
         if clusters:
             allowed = demand.nodes.clusters & clusters if demand.nodes.clusters else clusters
-            demand = replace(demand, nodes=replace(demand.nodes, clusters=allowed or NOWHERE))
+            demand = replace(demand, nodes=replace(demand.nodes, clusters=allowed or NO_CLUSTER))
         return Job(
             job_id,
             demand,
             self.replicas,
-            self.gang or self.together,
+            self.gang or self.single_cluster,
             self.between_replicas,
             self.priority,
             self.tenant,
             self.queue,
-            runs_s=self.runs_s,
+            expected_duration_s=self.expected_duration_s,
             labels=self.labels,
-            together=self.together,
+            single_cluster=self.single_cluster,
             data=self.data,
         )
 
-    def differs_in_kind(self, other: JobSpec) -> bool:
-        """Tell whether a job that runs by the one spec has to be started anew to run by the other."""
-        return _essence(self) != _essence(other)
+    def requires_restart(self, other: JobSpec) -> bool:
+        """Tell whether a job that runs by the one spec must be restarted to run by the other."""
+        return _workload_fields(self) != _workload_fields(other)
 
     @property
     def has_bounds(self) -> bool:
@@ -147,13 +147,13 @@ class JobSpec:
         return self.demand.network.any or self.between_replicas.any
 
     @property
-    def ends_within_s(self) -> int | None:
-        """Seconds after which the job is surely gone, or expected to be; None when nobody knows."""
-        known = [each for each in (self.runs_s, self.time_limit_s) if each is not None]
+    def max_duration_s(self) -> int | None:
+        """Seconds after which the job is surely gone, or expected to be; None when no one knows."""
+        known = [each for each in (self.expected_duration_s, self.time_limit_s) if each is not None]
         return min(known, default=None)
 
 
-def _essence(spec: JobSpec) -> tuple[Any, ...]:
+def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """Take what running copies hang on: all but name, labels, priority, queue, length, limits, data and breaches."""
     return (
         spec.demand,
@@ -192,7 +192,7 @@ class JobIds:
         self._random = random
         self._last = 0
 
-    def draw(self, now_ns: int) -> str:
+    def generate(self, now_ns: int) -> str:
         """Return an id that sorts after all drawn before it, even when the clock was set back."""
         fresh = (now_ns // NS_PER_MS << RANDOM_BITS) | self._random.getrandbits(RANDOM_BITS)
         self._last = fresh if fresh >> RANDOM_BITS > self._last >> RANDOM_BITS else self._last + 1

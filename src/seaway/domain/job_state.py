@@ -25,7 +25,7 @@ class JobState(Enum):
     PREEMPTED = "preempted"
     """Had to make room for another job, and goes back into its queue."""
     SUSPENDED = "suspended"
-    """Stopped by a person, until somebody resumes it."""
+    """Stopped by a person, until a user resumes it."""
     CANCELLED = "cancelled"
     """Ended by a person; the record stays."""
     DELETED = "deleted"

@@ -77,7 +77,7 @@ class Link:
             raise RejectedError(f"link {self.source!r} to {self.target!r}: a figure is out of range")
 
     @property
-    def answers(self) -> bool:
+    def reachable(self) -> bool:
         """Whether anything came back over it."""
         return self.latency_ns is not None
 
@@ -117,7 +117,7 @@ class NetworkNeed:
         return self != NO_NEED
 
 
-class OnBreach(StrEnum):
+class OnViolation(StrEnum):
     """What is done with a running job whose links break its bounds for too long."""
 
     REPORT = "report"
@@ -130,7 +130,7 @@ NO_NEED = NetworkNeed()
 """Sets no bound."""
 
 
-def misses(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tuple[str, ...]:
+def violations(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tuple[str, ...]:
     """Say by which figures a link breaks bounds; empty when it keeps all.
 
     Parameters
@@ -138,7 +138,7 @@ def misses(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tu
     link
         What was measured; None when nothing was. Bandwidth counts that is free of others' traffic, promised or not.
     running
-        Whether it is asked for what runs already: that is not broken by bandwidth that nobody knows.
+        Whether it is asked for what runs already: that is not broken by bandwidth that no one knows.
 
     Examples
     --------
@@ -151,23 +151,23 @@ def misses(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tu
         return ("not measured",)
     if link.latency_ns is None:
         return ("nothing answers",)
-    said = []
+    found = []
     if need.max_latency_ns and link.latency_ns > need.max_latency_ns:
-        said.append(f"latency {_ms(link.latency_ns)}, bound {_ms(need.max_latency_ns)}")
+        found.append(f"latency {_ms(link.latency_ns)}, bound {_ms(need.max_latency_ns)}")
     if need.max_jitter_ns and link.jitter_ns > need.max_jitter_ns:
-        said.append(f"jitter {_ms(link.jitter_ns)}, bound {_ms(need.max_jitter_ns)}")
+        found.append(f"jitter {_ms(link.jitter_ns)}, bound {_ms(need.max_jitter_ns)}")
     if need.max_loss_ppm and link.loss_ppm > need.max_loss_ppm:
-        said.append(f"loss {loss_text(link.loss_ppm)}, bound {loss_text(need.max_loss_ppm)}")
+        found.append(f"loss {loss_text(link.loss_ppm)}, bound {loss_text(need.max_loss_ppm)}")
     if need.min_bandwidth_mbps and not link.bandwidth_mbps:
-        said += [] if running else [f"bandwidth not known, bound {rate_text(need.min_bandwidth_mbps)}"]
+        found += [] if running else [f"bandwidth not known, bound {rate_text(need.min_bandwidth_mbps)}"]
     elif link.free_mbps < need.min_bandwidth_mbps:
-        said.append(f"{rate_text(link.free_mbps)} free, bound {rate_text(need.min_bandwidth_mbps)}")
-    return tuple(said)
+        found.append(f"{rate_text(link.free_mbps)} free, bound {rate_text(need.min_bandwidth_mbps)}")
+    return tuple(found)
 
 
-def way(source: str, target: str, said: tuple[str, ...]) -> str:
+def link_text(source: str, target: str, violations: tuple[str, ...]) -> str:
     """Say of which link something holds."""
-    return f"{source} to {target}: {', '.join(said)}"
+    return f"{source} to {target}: {', '.join(violations)}"
 
 
 def _ms(ns: int) -> str:

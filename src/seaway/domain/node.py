@@ -76,7 +76,7 @@ class Node:
     ready
         False when the node does not answer or is cordoned: it takes no new work.
     pods
-        How many pods it takes; None where nobody says, which is as many as come.
+        How many pods it takes; None where no one says, which is as many as come.
     reason
         Why it is not ready; empty while it is, and where its cluster does not say.
     """

@@ -72,15 +72,15 @@ class Remedy:
     ----------
     field
         What to change, like ``gpu_memory_mib``.
-    asked, admits
+    current, required
         The figure now, and the one that would be admitted.
     cluster, node
         Where the job would go then.
     """
 
     field: str
-    asked: int
-    admits: int
+    current: int
+    required: int
     cluster: str
     node: str
 
@@ -126,9 +126,9 @@ class Explanation:
     data
         Where its data is, and how long it takes to the candidates' clusters, one clause; empty for a job that says
         nothing of it.
-    held
+    deferral_reason
         Why it is held back although it fits, one clause; empty when it is not.
-    said
+    message
         What its policy tells of the decision, one clause.
     """
 
@@ -139,8 +139,8 @@ class Explanation:
     remedies: tuple[Remedy, ...] = ()
     links: tuple[str, ...] = ()
     data: str = ""
-    held: str = ""
-    said: str = ""
+    deferral_reason: str = ""
+    message: str = ""
 
     @property
     def fits(self) -> bool:

@@ -30,7 +30,7 @@ def require_name(kind: str, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Somebody jobs belong to: a team, a project, a customer."""
+    """A user jobs belong to: a team, a project, a customer."""
 
     name: str
     description: str = ""

@@ -176,7 +176,7 @@ def _whole(figure: Fraction, factor: Fraction | None, value: object, form: str, 
 
 
 def _wrong(value: object, form: str, where: str) -> RejectedError:
-    return RejectedError(f"{_shown(value)} does not do; give {form}", where=where)
+    return RejectedError(f"{_shown(value)} is not valid; use {form}", where=where)
 
 
 def _shown(value: object) -> str:

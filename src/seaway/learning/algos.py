@@ -46,7 +46,7 @@ class Algo:
     mixed
         Whether it learns from the past jobs of instances too.
     needs
-        Packages that have to be installed.
+        Packages that must be installed.
     """
 
     says: str
@@ -99,7 +99,7 @@ def algo_of(name: str) -> Algo:
     """
     if name not in ALGOS:
         near = get_close_matches(name, ALGOS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(ALGOS)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(ALGOS)}"
         raise RejectedError(f"there is no {name!r}; {hint}", where="--algo")
     return ALGOS[name]
 

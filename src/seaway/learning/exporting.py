@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import PolicyFile, pack
-from seaway.learning.policies.manifest import MOST_TRIALS, Manifest, Trial
+from seaway.learning.policies.manifest import MAX_TRIALS, Manifest, Trial
 from seaway.learning.policies.shapes import Shapes, shapes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OPSET = 18
-MOST_NODES_AT_ONCE = 1_000_000
+MAX_NODES_AT_ONCE = 1_000_000
 """Nodes that a model may be shown in one call."""
 
 Inputs = Mapping[str, NDArray[np.float32]]
@@ -55,8 +55,8 @@ def export_actor(actor: torch.nn.Module, manifest: Manifest, trials: Sequence[In
         When the actor cannot be written, or the model does not answer as the actor does.
     """
     shapes = shapes_of(manifest)
-    if not 1 <= len(trials) <= MOST_TRIALS:
-        raise RejectedError(f"a policy file has 1 to {MOST_TRIALS} trials, not {len(trials)}")
+    if not 1 <= len(trials) <= MAX_TRIALS:
+        raise RejectedError(f"a policy file has 1 to {MAX_TRIALS} trials, not {len(trials)}")
     was_training = actor.training
     actor.eval()
     try:
@@ -92,7 +92,7 @@ def _tensor(actor: torch.nn.Module, values: NDArray[np.float32]) -> torch.Tensor
 def _model(actor: torch.nn.Module, shapes: Shapes, example: Inputs) -> bytes:
     """Have torch write the model, and leave out what is of no use where it runs."""
     letters = {axis for each in shapes.inputs for axis in each.shape if isinstance(axis, str)}
-    dims = {letter: torch.export.Dim(letter, min=1, max=MOST_NODES_AT_ONCE) for letter in letters}
+    dims = {letter: torch.export.Dim(letter, min=1, max=MAX_NODES_AT_ONCE) for letter in letters}
     dynamic = tuple(
         {number: dims[axis] for number, axis in enumerate(each.shape) if isinstance(axis, str)}
         for each in shapes.inputs

@@ -2,7 +2,7 @@
 
 References
 ----------
-Linux, ``Documentation/networking/statistics.rst``: counters grow until the interface is made anew, some drivers' only
+Linux, ``Documentation/networking/statistics.rst``: counters grow until the interface is re-created, some drivers' only
 up to 32 bits. ``ethtool.h``, ``SPEED_UNKNOWN``: -1, all 32 bits of it. node-exporter's netclass collector multiplies
 what the kernel says by 125,000, unknown or not.
 """
@@ -48,7 +48,7 @@ def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
     """Return what passed between two readings, on average; None when they do not say.
 
     They do not when no time lies between them, or more than `longest_ns`, for which a mean says little of now; nor
-    when a counter fell: the interface was made anew, or 32 bits were full. Which of them it was, and how much passed,
+    when a counter fell: the interface was re-created, or 32 bits were full. Which of them it was, and how much passed,
     nobody knows, and the other counter may have started again too and be beyond where it was.
     """
     elapsed_ns = now.at_ns - before.at_ns
@@ -60,7 +60,7 @@ def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
     return Rates(received * per_byte, transmitted * per_byte)
 
 
-def possible(seen: Rates) -> bool:
+def is_plausible(seen: Rates) -> bool:
     """Tell whether an interface could carry so much: finite figures, not below 0, less than any unknown speed."""
     return all(0 <= mbps < UNKNOWN_MBPS for mbps in (seen.in_mbps, seen.out_mbps))
 

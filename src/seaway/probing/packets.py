@@ -89,7 +89,7 @@ def decode_payload(payload: bytes) -> tuple[int, bytes] | None:
 _DATAGRAM_HEADER = struct.Struct("!4sB3xQ")
 _MAGIC = b"SWPR"
 _QUESTION, _ANSWER = 0, 1
-_MOST_DWELL_NS = (1 << 64) - 1
+_MAX_DWELL_NS = (1 << 64) - 1
 DATAGRAM_BYTES = _DATAGRAM_HEADER.size + PAYLOAD_BYTES
 
 
@@ -114,8 +114,7 @@ def is_question(datagram: bytes) -> bool:
 def answer(question: bytes, dwell_ns: int) -> bytes:
     """Return what a reflector sends back, as large as the question."""
     return (
-        _DATAGRAM_HEADER.pack(_MAGIC, _ANSWER, min(max(dwell_ns, 0), _MOST_DWELL_NS))
-        + question[_DATAGRAM_HEADER.size :]
+        _DATAGRAM_HEADER.pack(_MAGIC, _ANSWER, min(max(dwell_ns, 0), _MAX_DWELL_NS)) + question[_DATAGRAM_HEADER.size :]
     )
 
 
@@ -135,7 +134,7 @@ _UNIT = 8
 _SEGMENT = 16
 ROUTING_TYPE = 4
 """Segment routing among IPv6 routing headers."""
-MOST_SEGMENTS = 127
+MAX_SEGMENTS = 127
 """The header's length is one byte, in units of 8 bytes, and a segment takes two."""
 
 
@@ -167,8 +166,8 @@ def encode_srh(header: SegmentRoutingHeader) -> bytes:
         When it has no segments, more than fit, or more are left than there are.
     """
     count = len(header.segments)
-    if not 1 <= count <= MOST_SEGMENTS or not 0 <= header.left < count:
-        raise ValueError(f"{header.left} of {count} segments left: a header holds 1 to {MOST_SEGMENTS}")
+    if not 1 <= count <= MAX_SEGMENTS or not 0 <= header.left < count:
+        raise ValueError(f"{header.left} of {count} segments left: a header holds 1 to {MAX_SEGMENTS}")
     fixed = _FIXED.pack(header.next_header, count * _SEGMENT // _UNIT, ROUTING_TYPE, header.left, count - 1, 0, 0)
     return fixed + b"".join(segment.packed for segment in reversed(header.segments))
 
@@ -193,7 +192,7 @@ def decode_srh(data: bytes) -> SegmentRoutingHeader:
     return SegmentRoutingHeader(tuple(IPv6Address(each) for each in wire)[::-1], left, next_header)
 
 
-def on_the_way(segments: tuple[IPv6Address, ...], target: IPv6Address) -> bytes:
+def segments_left_address(segments: tuple[IPv6Address, ...], target: IPv6Address) -> bytes:
     """Return the header of a packet that starts on its way to a target; empty without segments."""
     if not segments:
         return b""

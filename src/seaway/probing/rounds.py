@@ -16,7 +16,7 @@ class Clocks:
     """Tells whether the wall clock was set.
 
     The kernel stamps packets with the wall clock. It is slewed together with the steady clock, so the distance of the
-    two changes only when somebody sets it. What is read between two looks may have come just before the earlier one,
+    two changes only when a user sets it. What is read between two looks may have come just before the earlier one,
     so three have to agree.
 
     Parameters
@@ -28,19 +28,19 @@ class Clocks:
     def __init__(self, offset_ns: int) -> None:
         self._looks = (offset_ns, offset_ns, offset_ns)
 
-    def look(self, offset_ns: int) -> None:
+    def sample(self, offset_ns: int) -> None:
         """Compare the clocks, after stamps were read."""
         self._looks = (*self._looks[1:], offset_ns)
 
     @property
-    def agree(self) -> bool:
+    def consistent(self) -> bool:
         """Whether the wall clock was left alone, so that stamps since the look before last can be believed."""
         return max(self._looks) - min(self._looks) <= PRECISION_NS
 
 
 BURST = 128
 """Most probes sent at once, so that no queue on the way gets many together; twice as many to make up for a delay."""
-FEW = 8
+MIN_PROBES = 8
 """Targets that are probed one by one: waking up for each costs nothing to speak of where there are so few."""
 TICK_NS = 2_000_000_000
 """Longest pause that is made for several probes to go in one burst, nanoseconds: waking up costs more than sending."""
@@ -107,7 +107,7 @@ class OpenRound:
     timeout_ns
         An answer that took longer counts as none.
     secrets
-        `SECRET_BYTES` for each probe, which nobody can guess: answers to other rounds, or made up, do not have them.
+        `SECRET_BYTES` for each probe, which no one can guess: answers to other rounds, or made up, do not have them.
     offset_ns
         How far the wall clock is ahead of the steady one before anything is sent.
     """
@@ -137,7 +137,7 @@ class OpenRound:
         self._sent_ns[probe] = self.last_sent_ns = at_ns
         self.outstanding += 1
 
-    def unsendable(self, probe: int) -> None:
+    def mark_unsent(self, probe: int) -> None:
         """Write down that a probe could not be sent, which is as good as lost."""
         self._sent_ns[probe] = _LOST
 
@@ -151,8 +151,8 @@ class OpenRound:
         now_ns, offset_ns
             What the clocks say after the last of them came.
         """
-        self._clocks.look(offset_ns)
-        trusted, latest_ns = self._clocks.agree, now_ns + PRECISION_NS
+        self._clocks.sample(offset_ns)
+        trusted, latest_ns = self._clocks.consistent, now_ns + PRECISION_NS
         secrets, all_sent_ns, rtts_ns, timeout_ns = self._secrets, self._sent_ns, self._rtts_ns, self._timeout_ns
         for probe, secret, wall_ns, dwell_ns in arrivals:
             if probe >= self.probes or rtts_ns[probe] != _OPEN or secret != secrets[probe]:

@@ -110,7 +110,7 @@ class Smoother:
             if self._how.share is not None:
                 self._answered.append((latency_ns, jitter_ns))
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget latency and jitter, as after an outage: the way may be another one. What was lost stays lost."""
         self._latency_ns = None
         self._answered.clear()
@@ -128,7 +128,7 @@ class Smoother:
         return Figures(quantile(latencies, share), quantile(jitters, share), loss_ppm)
 
     @property
-    def steps_ppm(self) -> int:
+    def loss_resolution_ppm(self) -> int:
         """How much one probe more or less that is lost makes of the loss, parts per million, rounded up."""
         return -(-PPM // self._sent) if self._sent else PPM
 
@@ -142,12 +142,12 @@ class Smoother:
         self._at_ns = at_ns
 
 
-DEAD = Figures(None, 0, PPM)
+UNREACHABLE = Figures(None, 0, PPM)
 """What is published of a link that answers nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class Hysteresis:
     """How far a smoothed figure may be from the published one.
 
     Attributes
@@ -183,7 +183,7 @@ class Published:
 
     __slots__ = ("_band", "_dead", "_rounds", "_row", "figures")
 
-    def __init__(self, band: Band, rounds: int) -> None:
+    def __init__(self, band: Hysteresis, rounds: int) -> None:
         self._band = band
         self._rounds = rounds
         self._dead = False
@@ -198,7 +198,7 @@ class Published:
         answered
             Whether anything answered in this round.
         steps_ppm
-            How fine the loss is: it has to be off by more than that.
+            How fine the loss is: it must be off by more than that.
         """
         before = self.figures
         if before is None:
@@ -209,7 +209,7 @@ class Published:
             self._row += 1
             if self._row >= self._rounds:
                 self._dead, self._row = not self._dead, 0
-        self.figures = DEAD if self._dead else self._next(before, smoothed, steps_ppm)
+        self.figures = UNREACHABLE if self._dead else self._next(before, smoothed, steps_ppm)
         return self.figures != before
 
     def _next(self, before: Figures | None, smoothed: Figures, steps_ppm: int) -> Figures:
@@ -217,12 +217,12 @@ class Published:
             return smoothed
         band = self._band
         return Figures(
-            _held(before.latency_ns, smoothed.latency_ns, band.share, band.least_ns),
-            _held(before.jitter_ns, smoothed.jitter_ns, band.jitter_share, band.least_ns),
-            _held(before.loss_ppm, smoothed.loss_ppm, band.share, steps_ppm),
+            _stable(before.latency_ns, smoothed.latency_ns, band.share, band.least_ns),
+            _stable(before.jitter_ns, smoothed.jitter_ns, band.jitter_share, band.least_ns),
+            _stable(before.loss_ppm, smoothed.loss_ppm, band.share, steps_ppm),
         )
 
 
-def _held(published: int, smoothed: int, share: float, least: int) -> int:
+def _stable(published: int, smoothed: int, share: float, least: int) -> int:
     """Return the published figure where it may stay; near 0, of which a share is little, `least` decides."""
     return published if abs(smoothed - published) <= max(least, int(published * share)) else smoothed

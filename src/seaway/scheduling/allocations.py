@@ -19,12 +19,12 @@ from seaway.scheduling.columns import (
     DEMAND_GATEWAY,
     NODE_CLUSTER,
     PLAN_BANDWIDTH,
-    PLAN_BETWEEN,
     PLAN_DEMAND,
     PLAN_JOB,
     PLAN_NODE,
     PLAN_PODS,
     PLAN_REPLICA,
+    PLAN_REPLICA_BANDWIDTH,
     PLAN_ROWS,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
@@ -35,64 +35,64 @@ from seaway.scheduling.columns import (
     SLICE_ROWS,
     SLICE_START,
 )
-from seaway.scheduling.kernels.allocate import retake_rows
+from seaway.scheduling.kernels.allocate import restore_rows
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.encode import smallest_first
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
+class Allocation:
     """What a job holds.
 
     Attributes
     ----------
-    lines
+    decisions
         A line a replica, shape (R, PLAN_ROWS).
     slices
         Its slices, shape (S, SLICE_ROWS).
     """
 
-    lines: Int64
+    decisions: Int64
     slices: Int32
 
     @property
-    def holds(self) -> bool:
+    def holds_any(self) -> bool:
         """Whether it holds anything."""
-        return bool((self.lines[:, PLAN_NODE] >= 0).any())
+        return bool((self.decisions[:, PLAN_NODE] >= 0).any())
 
-    def copy(self) -> Booking:
+    def copy(self) -> Allocation:
         """Return a booking that can be released on a copy of the snapshot."""
-        return Booking(self.lines.copy(), self.slices)
+        return Allocation(self.decisions.copy(), self.slices)
 
     def release(self, snapshot: Snapshot, rows: NDArray[np.intp] | None = None) -> None:
         """Give back what some of its lines hold, or all (None); a second time changes nothing."""
-        snapshot.release(self.lines, self.slices, np.arange(len(self.lines)) if rows is None else rows)
+        snapshot.release(self.decisions, self.slices, np.arange(len(self.decisions)) if rows is None else rows)
 
 
-def bookings(plan: Plan) -> Iterator[Booking]:
+def allocations_of(plan: Plan) -> Iterator[Allocation]:
     """Take a committed plan apart, job by job in the order of its queue."""
     jobs = np.arange(len(plan.queue) + 1)
-    bounds = np.searchsorted(plan.lines[:, PLAN_JOB], jobs)
+    bounds = np.searchsorted(plan.decisions[:, PLAN_JOB], jobs)
     for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         yield _cut(plan, first, end)
 
 
-def _cut(plan: Plan, first: int, end: int) -> Booking:
-    begin, stop = int(plan.lines[first, PLAN_SLICE_FIRST]), int(plan.lines[end - 1, PLAN_SLICE_END])
-    return _part(plan.lines, plan.slices, first, begin, end, stop)
+def _cut(plan: Plan, first: int, end: int) -> Allocation:
+    begin, stop = int(plan.decisions[first, PLAN_SLICE_FIRST]), int(plan.decisions[end - 1, PLAN_SLICE_END])
+    return _part(plan.decisions, plan.slices, first, begin, end, stop)
 
 
-def book(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Booking:
+def allocate(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
     """Take what the placements of a job hold, whether or not it fits: they are facts.
 
     Nodes and devices that the snapshot does not have hold nothing, and so do links from a gateway that it
     does not have.
     """
-    return book_all(snapshot, ((job, placements, 1),))[0]
+    return allocate_all(snapshot, ((job, placements, 1),))[0]
 
 
-def book_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement], int]]) -> list[Booking]:
+def allocate_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement], int]]) -> list[Allocation]:
     """Book jobs one after the other, as `book` does; a thousand take half the time together.
 
     Parameters
@@ -106,14 +106,14 @@ def book_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement], 
     gateways = {"", *(gateway.name for gateway in snapshot.fleet.gateways)}
     for number, (job, placements, pods) in enumerate(held):
         known = job.demand.gateway in gateways
-        demand = snapshot.demands.line(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
+        demand = snapshot.demands.index(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
         _write(snapshot, demand, placements, pods, lines, taken)
         for line in lines[ends[-1][0] :]:
-            line[PLAN_JOB], line[PLAN_BETWEEN] = number, job.between_replicas.min_bandwidth_mbps
+            line[PLAN_JOB], line[PLAN_REPLICA_BANDWIDTH] = number, job.between_replicas.min_bandwidth_mbps
         ends.append((len(lines), len(taken)))
     plan = np.array(lines, np.int64).reshape(-1, PLAN_ROWS)
     slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
-    retake_rows(snapshot.arrays, snapshot.demands.arrays, plan, slices)
+    restore_rows(snapshot.arrays, snapshot.demands.arrays, plan, slices)
     plan[:, PLAN_JOB] = 0  # from here on each is alone
     return [_part(plan, slices, *begin, *end) for begin, end in pairwise(ends)]
 
@@ -140,11 +140,11 @@ def _write(
         lines.append(line)
 
 
-def _part(plan: Int64, slices: Int32, first: int, begin: int, end: int, stop: int) -> Booking:
+def _part(plan: Int64, slices: Int32, first: int, begin: int, end: int, stop: int) -> Allocation:
     """Return some lines of a plan, and their slices, as a booking of its own."""
     lines = plan[first:end].copy()
     lines[:, PLAN_SLICE_FIRST : PLAN_SLICE_END + 1] -= begin
-    return Booking(lines, slices[begin:stop].copy())
+    return Allocation(lines, slices[begin:stop].copy())
 
 
 def _slices(snapshot: Snapshot, slices: Sequence[DeviceSlice]) -> Iterator[tuple[int, int, int, int, int]]:
@@ -160,7 +160,7 @@ def _slices(snapshot: Snapshot, slices: Sequence[DeviceSlice]) -> Iterator[tuple
 
 
 def _mig_line(snapshot: Snapshot, d: int, profile: str) -> int:
-    """Return the line of a MIG profile of a device; -1 without one, or when the device was cut anew since."""
+    """Return the line of a MIG profile of a device; -1 without one, or when the device was cut again since."""
     if not profile:
         return -1
     sizes = smallest_first(snapshot.devices[d])

@@ -84,7 +84,7 @@ class DemandArrays(NamedTuple):
     cluster_ok: UInt8
 
 
-def copied(fleet: FleetArrays) -> FleetArrays:
+def copy_arrays(fleet: FleetArrays) -> FleetArrays:
     """Return the same columns with memory of their own."""
     tables: list[Any] = [table.copy() for table in fleet]
     return FleetArrays(*tables)

@@ -9,7 +9,7 @@ import numpy as np
 
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.scheduling.columns import CLUSTERS_GATE
+from seaway.scheduling.columns import CLUSTERS_ALLOWED
 from seaway.scheduling.framework import PASS, Bind, Cycle, Plugin, PostBind, PreBind, Reserve, Status, Verdict
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -30,24 +30,24 @@ def bind(profile: Profile, placements: Iterable[Placement]) -> Status:
     """
     for placement in placements:
         for plugin in profile.at(PreBind):  # type: ignore[type-abstract]
-            status = _asked(plugin, plugin.pre_bind, placement)
+            status = _call(plugin, plugin.pre_bind, placement)
             if not status.passes:
                 return status
         for binder in profile.at(Bind):  # type: ignore[type-abstract]
-            status = _asked(binder, binder.bind, placement)
-            if status.verdict is Verdict.REFUSE:
+            status = _call(binder, binder.bind, placement)
+            if status.verdict is Verdict.REJECT:
                 return status
             if status.passes:
                 break
     return PASS
 
 
-def _asked(plugin: Plugin, call: Callable[[Placement], Status], placement: Placement) -> Status:
+def _call(plugin: Plugin, call: Callable[[Placement], Status], placement: Placement) -> Status:
     try:
         return call(placement)
     except Exception as error:
         log.exception("plugin %s failed to bind a replica of job %s", plugin.name, placement.job)
-        return Status(Verdict.REFUSE, f"plugin {plugin.name} failed: {str(error) or type(error).__name__}")
+        return Status(Verdict.REJECT, f"plugin {plugin.name} failed: {str(error) or type(error).__name__}")
 
 
 def post_bind(profile: Profile, placements: Iterable[Placement]) -> None:
@@ -70,9 +70,9 @@ def unreserve(profile: Profile, snapshot: Snapshot, job: Job, placements: Iterab
             snapshot=snapshot,
             job=job,
             replica=placement.replica,
-            line=snapshot.demands.line(job.demand),
-            draw=0,
-            usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+            demand_index=snapshot.demands.index(job.demand),
+            random_bits=0,
+            usable=snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
             feasible=np.ones(len(snapshot.nodes), np.bool_),
         )
         for plugin in reversed(plugins):

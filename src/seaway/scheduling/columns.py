@@ -21,7 +21,7 @@ NODE_CPU_FREE: Final = 3
 NODE_MEMORY: Final = 4
 NODE_MEMORY_FREE: Final = 5
 NODE_PODS: Final = 6
-"""How many pods the node takes; as many as a column holds where nobody says."""
+"""How many pods the node takes; as many as a column holds where no one says."""
 NODE_PODS_FREE: Final = 7
 NODE_DEVICE_FIRST: Final = 8
 NODE_DEVICE_END: Final = 9
@@ -38,9 +38,9 @@ NODE_GPU_CORE: Final = 15
 NODE_GPU_CORE_FREE: Final = 16
 NODE_LEFT: Final = 17
 """What is left, in CPU milli with a device worth 16,000: the key of best fit."""
-NODE_TAKES: Final = 18
+NODE_ACCEPTS: Final = 18
 """1 while the node is open and has room for another pod."""
-NODE_MOVED: Final = 19
+NODE_MOVED_TO: Final = 19
 """Where the node's figures went when its devices were exchanged; -1 while they are here."""
 NODE_ROWS: Final = 20
 
@@ -64,7 +64,7 @@ DEVICE_MIG_USED: Final = 10
 """Memory slices that instances cover, a bit each."""
 DEVICE_FREE_MILLI: Final = 11
 """Thousandths of the device that are free in cores and in memory; 0 without a slot. Derived."""
-DEVICE_MOVED: Final = 12
+DEVICE_MOVED_TO: Final = 12
 """Where the device's figures went; -1 while they are here."""
 DEVICE_CELL: Final = 13
 """Hundredths of memory and of cores that are free, ``memory * CELLS + cores``; 0 without a slot. Derived."""
@@ -116,11 +116,11 @@ GATEWAY_OUT: Final = 1
 GATEWAY_ROWS: Final = 2
 
 # Marks of clusters, shape (CLUSTERS_ROWS, C).
-CLUSTERS_GATE: Final = 0
+CLUSTERS_ALLOWED: Final = 0
 """1 while the cluster may be chosen at all."""
 CLUSTERS_USABLE: Final = 1
 """1 where the demand at hand may go."""
-CLUSTERS_PAID: Final = 2
+CLUSTERS_RESERVED: Final = 2
 """1 where the job at hand already took its bandwidth."""
 CLUSTERS_ROWS: Final = 3
 
@@ -161,7 +161,7 @@ JOB_GANG: Final = 2
 JOB_SEQUENCE: Final = 3
 """The job's number since the queue began: it seeds whatever is drawn for the job."""
 JOB_SPANS: Final = 4
-"""1 for a job of several replicas whose spread over clusters has to be weighed."""
+"""1 for a job of several replicas whose spread over clusters must be weighed."""
 JOB_DATA: Final = 5
 """1 for a job that is drawn to its data."""
 JOB_ROWS: Final = 6
@@ -176,13 +176,13 @@ PLAN_SLICE_FIRST: Final = 4
 PLAN_SLICE_END: Final = 5
 PLAN_BANDWIDTH: Final = 6
 """Mbit/s that this decision took from the link between user and cluster."""
-PLAN_COPY: Final = 7
+PLAN_DUPLICATE: Final = 7
 """Which copy of the job the replica belongs to; 0 but for policies that copy whole jobs."""
 PLAN_LINK_MISSED: Final = 8
 """1 where the replica holds resources although its cluster's link misses the demand."""
 PLAN_PODS: Final = 9
 """How many pods the line stands for: one, but for what pods of others hold of a node, which is one line."""
-PLAN_BETWEEN: Final = 10
+PLAN_REPLICA_BANDWIDTH: Final = 10
 """Mbit/s that the job took from each link between the gateways of its clusters, in each direction."""
 PLAN_ROWS: Final = 11
 

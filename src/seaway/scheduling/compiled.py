@@ -8,7 +8,7 @@ from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import JOB_GANG, JOB_REPLICAS
 from seaway.scheduling.framework import Compiled
 from seaway.scheduling.kernels.decide import decide_queue
-from seaway.scheduling.kernels.queries import node_chosen
+from seaway.scheduling.kernels.queries import choose_node
 from seaway.scheduling.kernels.score_cache import resized
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
@@ -33,21 +33,21 @@ class CompiledPlacer:
 
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to `end` and append to the statement."""
-        self._decide(statement, statement.queue.lines[first:end], first, 0)
+        self._decide(statement, statement.queue.rows[first:end], first, 0)
 
     def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
         """Decide replicas `first` up to `end` of one job, gang or not, and append to the statement."""
-        alone = statement.queue.lines[job : job + 1].copy()
+        alone = statement.queue.rows[job : job + 1].copy()
         alone[0, JOB_REPLICAS], alone[0, JOB_GANG] = end, 0
         self._decide(statement, alone, job, first)
 
-    def chosen(self, snapshot: Snapshot, line: int, draw: int) -> int:
-        """Return the node that the policy takes for a replica of demand `line`, which is not placed; -1 for none."""
+    def choose_node(self, snapshot: Snapshot, demand_index: int, random_bits: int) -> int:
+        """Return the node that the policy takes for a replica of the demand, without placing it; -1 for none."""
         demands = snapshot.demands.arrays
         self._params = resized(self._params, demands.amounts.shape[0])
-        return int(node_chosen(self._params, snapshot.arrays, demands, line, draw))
+        return int(choose_node(self._params, snapshot.arrays, demands, demand_index, random_bits))
 
-    def _decide(self, statement: Statement, jobs: Int64, number: int, begun: int) -> None:
+    def _decide(self, statement: Statement, jobs: Int64, first_job: int, first_replica: int) -> None:
         snapshot = statement.snapshot
         self._params = resized(self._params, snapshot.demands.arrays.amounts.shape[0])
         rows, slices = decide_queue(
@@ -56,9 +56,9 @@ class CompiledPlacer:
             snapshot.arrays,
             snapshot.demands.arrays,
             jobs,
-            number,
-            begun,
-            statement.lines,
+            first_job,
+            first_replica,
+            statement.decisions,
             statement.slices,
             statement.length,
             statement.slice_end,

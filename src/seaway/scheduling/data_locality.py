@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seaway.domain.job import DataPlace
+from seaway.domain.job import DataSource
 from seaway.domain.units import memory_text, rough_time_text
 from seaway.scheduling.arrays import Int64, UInt8
 from seaway.scheduling.columns import CLUSTER_GATEWAY, JOB_GANG, JOB_SPANS, PLAN_NODE
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
 MIB_BITS = 8 * 2**20
 MINUTE_MS = 60_000
 
-NO_WAY_MS = 2**62
-"""Stands for the time to a cluster to which nobody knows a way: longer than any other."""
+UNREACHABLE_MS = 2**62
+"""Stands for the time to a cluster to which no one knows a way: longer than any other."""
 
-CLUSTERS_SAID = 3
+MAX_CLUSTERS_NAMED = 3
 """Clusters that a sentence names."""
 
 
-def pull_ms(snapshot: Snapshot, data: DataPlace) -> Int64:
-    """Return how long data would take to each cluster now, ms, shape (C,); `NO_WAY_MS` where nobody knows a way.
+def pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
+    """Return how long data would take to each cluster now, ms, shape (C,); `NO_WAY_MS` where no one knows a way.
 
     That is its size over what can still be promised from where it is, on the link and on the interfaces at its ends.
     Where it is, and behind the same gateway, it takes no time. A link over which nothing answers is no way.
     """
-    links, doors = links_of(snapshot), snapshot.arrays.clusters[CLUSTER_GATEWAY]
+    links, gateways = links_of(snapshot), snapshot.arrays.clusters[CLUSTER_GATEWAY]
     homes = np.array([data.location in (each.name, each.region, each.gateway) for each in snapshot.clusters], np.bool_)
     named = [g for g, gateway in enumerate(snapshot.fleet.gateways) if gateway.name == data.location]
-    sources = {*named, *doors[homes].tolist()} - {-1}
+    sources = {*named, *gateways[homes].tolist()} - {-1}
     bits = data.size_mib * MIB_BITS
-    soonest = np.full(len(snapshot.clusters), NO_WAY_MS, np.int64)
+    soonest = np.full(len(snapshot.clusters), UNREACHABLE_MS, np.int64)
     for source in sources:
         free = links.free_from(source)
-        soonest = np.minimum(soonest, np.where(free > 0, bits // (np.maximum(free, 1) * 1000), NO_WAY_MS))
-    soonest[np.isin(doors, list(sources)) | homes] = 0
+        soonest = np.minimum(soonest, np.where(free > 0, bits // (np.maximum(free, 1) * 1000), UNREACHABLE_MS))
+    soonest[np.isin(gateways, list(sources)) | homes] = 0
     return soonest
 
 
-def rings(pulls: Int64) -> UInt8:
+def locality_tiers(pulls: Int64) -> UInt8:
     """Group clusters by how long data takes to them: 1 where a cluster is in a ring, shape (rings, C), nearest first.
 
     The first ring is what takes less than a minute, the next what takes less than 2, then 4, and so on, so that
-    a few seconds decide nothing; the last is where nobody knows a way. There is none without a cluster.
+    a few seconds decide nothing; the last is where no one knows a way. There is none without a cluster.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def rings(pulls: Int64) -> UInt8:
     return np.array([doublings == each for each in np.unique(doublings)], np.uint8)
 
 
-def data_told(snapshot: Snapshot, data: DataPlace, pulls: Int64, clusters: Sequence[str]) -> str:
+def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequence[str]) -> str:
     """Say where data is, and how long it takes to some clusters; empty for no data.
 
     Parameters
@@ -80,16 +80,16 @@ def data_told(snapshot: Snapshot, data: DataPlace, pulls: Int64, clusters: Seque
     """
     if not data.location:
         return ""
-    times = [(each, int(pulls[snapshot.cluster_index(each)])) for each in clusters[:CLUSTERS_SAID]]
-    known = [f"{rough_time_text(ms // 1000)} to {each}" for each, ms in times if 0 < ms < NO_WAY_MS]
-    lost = [each for each, ms in times if ms >= NO_WAY_MS]
+    times = [(each, int(pulls[snapshot.cluster_index(each)])) for each in clusters[:MAX_CLUSTERS_NAMED]]
+    known = [f"{rough_time_text(ms // 1000)} to {each}" for each, ms in times if 0 < ms < UNREACHABLE_MS]
+    lost = [each for each, ms in times if ms >= UNREACHABLE_MS]
     parts = [f"its data is at {data.location}"]
     parts += [f"{memory_text(data.size_mib)} take {', '.join(known)}"] if known else []
-    parts += [f"nobody knows how long it takes to {', '.join(lost)}"] if lost else []
+    parts += [f"no one knows how long it takes to {', '.join(lost)}"] if lost else []
     return "; ".join(parts)
 
 
-def place_drawn(placer: Placer, statement: Statement, first: int) -> None:
+def place_near_data(placer: Placer, statement: Statement, first: int) -> None:
     """Decide the queue's job number `first`, which says where its data is, and append to the statement.
 
     It goes into the nearest ring of clusters (see `rings`) that has room, replica by replica, or as a whole
@@ -97,12 +97,12 @@ def place_drawn(placer: Placer, statement: Statement, first: int) -> None:
     for it.
     """
     pulls = statement.pulls[first] = pull_ms(statement.snapshot, statement.queue.jobs[first].data)
-    spans = bool(statement.queue.lines[first, JOB_SPANS])
-    around, before = rings(pulls), statement.checkpoint()
+    spans = bool(statement.queue.rows[first, JOB_SPANS])
+    around, before = locality_tiers(pulls), statement.checkpoint()
     if len(around) > 1:
         place_spanning(placer, statement, first, around)
-        whole = (statement.lines[before[0] : statement.length, PLAN_NODE] >= 0).all()
-        if whole or (spans and statement.queue.lines[first, JOB_GANG]):  # a gang was tried in all rings together
+        whole = (statement.decisions[before[0] : statement.length, PLAN_NODE] >= 0).all()
+        if whole or (spans and statement.queue.rows[first, JOB_GANG]):  # a gang was tried in all rings together
             return
         statement.rollback(before)
     if spans:

@@ -13,7 +13,7 @@ from seaway.scheduling.arrays import Int64
 from seaway.scheduling.binding import unreserve
 from seaway.scheduling.columns import JOB_DATA, JOB_SEQUENCE, JOB_SPANS, PLAN_JOB
 from seaway.scheduling.compiled import CompiledPlacer
-from seaway.scheduling.data_locality import place_drawn
+from seaway.scheduling.data_locality import place_near_data
 from seaway.scheduling.explain import explain
 from seaway.scheduling.framework import QueueSort, Reserve
 from seaway.scheduling.gang import Placer, place_spanning
@@ -79,7 +79,7 @@ def decide(
     plan = _decide_in_order(snapshot, queue, policy, explained, overdue)
     if dry_run and policy.at(Reserve):  # type: ignore[type-abstract]
         for row in np.flatnonzero(plan.placed)[::-1]:
-            unreserve(policy, snapshot, queue.jobs[int(plan.lines[row, PLAN_JOB])], [plan.placement(int(row))])
+            unreserve(policy, snapshot, queue.jobs[int(plan.decisions[row, PLAN_JOB])], [plan.placement(int(row))])
     return plan
 
 
@@ -114,11 +114,11 @@ def _decide(
     reasons: dict[int, Explanation] = {}
     for first, end in _runs(queue, explained):
         if first in explained:
-            sequence = int(queue.lines[first, JOB_SEQUENCE])
+            sequence = int(queue.rows[first, JOB_SEQUENCE])
             reasons[first] = explain(snapshot, queue.jobs[first], policy, sequence=sequence)
-        if queue.lines[first, JOB_DATA]:
-            place_drawn(placer, statement, first)
-        elif queue.lines[first, JOB_SPANS]:
+        if queue.rows[first, JOB_DATA]:
+            place_near_data(placer, statement, first)
+        elif queue.rows[first, JOB_SPANS]:
             place_spanning(placer, statement, first)
         else:
             placer.place(statement, first, end)
@@ -148,7 +148,7 @@ def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, in
     if len(queue) == 1:
         yield 0, 1
         return
-    alone = np.flatnonzero(queue.lines[:, JOB_SPANS] | queue.lines[:, JOB_DATA])
+    alone = np.flatnonzero(queue.rows[:, JOB_SPANS] | queue.rows[:, JOB_DATA])
     if explained:
         alone = np.union1d(alone, np.fromiter(explained, np.intp))
     first = 0

@@ -8,12 +8,12 @@ from typing import Any
 from seaway.domain.errors import RejectedError
 
 
-def offered(group: str) -> list[str]:
+def entry_point_names(group: str) -> list[str]:
     """Return the names that other packages offer in a group of entry points, sorted."""
     return sorted({point.name for point in entry_points(group=group)})
 
 
-def load_offer(group: str, name: str) -> Any | None:  # noqa: ANN401 (whatever the package offers)
+def load_entry_point(group: str, name: str) -> Any | None:  # noqa: ANN401 (whatever the package offers)
     """Return what a package offers by a name; None when no package does.
 
     Raises

@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seaway.domain.job import Demand, Job
-from seaway.domain.network import Link, NetworkNeed, misses, way
+from seaway.domain.network import Link, NetworkNeed, link_text, violations
 from seaway.domain.placement import Candidate, Explanation, Refusal, Remedy
 from seaway.domain.units import figure_text
-from seaway.scheduling.columns import CLUSTERS_GATE, CLUSTERS_PAID, NODE_CLUSTER
-from seaway.scheduling.data_locality import data_told, pull_ms, rings
+from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
+from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
 from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.plain import scaled
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.remedies import Change, changes, together
+from seaway.scheduling.remedies import Change, changes, combined_changes
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-MOST = 12
+MAX_LINKS = 12
 """Links that are named of each kind."""
 
 
-def refused_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
+def violating_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
     """Say which links break a job's bounds now, and by which figures.
 
     First those from its user to clusters that it may go to, where a cluster without a gateway has none; then those
@@ -39,11 +39,16 @@ def refused_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
     """
     rules, user = job.demand.nodes, job.demand.gateway
     clusters = [each for each in snapshot.clusters if not rules.clusters or each.name in rules.clusters]
-    doors = list(dict.fromkeys(each.gateway for each in clusters if each.gateway))
-    told = list(islice(_broken(snapshot, job.demand.network, ((user, door) for door in doors if door != user)), MOST))
+    gateways = list(dict.fromkeys(each.gateway for each in clusters if each.gateway))
+    found = list(
+        islice(
+            _broken(snapshot, job.demand.network, ((user, admission) for admission in gateways if admission != user)),
+            MAX_LINKS,
+        )
+    )
     if job.replicas > 1 and job.between_replicas.any:
-        told += islice(_broken(snapshot, job.between_replicas, permutations(doors, 2), known_only=True), MOST)
-    return tuple(told)
+        found += islice(_broken(snapshot, job.between_replicas, permutations(gateways, 2), known_only=True), MAX_LINKS)
+    return tuple(found)
 
 
 def _broken(
@@ -61,8 +66,8 @@ def _broken(
         if link is not None:
             free_mbps = int(free_bandwidth(snapshot.arrays, at[source], at[target]))
             link = _with_free(link, free_mbps)
-        if said := misses(need, link):
-            yield way(source, target, said)
+        if said := violations(need, link):
+            yield link_text(source, target, said)
 
 
 def _with_free(link: Link, free_mbps: int) -> Link:
@@ -70,10 +75,10 @@ def _with_free(link: Link, free_mbps: int) -> Link:
     return replace(link, used_mbps=max(0, link.bandwidth_mbps - max(free_mbps, 0)))
 
 
-BEST = 5
+MAX_CANDIDATES = 5
 """How many candidates an explanation lists."""
 
-LINKS_SAID = 3
+MAX_LINKS_NAMED = 3
 """Links that a sentence names."""
 
 
@@ -113,14 +118,14 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
         refusals=refusals,
         candidates=candidates,
         remedies=() if cycle.feasible.any() else trial.remedies(job),
-        links=refused_links(snapshot, job),
-        data=data_told(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.location else "",
-        held=cycle.held,
-        said=cycle.said,
+        links=violating_links(snapshot, job),
+        data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.location else "",
+        deferral_reason=cycle.deferral_reason,
+        message=cycle.message,
     )
 
 
-def sentence(explanation: Explanation) -> str:
+def summary(explanation: Explanation) -> str:
     """Say an explanation in one sentence, without a full stop; figures as job files have them.
 
     Examples
@@ -138,16 +143,16 @@ def sentence(explanation: Explanation) -> str:
         said += ": " if not explanation.candidates else "; refused: "
         said += ", ".join(f"{refusal.nodes:,} {refusal.reason}" for refusal in explanation.refusals)
     if explanation.links and not explanation.candidates:
-        more = len(explanation.links) - LINKS_SAID
-        said += f" ({'; '.join(explanation.links[:LINKS_SAID])}{f'; {more} links more' if more > 0 else ''})"
+        more = len(explanation.links) - MAX_LINKS_NAMED
+        said += f" ({'; '.join(explanation.links[:MAX_LINKS_NAMED])}{f'; {more} links more' if more > 0 else ''})"
     if explanation.remedies:
-        said += f"; {mended(explanation.remedies[:1])}"
+        said += f"; {remedies_text(explanation.remedies[:1])}"
     if explanation.data and explanation.candidates:
         said += f"; {explanation.data}"
-    return "; ".join(filter(None, (said, explanation.held, explanation.said)))
+    return "; ".join(filter(None, (said, explanation.deferral_reason, explanation.message)))
 
 
-def nearest(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...]:
+def combined_remedies(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...]:
     """Find what of a job would have to change for its next replica to fit somewhere, where no single change is enough.
 
     Parameters are as for `explain`.
@@ -157,16 +162,16 @@ def nearest(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...
     tuple of Remedy
         Changes that admit it together, of which none can be left out; none when no change of its figures is enough.
     """
-    return _Trial(snapshot, profile, 0).nearest(job)
+    return _Trial(snapshot, profile, 0).combined_remedies(job)
 
 
-def mended(remedies: Sequence[Remedy]) -> str:
+def remedies_text(remedies: Sequence[Remedy]) -> str:
     """Say which changes would admit a job together, of which there is at least one."""
     parts = []
     for remedy in remedies:
-        word, admitted = figure_text(remedy.field, remedy.admits)
-        asked = figure_text(remedy.field, remedy.asked)[1]
-        parts.append(f"with {word} {admitted} instead of {asked}" if remedy.admits else f"without {word}")
+        word, admitted = figure_text(remedy.field, remedy.required)
+        asked = figure_text(remedy.field, remedy.current)[1]
+        parts.append(f"with {word} {admitted} instead of {asked}" if remedy.required else f"without {word}")
     return f"it would fit {' and '.join(parts)} ({remedies[0].cluster}/{remedies[0].node})"
 
 
@@ -182,11 +187,11 @@ class _Trial:
     def __init__(self, snapshot: Snapshot, profile: Profile, sequence: int) -> None:
         self._snapshot = snapshot.copy()
         self._snapshot.demands = snapshot.demands.copy()
-        self._snapshot.arrays.clusters_open[CLUSTERS_PAID] = 0
+        self._snapshot.arrays.clusters_open[CLUSTERS_RESERVED] = 0
         self._profile = profile
-        self._draw = int(mixed(profile.seed, sequence, 0))
-        self._listed = np.zeros(len(snapshot.nodes), np.bool_)
-        self._listed[list(snapshot.node_index.values())] = True
+        self._random_bits = int(mixed(profile.seed, sequence, 0))
+        self._existing = np.zeros(len(snapshot.nodes), np.bool_)
+        self._existing[list(snapshot.node_index.values())] = True
         self.nodes = len(snapshot.node_index)
 
     def run(self, job: Job) -> tuple[Cycle, tuple[Refusal, ...]]:
@@ -195,10 +200,10 @@ class _Trial:
             snapshot=self._snapshot,
             job=job,
             replica=0,
-            line=self._snapshot.demands.line(job.demand),
-            draw=self._draw,
-            usable=self._snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
-            feasible=self._listed.copy(),
+            demand_index=self._snapshot.demands.index(job.demand),
+            random_bits=self._random_bits,
+            usable=self._snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
+            feasible=self._existing.copy(),
         )
         refusals = self._refusals(cycle)
         return cycle, tuple(sorted(refusals, key=lambda refusal: -refusal.nodes))
@@ -222,7 +227,7 @@ class _Trial:
             for after in self._profile.at(PreScore):  # type: ignore[type-abstract]
                 status = after.pre_score(cycle)
                 if status.verdict is Verdict.WAIT:
-                    cycle.held = cycle.held or status.reason
+                    cycle.deferral_reason = cycle.deferral_reason or status.reason
                 elif not status.passes:
                     return [*refusals, self._refuse_all(cycle, after.name, status.reason)]
         return refusals
@@ -239,13 +244,13 @@ class _Trial:
         cycle.feasible[:] = False
         return refusal
 
-    def candidates(self, cycle: Cycle, most: int = BEST) -> tuple[Candidate, ...]:
+    def candidates(self, cycle: Cycle, most: int = MAX_CANDIDATES) -> tuple[Candidate, ...]:
         """Return the best feasible nodes, those nearest to the job's data first, and among them the best."""
         data, cluster_of = cycle.job.data, self._snapshot.arrays.nodes[NODE_CLUSTER]
         if not data.location:
             return tuple(self._best(cycle, most))
         found: list[Candidate] = []
-        for ring in rings(pull_ms(self._snapshot, data)) == 1:
+        for ring in locality_tiers(pull_ms(self._snapshot, data)) == 1:
             near = replace(cycle, usable=cycle.usable & ring, feasible=cycle.feasible & ring[cluster_of])
             found += self._best(near, most - len(found))
         return tuple(found)
@@ -255,7 +260,7 @@ class _Trial:
         feasible = np.flatnonzero(cycle.feasible)
         if not feasible.size:
             return
-        parts = shares(self._profile, cycle)
+        parts = weighted_scores(self._profile, cycle)
         total = np.sum(list(parts.values()), axis=0)
         best = feasible[np.argsort(-total[feasible], kind="stable")][:most]
         yield from (
@@ -272,37 +277,37 @@ class _Trial:
         """Return the single changes that would admit a job that fits nowhere, smallest first."""
         found = []
         for change in changes(job.demand, self._snapshot.links):
-            value = change.least(job.demand, lambda demand: self._admits(job, demand))
+            value = change.smallest_value(job.demand, lambda demand: self._admits(job, demand))
             if value is not None:
                 found.append((change.size(value), self._remedy(job, change, value)))
         return tuple(remedy for _, remedy in sorted(found, key=lambda each: each[0]))
 
-    def _with(self, job: Job, demand: Demand) -> Cycle:
+    def _run_variant(self, job: Job, demand: Demand) -> Cycle:
         """Run the profile for a variant of a job."""
         return self.run(replace(job, demand=demand))[0]
 
     def _remedy(self, job: Job, change: Change, value: int) -> Remedy:
-        best = self.candidates(self._with(job, change.changed(job.demand, value)), most=1)[0]
-        return Remedy(change.field, change.asked, value, best.cluster, best.node)
+        best = self.candidates(self._run_variant(job, change.apply(job.demand, value)), most=1)[0]
+        return Remedy(change.field, change.current, value, best.cluster, best.node)
 
-    def nearest(self, job: Job) -> tuple[Remedy, ...]:
+    def combined_remedies(self, job: Job) -> tuple[Remedy, ...]:
         """Return changes that admit a job together."""
         links = self._snapshot.links
-        found, demand = together(job.demand, links, lambda demand: self._admits(job, demand))
+        found, demand = combined_changes(job.demand, links, lambda demand: self._admits(job, demand))
         if not found:
             return ()
-        best = self.candidates(self._with(job, demand), most=1)[0]
-        asked = {change.field: change.asked for change in changes(job.demand, links)}
+        best = self.candidates(self._run_variant(job, demand), most=1)[0]
+        asked = {change.field: change.current for change in changes(job.demand, links)}
         return tuple(Remedy(field, asked[field], value, best.cluster, best.node) for field, value in found.items())
 
     def _admits(self, job: Job, demand: Demand) -> bool:
-        return bool(self._with(job, demand).feasible.any())
+        return bool(self._run_variant(job, demand).feasible.any())
 
     def _cluster_of(self, n: int) -> str:
         return self._snapshot.clusters[int(self._snapshot.arrays.nodes[NODE_CLUSTER, n])].name
 
 
-def shares(profile: Profile, cycle: Cycle) -> dict[str, Scores]:
+def weighted_scores(profile: Profile, cycle: Cycle) -> dict[str, Scores]:
     """Return what each plugin adds to `seaway.scheduling.plain.total_score`, shape (N,) each."""
     scores = profile.scores()
     if len(scores) == 1:

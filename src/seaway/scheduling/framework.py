@@ -1,7 +1,7 @@
 """Extension points: what a plugin can be asked, in the words of the Kubernetes scheduling framework.
 
 Plugins answer for all nodes at once, with arrays over the snapshot's nodes, shape (N,). A plugin is
-any object with a `name` and the methods of one or more of these protocols; nothing has to be
+any object with a `name` and the methods of one or more of these protocols; nothing must be
 inherited. `seaway.testing.plugins` has the suite that every plugin should pass.
 
 The order of one decision: PreFilter, Filter, (PostFilter when nothing is left), PreScore, Score,
@@ -31,7 +31,7 @@ class Verdict(Enum):
     """What a plugin says of a whole decision."""
 
     PASS = "pass"
-    REFUSE = "refuse"
+    REJECT = "refuse"
     WAIT = "wait"
 
 
@@ -42,12 +42,12 @@ class Decider(NamedTuple):
     ----------
     name
         Its name.
-    why
+    reason
         Why it decided in place of the policy, one clause; empty for the policy itself.
     """
 
     name: str
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class Cycle:
         The job.
     replica
         Which of its replicas, from 0.
-    line
+    demand_index
         Line of the job's demand in ``snapshot.demands``.
-    draw
+    random_bits
         63 random bits that belong to this decision, for ties and samples.
     usable
         Clusters that may be chosen, shape (C,); a gang narrows them down.
@@ -88,30 +88,30 @@ class Cycle:
         Nodes that every filter so far let pass, shape (N,).
     placed
         Nodes to which the job's earlier replicas went.
-    notes
+    state
         What plugins leave for later points of the same decision, by plugin name.
-    may_wait
+    may_defer
         Whether the replica may be held back; else a `Verdict.WAIT` counts as a PASS.
-    held
+    deferral_reason
         Why it was held back; empty when it was not.
-    said
+    message
         What is to be told of the decision besides where it went, one clause; for plugins to write.
     decider
-        Who decided; for plugins to write that have somebody behind them.
+        Who decided; for plugins to write that have a user behind them.
     """
 
     snapshot: Snapshot
     job: Job
     replica: int
-    line: int
-    draw: int
+    demand_index: int
+    random_bits: int
     usable: Mask
     feasible: Mask
     placed: tuple[int, ...] = ()
-    notes: dict[str, Any] = field(default_factory=dict)
-    may_wait: bool = True
-    held: str = ""
-    said: str = ""
+    state: dict[str, Any] = field(default_factory=dict)
+    may_defer: bool = True
+    deferral_reason: str = ""
+    message: str = ""
     decider: Decider | None = None
 
     @property

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from seaway.scheduling.arrays import Int64, UInt8
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     DEMAND_GPU_MEMORY,
     DEMAND_GPUS,
     JOB_DEMAND,
@@ -27,7 +27,7 @@ from seaway.scheduling.columns import (
     NODE_CLUSTER,
     PLAN_NODE,
 )
-from seaway.scheduling.kernels.network import book_between
+from seaway.scheduling.kernels.network import reserve_between_replicas
 from seaway.scheduling.snapshot.aggregates import asked_sums, free_gpu_milli, free_sums
 from seaway.scheduling.snapshot.links import links_of
 from seaway.scheduling.statement import Statement
@@ -48,7 +48,7 @@ class Placer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class ClusterNetwork:
     """What lies between clusters, tables of shape (C, C).
 
     Attributes
@@ -86,7 +86,7 @@ class ClusterSet:
     members: tuple[int, ...]
 
 
-def best_sets(between: Between, holds: Int64, replicas: int, seeds: Sequence[int]) -> Iterator[ClusterSet]:
+def best_sets(between: ClusterNetwork, holds: Int64, replicas: int, seeds: Sequence[int]) -> Iterator[ClusterSet]:
     """Yield sets that together hold all replicas, best first.
 
     Parameters
@@ -100,7 +100,7 @@ def best_sets(between: Between, holds: Int64, replicas: int, seeds: Sequence[int
     seeds
         The clusters from which to grow a set, the first preferred among equals.
     """
-    growing = [grown(between, holds, replicas, seed, rank) for rank, seed in enumerate(seeds)]
+    growing = [grow_set(between, holds, replicas, seed, rank) for rank, seed in enumerate(seeds)]
     waiting = [found for each in growing if (found := next(each, None))]
     heapq.heapify(waiting)
     while waiting:
@@ -111,7 +111,7 @@ def best_sets(between: Between, holds: Int64, replicas: int, seeds: Sequence[int
             heapq.heappush(waiting, larger)
 
 
-def grown(between: Between, holds: Int64, replicas: int, seed: int, rank: int) -> Iterator[ClusterSet]:
+def grow_set(between: ClusterNetwork, holds: Int64, replicas: int, seed: int, rank: int) -> Iterator[ClusterSet]:
     """Grow a set from one cluster and yield it from when it holds all replicas.
 
     The cluster that joins is the one with the smallest worst latency to all that are in the set;
@@ -136,7 +136,7 @@ def grown(between: Between, holds: Int64, replicas: int, seed: int, rank: int) -
         may_join[joins] = False
 
 
-def place_spanning(placer: Placer, statement: Statement, first: int, rings: UInt8 | None = None) -> None:
+def place_spanning(placer: Placer, statement: Statement, first: int, tiers: UInt8 | None = None) -> None:
     """Decide the queue's job number `first`, whose replicas may spread, and append to the statement.
 
     A gang is placed as a whole or not at all. Of another job the replicas are placed one after the
@@ -144,22 +144,22 @@ def place_spanning(placer: Placer, statement: Statement, first: int, rings: UInt
 
     Parameters
     ----------
-    rings
+    tiers
         Groups of clusters, shape (rings, C), of which earlier ones are preferred; None for all alike.
     """
-    gate = statement.snapshot.arrays.clusters_open[CLUSTERS_GATE]
+    gate = statement.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED]
     before = gate.copy()
     try:
-        trial = Trial(placer, statement, first, rings)
-        if not statement.queue.lines[first, JOB_GANG] or trial.job.replicas == 1:
-            trial.place_apart()
+        trial = GangTrial(placer, statement, first, tiers)
+        if not statement.queue.rows[first, JOB_GANG] or trial.job.replicas == 1:
+            trial.place_individually()
         elif not place_gang(trial):
-            statement.refuse(first)
+            statement.mark_unplaced(first)
     finally:
         gate[:] = before
 
 
-class Trial:
+class GangTrial:
     """One job that is tried in one set of clusters after another.
 
     Parameters
@@ -168,15 +168,15 @@ class Trial:
         As in `place_spanning`. Clusters that are shut when the trial begins stay shut.
     """
 
-    def __init__(self, placer: Placer, statement: Statement, job: int, rings: UInt8 | None = None) -> None:
+    def __init__(self, placer: Placer, statement: Statement, job: int, tiers: UInt8 | None = None) -> None:
         self._placer = placer
         self._statement = statement
         self._number = job
         self.job = statement.queue.jobs[job]
         self.snapshot = statement.snapshot
-        self._gate = self.snapshot.arrays.clusters_open[CLUSTERS_GATE]
+        self._gate = self.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED]
         self._open = self._gate.copy()
-        self._rings = np.ones((1, len(self._gate)), np.uint8) if rings is None else rings
+        self._tiers = np.ones((1, len(self._gate)), np.uint8) if tiers is None else tiers
 
     def count_within(self, clusters: Sequence[int], replicas: int) -> int:
         """Place the first `replicas` replicas in some clusters; take all back unless all fit.
@@ -191,63 +191,65 @@ class Trial:
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, replicas)
         fitted = int((self._nodes_since(before[0]) >= 0).sum())
-        if fitted < replicas or (len(clusters) > 1 and not self._promised(before[0])):
+        if fitted < replicas or (len(clusters) > 1 and not self._reserve_bandwidth(before[0])):
             self._statement.rollback(before)
         return fitted
 
-    def holds_all(self, clusters: Sequence[int]) -> bool:
+    def place_all(self, clusters: Sequence[int]) -> bool:
         """Place the whole job in some clusters; return whether it is placed."""
         before = self._statement.length
         self.count_within(clusters, self.job.replicas)
         return self._statement.length > before
 
-    def order(self) -> list[int]:
+    def cluster_order(self) -> list[int]:
         """Return the clusters of all rings that have room for a replica, in the order in which they are to be tried.
 
         In each ring that is the one that the policy would choose for the first replica, then those with most GPU free.
         """
         most_free_first = np.argsort(-free_gpu_milli(self.snapshot), kind="stable")
         order: list[int] = []
-        for ring in self._rings:
+        for ring in self._tiers:
             home = self._first_choice(ring)
             if home >= 0:
                 order += [home, *(int(c) for c in most_free_first if ring[c] and c != home)]
         return order
 
-    def circles(self) -> UInt8:
+    def cumulative_tiers(self) -> UInt8:
         """Return the clusters of the first ring, of the first two, and so on, shape (rings, C)."""
-        return np.cumsum(self._rings, axis=0, dtype=np.uint8)
+        return np.cumsum(self._tiers, axis=0, dtype=np.uint8)
 
-    def _first_choice(self, ring: UInt8) -> int:
+    def _first_choice(self, tier: UInt8) -> int:
         """Return the cluster of a ring that the policy would choose for the first replica; -1 for none."""
-        self._gate[:] = self._open & ring
+        self._gate[:] = self._open & tier
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, 1)
         n = int(self._nodes_since(before[0])[0])
         self._statement.rollback(before)
         return int(self.snapshot.arrays.nodes[NODE_CLUSTER, n]) if n >= 0 else -1
 
-    def place_apart(self) -> None:
+    def place_individually(self) -> None:
         """Place the replicas one by one, each in a cluster with good links to all before it."""
         need, homes = self.job.between_replicas, set[int]()
         for replica in range(self.job.replicas):
             c = self._place_nearest(replica)
             if need.any and c >= 0 and c not in homes:
                 homes.add(c)
-                self._open &= links_of(self.snapshot).keeping(need)[c]  # bandwidth is asked for when it is promised
+                self._open &= links_of(self.snapshot).within_bounds(need)[
+                    c
+                ]  # bandwidth is asked for when it is promised
 
     def _place_nearest(self, replica: int) -> int:
         """Place one replica in the first ring that has room for it; return its cluster, -1 for none."""
-        for ring in self._rings[:-1]:
+        for ring in self._tiers[:-1]:
             before = self._statement.checkpoint()
             self._gate[:] = self._open & ring
-            if (c := self._place_apart(replica)) >= 0:
+            if (c := self._place_one(replica)) >= 0:
                 return c
             self._statement.rollback(before)
-        self._gate[:] = self._open & self._rings[-1]
-        return self._place_apart(replica)
+        self._gate[:] = self._open & self._tiers[-1]
+        return self._place_one(replica)
 
-    def _place_apart(self, replica: int) -> int:
+    def _place_one(self, replica: int) -> int:
         """Place one replica where the network carries what it exchanges; return its cluster, -1 for none."""
         while True:
             before = self._statement.checkpoint()
@@ -256,12 +258,12 @@ class Trial:
             if n < 0:
                 return -1
             c = int(self.snapshot.arrays.nodes[NODE_CLUSTER, n])
-            if self._promised(before[0], before[0] - replica):
+            if self._reserve_bandwidth(before[0], before[0] - replica):
                 return c
             self._statement.rollback(before)
             self._gate[c] = 0
 
-    def _promised(self, row: int, first: int | None = None) -> bool:
+    def _reserve_bandwidth(self, row: int, first: int | None = None) -> bool:
         """Promise what replicas of the job exchange across clusters; tell whether the network carries it.
 
         Parameters
@@ -275,17 +277,17 @@ class Trial:
         if not mbps:
             return True
         arrays, nodes = self.snapshot.arrays, self._nodes_since(row if first is None else first)
-        book_between(arrays, self._statement.lines, row, end, mbps)
+        reserve_between_replicas(arrays, self._statement.decisions, row, end, mbps)
         gateways = np.unique(arrays.clusters[CLUSTER_GATEWAY, arrays.nodes[NODE_CLUSTER, nodes[nodes >= 0]]])
         gateways = gateways[gateways >= 0]
-        return len(gateways) < 2 or not links_of(self.snapshot).overdrawn(gateways)
+        return len(gateways) < 2 or not links_of(self.snapshot).is_overcommitted(gateways)
 
-    def at_most(self) -> Int64:
+    def upper_bounds(self) -> Int64:
         """Count the replicas that each cluster could hold if it were one large node, shape (C,).
 
         Only figures that a replica takes for certain are counted.
         """
-        k = int(self._statement.queue.lines[self._number, JOB_DEMAND])
+        k = int(self._statement.queue.rows[self._number, JOB_DEMAND])
         amounts = self.snapshot.demands.arrays.amounts[k]
         certain = 3 if amounts[DEMAND_GPUS] and amounts[DEMAND_GPU_MEMORY] else 2
         asked, free = asked_sums(self.snapshot, k)[:certain], free_sums(self.snapshot)[:certain]
@@ -293,16 +295,16 @@ class Trial:
         return np.where(self._open != 0, counts, 0)
 
     def _nodes_since(self, row: int) -> Int64:
-        return self._statement.lines[row : self._statement.length, PLAN_NODE]
+        return self._statement.decisions[row : self._statement.length, PLAN_NODE]
 
 
-def place_gang(trial: Trial) -> bool:
-    """Place a whole gang, in one cluster if possible or if it has to be; return whether it was placed."""
+def place_gang(trial: GangTrial) -> bool:
+    """Place a whole gang, in one cluster if possible or if it must be; return whether it was placed."""
     replicas = trial.job.replicas
-    order = trial.order()
+    order = trial.cluster_order()
     if not order:
         return False
-    at_most = trial.at_most()
+    at_most = trial.upper_bounds()
     holds = np.zeros(len(at_most), np.int64)
     for enough in (True, False):  # clusters that cannot hold all are asked only when none can
         for c in order:
@@ -310,19 +312,19 @@ def place_gang(trial: Trial) -> bool:
                 holds[c] = trial.count_within([c], replicas)
                 if holds[c] == replicas:
                     return True
-    if trial.job.together or holds.sum() < replicas:
+    if trial.job.single_cluster or holds.sum() < replicas:
         return False
     between, seeds = between_clusters(trial), [c for c in order if holds[c]]
     return any(
-        trial.holds_all(chosen.members)
-        for circle in trial.circles()
+        trial.place_all(chosen.members)
+        for circle in trial.cumulative_tiers()
         for chosen in best_sets(between, holds * circle, replicas, [c for c in seeds if circle[c]])
     )
 
 
-def between_clusters(trial: Trial) -> Between:
+def between_clusters(trial: GangTrial) -> ClusterNetwork:
     """Return what lies between clusters, and which of them the job's bounds allow together."""
     links, need = links_of(trial.snapshot), trial.job.between_replicas
     clusters = len(trial.snapshot.clusters)
-    allowed = links.meeting(need) if need.any else np.ones((clusters, clusters), np.bool_)
-    return Between(links.latency_ns(), links.free_mbps(), allowed)
+    allowed = links.satisfying(need) if need.any else np.ones((clusters, clusters), np.bool_)
+    return ClusterNetwork(links.latency_ns(), links.free_mbps(), allowed)

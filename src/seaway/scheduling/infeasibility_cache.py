@@ -11,12 +11,12 @@ from collections.abc import Hashable
 
 from seaway.domain.job import Demand
 
-Asked = tuple[int, int, int, int, int, int]
+RequestedAmounts = tuple[int, int, int, int, int, int]
 """What a replica asks for, every default written out: CPU, memory, devices, then of each its memory in MiB, its
 memory in percent (one of the two is 0), and its cores."""
 
 
-def asked_of(demand: Demand) -> Asked:
+def requested_amounts(demand: Demand) -> RequestedAmounts:
     """Return what a replica asks for."""
     request = demand.request.filled()
     return (
@@ -29,12 +29,12 @@ def asked_of(demand: Demand) -> Asked:
     )
 
 
-def rules_of(demand: Demand) -> Hashable:
+def rule_key(demand: Demand) -> Hashable:
     """Return all of a demand that is not an amount: which devices, nodes and clusters, and what network."""
     return demand.devices, demand.nodes, demand.gateway, demand.network
 
 
-def includes(more: Asked, less: Asked) -> bool:
+def dominates(more: RequestedAmounts, less: RequestedAmounts) -> bool:
     """Tell whether no node can hold `more` that cannot hold `less`, both by the same rules.
 
     That is so when no amount of `more` is smaller. A node with several devices in MIG mode is the exception:
@@ -52,26 +52,26 @@ def includes(more: Asked, less: Asked) -> bool:
     )
 
 
-class Least:
+class InfeasibilityCache:
     """The smallest requests that nothing could hold: with each set of rules, those that include no other."""
 
     def __init__(self) -> None:
-        self._refused: defaultdict[Hashable, list[Asked]] = defaultdict(list)
+        self._refused: defaultdict[Hashable, list[RequestedAmounts]] = defaultdict(list)
 
     def __len__(self) -> int:
         return sum(map(len, self._refused.values()))
 
-    def note(self, rules: Hashable, asked: Asked) -> None:
+    def add(self, rules: Hashable, requested: RequestedAmounts) -> None:
         """Note that no replica that asks for so much fits anywhere."""
         known = self._refused[rules]
-        if not any(includes(asked, each) for each in known):
-            known[:] = [asked, *(each for each in known if not includes(each, asked))]
+        if not any(dominates(requested, each) for each in known):
+            known[:] = [requested, *(each for each in known if not dominates(each, requested))]
 
-    def covers(self, rules: Hashable, asked: Asked) -> bool:
+    def is_infeasible(self, rules: Hashable, requested: RequestedAmounts) -> bool:
         """Tell whether a replica surely does not fit either."""
         known = self._refused.get(rules, ())
         for at, each in enumerate(known):
-            if includes(asked, each):
+            if dominates(requested, each):
                 if at:  # what answered last is likely to answer next
                     known[at], known[at - 1] = known[at - 1], each  # type: ignore[index]  # it is a list, as it is not empty
                 return True

@@ -28,7 +28,7 @@ class JobQueue:
     def __init__(self, snapshot: Snapshot, jobs: Iterable[Job] = ()) -> None:
         self._snapshot = snapshot
         self.jobs: list[Job] = []
-        self._lines = np.zeros((0, JOB_ROWS), np.int64)
+        self._rows = np.zeros((0, JOB_ROWS), np.int64)
         self.extend(jobs)
 
     def extend(self, jobs: Iterable[Job]) -> None:
@@ -42,38 +42,38 @@ class JobQueue:
         joining = list(jobs)
         first = len(self.jobs)
         lines = [
-            (self._snapshot.demands.line(job.demand), job.replicas, job.gang, first + at, *self._alone(job))
+            (self._snapshot.demands.index(job.demand), job.replicas, job.gang, first + at, *self._placement_flags(job))
             for at, job in enumerate(joining)
         ]
-        self._lines = np.concatenate([self._lines, np.array(lines, np.int64).reshape(-1, JOB_ROWS)])
+        self._rows = np.concatenate([self._rows, np.array(lines, np.int64).reshape(-1, JOB_ROWS)])
         self.jobs.extend(joining)
 
     @property
-    def lines(self) -> Int64:
+    def rows(self) -> Int64:
         """The jobs as columns, shape (J, JOB_ROWS)."""
-        return self._lines
+        return self._rows
 
     @property
     def replicas(self) -> int:
         """How many replicas the jobs have together."""
-        return int(self._lines[:, JOB_REPLICAS].sum())
+        return int(self._rows[:, JOB_REPLICAS].sum())
 
     def part(self, first: int, end: int) -> JobQueue:
         """Return the jobs from `first` up to `end` as a queue; numbers stay as they were."""
         cut = JobQueue(self._snapshot)
         cut.jobs = self.jobs[first:end]
-        cut._lines = self._lines[first:end]
+        cut._rows = self._rows[first:end]
         return cut
 
     def take(self, order: Int64) -> JobQueue:
         """Return the jobs with the given indices, shape (X,), in that order, as a queue."""
         taken = JobQueue(self._snapshot)
         taken.jobs = [self.jobs[j] for j in order]
-        taken._lines = np.ascontiguousarray(self._lines[order])
+        taken._rows = np.ascontiguousarray(self._rows[order])
         return taken
 
-    def _alone(self, job: Job) -> tuple[bool, bool]:
-        """Tell whether a job's spread over clusters has to be weighed, and whether it is drawn to its data."""
+    def _placement_flags(self, job: Job) -> tuple[bool, bool]:
+        """Tell whether a job's spread over clusters must be weighed, and whether it is drawn to its data."""
         if len(self._snapshot.clusters) < 2:
             return False, False
         return job.replicas > 1 and (job.gang or job.between_replicas.any), bool(job.data.location)

@@ -9,7 +9,7 @@ import numpy as np
 from seaway.domain.placement import Placement
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     JOB_DEMAND,
     JOB_GANG,
     JOB_SEQUENCE,
@@ -32,10 +32,10 @@ from seaway.scheduling.framework import (
     Status,
     Verdict,
 )
-from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
+from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
 from seaway.scheduling.kernels.queries import FitParams, best_of, nodes_that_fit
 from seaway.scheduling.kernels.random_bits import mixed
-from seaway.scheduling.kernels.score_cache import FEWEST_ROWS, MOST_ROWS, resized, row_cache
+from seaway.scheduling.kernels.score_cache import MAX_ROWS, MIN_ROWS, resized, row_cache
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.profile import Profile
@@ -46,7 +46,7 @@ MEMORY_BYTES = 4 * 2**20
 """Memory for it: 430 kinds of request on 1,200 nodes."""
 
 
-class Fits:
+class FitCache:
     """Knows which nodes of a snapshot can take what was asked for lately.
 
     Parameters
@@ -57,7 +57,7 @@ class Fits:
 
     def __init__(self, snapshot: Snapshot) -> None:
         nodes = len(snapshot.nodes)
-        rows = min(MOST_ROWS, max(FEWEST_ROWS, MEMORY_BYTES // (8 * max(nodes, 1))))
+        rows = min(MAX_ROWS, max(MIN_ROWS, MEMORY_BYTES // (8 * max(nodes, 1))))
         self._params = FitParams(row_cache(nodes, len(snapshot.demands), rows))
 
     def nodes(self, snapshot: Snapshot, line: int) -> Mask:
@@ -70,11 +70,11 @@ class Fits:
         return self._params
 
 
-def fits_of(snapshot: Snapshot) -> Fits:
+def fit_cache_of(snapshot: Snapshot) -> FitCache:
     """Return what is known of a snapshot."""
-    known: Fits | None = snapshot.placers.get(Fits)
+    known: FitCache | None = snapshot.placers.get(FitCache)
     if known is None:
-        known = snapshot.placers[Fits] = Fits(snapshot)
+        known = snapshot.placers[FitCache] = FitCache(snapshot)
     return known
 
 
@@ -98,99 +98,99 @@ class PlainPlacer:
         """Decide the queue's jobs from `first` up to `end` and append to the statement."""
         for j in range(first, end):
             replicas = statement.queue.jobs[j].replicas
-            if not statement.queue.lines[j, JOB_GANG]:
+            if not statement.queue.rows[j, JOB_GANG]:
                 self.place_replicas(statement, j, 0, replicas)
                 continue
             before = statement.checkpoint()
-            forget_bandwidth_of(statement.snapshot.arrays)
+            reset_bandwidth_of(statement.snapshot.arrays)
             if not all(self._place_replica(statement, j, replica) for replica in range(replicas)):
                 statement.rollback(before)
-                statement.refuse(j)
+                statement.mark_unplaced(j)
 
     def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
         """Decide replicas `first` up to `end` of one job, gang or not, and append to the statement."""
         if first == 0:
-            forget_bandwidth_of(statement.snapshot.arrays)
+            reset_bandwidth_of(statement.snapshot.arrays)
         for replica in range(first, end):
             self._place_replica(statement, job, replica)
 
     def _place_replica(self, statement: Statement, j: int, replica: int) -> bool:
         """Decide one replica; return whether it was placed."""
         row = statement.start(j, replica)
-        cycle = self._cycle(statement, j, replica, statement.lines[max(row - replica, 0) : row])
+        cycle = self._cycle(statement, j, replica, statement.decisions[max(row - replica, 0) : row])
         n = choose(self._profile, cycle)
-        if cycle.said:
-            statement.said[j] = cycle.said
-        if cycle.decider and not (j in statement.deciders and statement.deciders[j].why):
+        if cycle.message:
+            statement.messages[j] = cycle.message
+        if cycle.decider and not (j in statement.deciders and statement.deciders[j].reason):
             statement.deciders[j] = cycle.decider
         if n < 0:
-            return _not_placed(cycle, statement, j)
+            return _record_deferral(cycle, statement, j)
         arrays = statement.snapshot.arrays
-        given = GivenDevices(device_keys(self._profile, cycle, n), int(arrays.nodes[NODE_DEVICE_FIRST, n]))
-        demands, line = statement.snapshot.demands.arrays, statement.lines[row]
-        statement.slice_end = book_given(given, arrays, demands, n, line, statement.slices)
-        if self._confirmed(cycle, statement, row):
+        given = DeviceKeys(device_keys(self._profile, cycle, n), int(arrays.nodes[NODE_DEVICE_FIRST, n]))
+        demands, line = statement.snapshot.demands.arrays, statement.decisions[row]
+        statement.slice_end = allocate_with_keys(given, arrays, demands, n, line, statement.slices)
+        if self._reserve_and_permit(cycle, statement, row):
             return True
-        statement.snapshot.release(statement.lines, statement.slices, np.array([row]))
+        statement.snapshot.release(statement.decisions, statement.slices, np.array([row]))
         statement.slice_end = int(line[PLAN_SLICE_FIRST])
-        return _not_placed(cycle, statement, j)
+        return _record_deferral(cycle, statement, j)
 
     def _cycle(self, statement: Statement, j: int, replica: int, before: Int64) -> Cycle:
         """Begin the decision of one replica; `before` are the plan's lines of the replicas before it."""
         snapshot = statement.snapshot
         placed = before[before[:, PLAN_NODE] >= 0, PLAN_NODE].tolist() if len(before) else ()
-        lines = statement.queue.lines[j]
+        lines = statement.queue.rows[j]
         return Cycle(
             snapshot=snapshot,
             job=statement.queue.jobs[j],
             replica=replica,
-            line=int(lines[JOB_DEMAND]),
-            draw=int(mixed(self._profile.seed, int(lines[JOB_SEQUENCE]), replica)),
-            usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+            demand_index=int(lines[JOB_DEMAND]),
+            random_bits=int(mixed(self._profile.seed, int(lines[JOB_SEQUENCE]), replica)),
+            usable=snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
             feasible=np.ones(len(snapshot.nodes), np.bool_),
             placed=tuple(placed),
-            may_wait=j not in statement.overdue,
+            may_defer=j not in statement.overdue,
         )
 
-    def _confirmed(self, cycle: Cycle, statement: Statement, row: int) -> bool:
+    def _reserve_and_permit(self, cycle: Cycle, statement: Statement, row: int) -> bool:
         """Ask Reserve and Permit; what reserved already is told when a later one refuses."""
         reserving = self._profile.at(Reserve)  # type: ignore[type-abstract]
         permitting = self._profile.at(Permit)  # type: ignore[type-abstract]
         if not reserving and not permitting:
             return True
-        placement = Plan(statement.snapshot, statement.queue, statement.lines, statement.slices).placement(row)
-        told: list[Reserve] = []
+        placement = Plan(statement.snapshot, statement.queue, statement.decisions, statement.slices).placement(row)
+        reserved: list[Reserve] = []
         for plugin in reserving:
-            told.append(plugin)
+            reserved.append(plugin)
             if not plugin.reserve(cycle, placement).passes:
                 break
         else:
             if all(_passes(cycle, plugin.permit(cycle, placement)) for plugin in permitting):
-                statement.on_rollback(row, lambda: unreserve(told, cycle, placement))
+                statement.on_rollback(row, lambda: unreserve(reserved, cycle, placement))
                 return True
-        unreserve(told, cycle, placement)
+        unreserve(reserved, cycle, placement)
         return False
 
 
 def _passes(cycle: Cycle, status: Status) -> bool:
     """Tell whether a decision goes on; note why it is held back, which it is not when it may not wait."""
     if status.verdict is Verdict.WAIT:
-        if not cycle.may_wait:
+        if not cycle.may_defer:
             return True
-        cycle.held = status.reason or "held back"
+        cycle.deferral_reason = status.reason or "held back"
     return status.passes
 
 
-def _not_placed(cycle: Cycle, statement: Statement, j: int) -> bool:
+def _record_deferral(cycle: Cycle, statement: Statement, j: int) -> bool:
     """Note of the queue's job number `j` if it was held back; return False."""
-    if cycle.held:
-        statement.held[j] = cycle.held
+    if cycle.deferral_reason:
+        statement.deferred[j] = cycle.deferral_reason
     return False
 
 
-def unreserve(told: Sequence[Reserve], cycle: Cycle, placement: Placement) -> None:
+def unreserve(reserved: Sequence[Reserve], cycle: Cycle, placement: Placement) -> None:
     """Tell plugins that a placement is off, the last that was told first."""
-    for plugin in reversed(told):
+    for plugin in reversed(reserved):
         plugin.unreserve(cycle, placement)
 
 
@@ -201,7 +201,7 @@ def choose(profile: Profile, cycle: Cycle) -> int:
             return -1
     run_filters(profile, cycle)
     fits = cycle.feasible.any()
-    if not fits and made_room(profile, cycle).passes:
+    if not fits and make_room(profile, cycle).passes:
         cycle.feasible[:] = True
         run_filters(profile, cycle)
         fits = cycle.feasible.any()
@@ -217,16 +217,16 @@ def run_filters(profile: Profile, cycle: Cycle) -> None:
     """Let every filter refuse nodes, in order; machine code does where they are just the engine's own rules of fit."""
     filters = profile.at(Filter)  # type: ignore[type-abstract]
     if not profile.plain and tuple(each.name for each in filters) == RULES_OF_FIT:
-        cycle.feasible &= fits_of(cycle.snapshot).nodes(cycle.snapshot, cycle.line)
+        cycle.feasible &= fit_cache_of(cycle.snapshot).nodes(cycle.snapshot, cycle.demand_index)
         return
     for plugin in filters:
         cycle.feasible &= plugin.filter(cycle) == 0
 
 
-def made_room(profile: Profile, cycle: Cycle) -> Status:
+def make_room(profile: Profile, cycle: Cycle) -> Status:
     """Ask PostFilter plugins whether the decision is worth another try; refuse without any."""
     answers = [plugin.post_filter(cycle) for plugin in profile.at(PostFilter)]  # type: ignore[type-abstract]
-    refused = Status(Verdict.REFUSE, "no plugin made room")
+    refused = Status(Verdict.REJECT, "no plugin made room")
     return next((answer for answer in answers if answer.passes), refused)
 
 

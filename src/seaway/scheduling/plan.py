@@ -12,7 +12,7 @@ from seaway.domain.placement import DeviceSlice, Explanation, Placement
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     NODE_CLUSTER,
-    PLAN_COPY,
+    PLAN_DUPLICATE,
     PLAN_JOB,
     PLAN_LINK_MISSED,
     PLAN_NODE,
@@ -40,7 +40,7 @@ class Plan:
     ----------
     queue
         The jobs that were decided on.
-    lines
+    decisions
         A decision a line, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`. Lines are sorted by job.
     order
         Numbers of the queue's jobs in the order of decision, shape (J,); None for the order of the queue.
@@ -51,26 +51,26 @@ class Plan:
     pulls
         How long the data of jobs took to each cluster when they were decided, ms, shape (C,), by number of job in
         the queue; of jobs that are drawn to it.
-    said
+    messages
         What plugins told of decisions, by number of job in the queue; of several replicas the last.
     deciders
-        Who decided, by number of job in the queue, where a policy may have somebody decide in its place; of several
+        Who decided, by number of job in the queue, where a policy may have a user decide in its place; of several
         replicas the first for which it did not decide itself.
-    held
+    deferred
         Why jobs were held back that might have found a place, by number of job in the queue.
     """
 
-    def __init__(self, snapshot: Snapshot, queue: JobQueue, lines: Int64, slices: Int32) -> None:
+    def __init__(self, snapshot: Snapshot, queue: JobQueue, decisions: Int64, slices: Int32) -> None:
         self.snapshot = snapshot
         self.queue = queue
-        self.lines = lines
+        self.decisions = decisions
         self.slices = slices
         self.order: Int64 | None = None
         self.explanations: dict[int, Explanation] = {}
         self.pulls: dict[int, Int64] = {}
-        self.said: dict[int, str] = {}
+        self.messages: dict[int, str] = {}
         self.deciders: dict[int, Decider] = {}
-        self.held: dict[int, str] = {}
+        self.deferred: dict[int, str] = {}
 
     def numbered_as(self, queue: JobQueue, order: Int64) -> Plan:
         """Return the same decisions for a queue from which this plan's queue was sorted.
@@ -82,15 +82,15 @@ class Plan:
         order
             Numbers of its jobs in the order of decision, shape (J,).
         """
-        lines = self.lines.copy()
+        lines = self.decisions.copy()
         lines[:, PLAN_JOB] = order[lines[:, PLAN_JOB]]
         plan = Plan(self.snapshot, queue, lines[np.argsort(lines[:, PLAN_JOB], kind="stable")], self.slices)
         plan.order = order
         plan.explanations = _renumbered(self.explanations, order)
         plan.pulls = _renumbered(self.pulls, order)
-        plan.said = _renumbered(self.said, order)
+        plan.messages = _renumbered(self.messages, order)
         plan.deciders = _renumbered(self.deciders, order)
-        plan.held = _renumbered(self.held, order)
+        plan.deferred = _renumbered(self.deferred, order)
         return plan
 
     @property
@@ -101,21 +101,21 @@ class Plan:
     @property
     def placed(self) -> NDArray[np.bool_]:
         """Which decisions found a node, shape (R,)."""
-        return self.lines[:, PLAN_NODE] >= 0
+        return self.decisions[:, PLAN_NODE] >= 0
 
     @property
     def jobs_placed(self) -> NDArray[np.bool_]:
         """Which jobs have all replicas of some copy placed and its links good enough, shape (J,)."""
-        copies = int(self.lines[:, PLAN_COPY].max(initial=0)) + 1
-        copy_of = self.lines[:, PLAN_JOB] * copies + self.lines[:, PLAN_COPY]
+        copies = int(self.decisions[:, PLAN_DUPLICATE].max(initial=0)) + 1
+        copy_of = self.decisions[:, PLAN_JOB] * copies + self.decisions[:, PLAN_DUPLICATE]
         lines = np.bincount(copy_of, minlength=len(self.queue) * copies)
-        good = np.bincount(copy_of[self.placed & (self.lines[:, PLAN_LINK_MISSED] == 0)], minlength=len(lines))
+        good = np.bincount(copy_of[self.placed & (self.decisions[:, PLAN_LINK_MISSED] == 0)], minlength=len(lines))
         complete: NDArray[np.bool_] = ((lines > 0) & (good == lines)).reshape(-1, copies).any(axis=1)
         return complete
 
     def rows_of(self, job: int) -> NDArray[np.intp]:
         """Return the lines that belong to the queue's job number `job`."""
-        return np.flatnonzero(self.lines[:, PLAN_JOB] == job)
+        return np.flatnonzero(self.decisions[:, PLAN_JOB] == job)
 
     def placements(self) -> Iterator[Placement]:
         """Write out the decisions that found a node."""
@@ -124,7 +124,7 @@ class Plan:
 
     def placement(self, row: int) -> Placement:
         """Write out the decision of a line that found a node."""
-        line = self.lines[row].tolist()  # Python's own numbers: each look into an array costs more
+        line = self.decisions[row].tolist()  # Python's own numbers: each look into an array costs more
         n = line[PLAN_NODE]
         return Placement(
             job=self.queue.jobs[line[PLAN_JOB]].name,
@@ -149,5 +149,5 @@ class Plan:
         )
 
 
-def _renumbered(notes: dict[int, T], order: Int64) -> dict[int, T]:
-    return {int(order[job]): note for job, note in notes.items()}
+def _renumbered(by_job: dict[int, T], order: Int64) -> dict[int, T]:
+    return {int(order[job]): note for job, note in by_job.items()}

@@ -23,12 +23,12 @@ from seaway.scheduling.framework import (
 
 Point = TypeVar("Point")
 
-MOST_WEIGHT = 1_000_000
+MAX_WEIGHT = 1_000_000
 """The largest weight of a plugin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighted:
+class WeightedPlugin:
     """A plugin and the weight of its score, at least 1."""
 
     plugin: Plugin
@@ -49,7 +49,7 @@ class Profile:
         What random choices hang on.
     plain
         Whether to keep to the plugins' own methods even where machine code would do the same.
-    edition
+    version
         What tells it from others of its name that decide otherwise, as the digest of a model; empty for none.
 
     Raises
@@ -59,17 +59,17 @@ class Profile:
     """
 
     name: str
-    plugins: tuple[Weighted, ...]
+    plugins: tuple[WeightedPlugin, ...]
     seed: int = 0
     plain: bool = False
-    edition: str = ""
-    _at: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
+    version: str = ""
+    _by_point: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
     """Who takes part in each extension point: asking whether an object follows a protocol is slow."""
 
     @property
     def title(self) -> str:
         """Name and edition."""
-        return f"{self.name}@{self.edition}" if self.edition else self.name
+        return f"{self.name}@{self.version}" if self.version else self.name
 
     def __post_init__(self) -> None:
         """Check names and weights."""
@@ -77,24 +77,26 @@ class Profile:
         for name in names:
             if names.count(name) > 1:
                 raise RejectedError(f"profile {self.name!r} has the plugin {name!r} more than once")
-        if any(not 1 <= weighted.weight <= MOST_WEIGHT for weighted in self.plugins):
-            raise RejectedError(f"profile {self.name!r} has a weight that is not between 1 and {MOST_WEIGHT:,}")
+        if any(not 1 <= weighted.weight <= MAX_WEIGHT for weighted in self.plugins):
+            raise RejectedError(f"profile {self.name!r} has a weight that is not between 1 and {MAX_WEIGHT:,}")
         if not any(isinstance(weighted.plugin, Score) for weighted in self.plugins):
             raise RejectedError(f"profile {self.name!r} has no plugin that scores nodes")
 
-    def joined_by(self, *plugins: Plugin) -> Profile:
+    def with_plugins(self, *plugins: Plugin) -> Profile:
         """Return the same profile with more plugins after its own."""
-        return replace(self, plugins=(*self.plugins, *(Weighted(plugin) for plugin in plugins)))
+        return replace(self, plugins=(*self.plugins, *(WeightedPlugin(plugin) for plugin in plugins)))
 
-    def of_edition(self, edition: str) -> Profile:
+    def with_version(self, version: str) -> Profile:
         """Return the same profile, told from others of its name."""
-        return replace(self, edition=edition)
+        return replace(self, version=version)
 
     def at(self, point: type[Point]) -> tuple[Point, ...]:
         """Return the plugins that take part in an extension point, in order."""
-        found = self._at.get(point)
+        found = self._by_point.get(point)
         if found is None:
-            found = self._at[point] = tuple(each.plugin for each in self.plugins if isinstance(each.plugin, point))
+            found = self._by_point[point] = tuple(
+                each.plugin for each in self.plugins if isinstance(each.plugin, point)
+            )
         return found
 
     @property
@@ -104,10 +106,10 @@ class Profile:
 
     def scores(self) -> tuple[tuple[Score, int], ...]:
         """Return the plugins that score nodes, with their weights."""
-        found = self._at.get("weights")
+        found = self._by_point.get("weights")
         if found is None:
             scoring = (each for each in self.plugins if isinstance(each.plugin, Score))
-            found = self._at["weights"] = tuple((each.plugin, each.weight) for each in scoring)
+            found = self._by_point["weights"] = tuple((each.plugin, each.weight) for each in scoring)
         return found
 
     def compiled(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
@@ -116,13 +118,13 @@ class Profile:
         That is so when the filters are just the engine's own rules of fit, one plugin scores and
         has a compiled form, and nothing else takes part in deciding.
         """
-        found = self._at.get(rules_of_fit)
+        found = self._by_point.get(rules_of_fit)
         if found is None:
-            found = self._at[rules_of_fit] = (self._alone(rules_of_fit),)
+            found = self._by_point[rules_of_fit] = (self._single_compiled_score(rules_of_fit),)
         only: Compiled | None = found[0]
         return only
 
-    def _alone(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
+    def _single_compiled_score(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
         scores = self.scores()
         busy = (PreFilter, PostFilter, PreScore, Reserve, Permit)
         filters = tuple(each.name for each in self.at(Filter))  # type: ignore[type-abstract]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.scheduling.entry_points import load_offer, offered
+from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
@@ -21,7 +21,7 @@ from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.policies.spread import Spread
 from seaway.scheduling.policies.utilization import Utilization
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 
 ENTRY_POINTS = "seaway.plugins"
 """Group of entry points under which other packages offer plugins: classes or functions that take a
@@ -45,7 +45,7 @@ BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PluginSpec:
     """A plugin that a profile asks for.
 
     Attributes
@@ -67,37 +67,37 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class ProfileSpec:
     """A profile whose plugins are yet to be made.
 
     Attributes
     ----------
     name
         What users call the policy.
-    wanted
+    plugins
         Its plugins besides the rules of fit, in order.
     """
 
     name: str
-    wanted: tuple[Wanted, ...]
+    plugins: tuple[PluginSpec, ...]
 
     @property
     def policies(self) -> tuple[str, ...]:
         """The policies that its plugins stand for."""
-        return tuple(each.policy for each in self.wanted if each.policy)
+        return tuple(each.policy for each in self.plugins if each.policy)
 
 
 def plugin_names() -> list[str]:
     """Return the names that `make_plugin` knows, our own first."""
-    return [*BUILT_IN, *offered(ENTRY_POINTS)]
+    return [*BUILT_IN, *entry_point_names(ENTRY_POINTS)]
 
 
-def make_plugin(wanted: Wanted, options: PolicyOptions, own: Mapping[str, PluginFactory] = {}) -> Plugin:
+def make_plugin(spec: PluginSpec, options: PolicyOptions, extra: Mapping[str, PluginFactory] = {}) -> Plugin:
     """Make a plugin.
 
     Parameters
     ----------
-    own
+    extra
         What makes plugins that the caller has besides those that everybody has, by name.
 
     Raises
@@ -105,21 +105,21 @@ def make_plugin(wanted: Wanted, options: PolicyOptions, own: Mapping[str, Plugin
     RejectedError
         When there is none of that name, it cannot be loaded, or it does not know a setting.
     """
-    factory = own.get(wanted.name) or _factory(wanted.name, options, own)
-    told = {**wanted.settings, **({"policy": wanted.policy} if wanted.policy else {})}
+    factory = extra.get(spec.name) or _factory(spec.name, options, extra)
+    arguments = {**spec.settings, **({"policy": spec.policy} if spec.policy else {})}
     try:
-        return factory(**told)
+        return factory(**arguments)
     except TypeError as error:
-        settings = ", ".join(told) or "nothing"
-        raise RejectedError(f"plugin {wanted.name!r} cannot be told {settings}: {error}") from error
+        settings = ", ".join(arguments) or "nothing"
+        raise RejectedError(f"plugin {spec.name!r} cannot be told {settings}: {error}") from error
 
 
-def profile_from(outline: Outline, options: PolicyOptions, own: Mapping[str, PluginFactory] = {}) -> Profile:
+def profile_from(spec: ProfileSpec, options: PolicyOptions, extra: Mapping[str, PluginFactory] = {}) -> Profile:
     """Put a profile together from the rules of fit and plugins by name.
 
     Parameters
     ----------
-    own
+    extra
         As for `make_plugin`.
 
     Raises
@@ -127,15 +127,15 @@ def profile_from(outline: Outline, options: PolicyOptions, own: Mapping[str, Plu
     RejectedError
         When a plugin cannot be made, or no plugin scores nodes.
     """
-    rules = tuple(Weighted(rule) for rule in rules_of_fit())
-    chosen = tuple(Weighted(make_plugin(each, options, own), each.weight) for each in outline.wanted)
-    return Profile(outline.name, (*rules, *chosen), seed=options.seed, plain=options.plain)
+    rules = tuple(WeightedPlugin(rule) for rule in rules_of_fit())
+    chosen = tuple(WeightedPlugin(make_plugin(each, options, extra), each.weight) for each in spec.plugins)
+    return Profile(spec.name, (*rules, *chosen), seed=options.seed, plain=options.plain)
 
 
-def _factory(name: str, options: PolicyOptions, own: Iterable[str]) -> PluginFactory:
+def _factory(name: str, options: PolicyOptions, extra: Iterable[str]) -> PluginFactory:
     if name in BUILT_IN:
         return BUILT_IN[name](options)
-    factory: PluginFactory | None = load_offer(ENTRY_POINTS, name)
+    factory: PluginFactory | None = load_entry_point(ENTRY_POINTS, name)
     if factory is None:
-        raise RejectedError(f"unknown plugin {name!r}; there are: {', '.join([*plugin_names(), *own])}")
+        raise RejectedError(f"unknown plugin {name!r}; available: {', '.join([*plugin_names(), *extra])}")
     return factory

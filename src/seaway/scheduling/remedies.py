@@ -46,31 +46,31 @@ class Change:
     ----------
     field
         Name of the figure.
-    asked
+    current
         What the demand says now, with defaults filled in; of a set, how much it names.
     values
         What it could say, the least change first. What fits with one value fits with all that
         come after it.
-    changed
+    apply
         Makes a demand that says one of the values of one that does not.
     """
 
     field: str
-    asked: int
+    current: int
     values: Sequence[int]
-    changed: Callable[[Demand, int], Demand]
+    apply: Callable[[Demand, int], Demand]
 
-    def least(self, demand: Demand, admits: Callable[[Demand], bool]) -> int | None:
+    def smallest_value(self, demand: Demand, admits: Callable[[Demand], bool]) -> int | None:
         """Find the first value with which a demand is admitted; None when no value is enough."""
-        if not self.values or not admits(self.changed(demand, self.values[-1])):
+        if not self.values or not admits(self.apply(demand, self.values[-1])):
             return None
-        at = bisect_left(self.values, True, key=lambda value: admits(self.changed(demand, value)))
+        at = bisect_left(self.values, True, key=lambda value: admits(self.apply(demand, value)))
         return self.values[at]
 
     def size(self, value: int) -> tuple[bool, Fraction]:
         """Weigh a change by how much of the figure it gives up; dropping a bound gives up most."""
         dropped = value == 0 and self.field.startswith("max_")
-        return dropped, Fraction(abs(value - self.asked), self.asked)
+        return dropped, Fraction(abs(value - self.current), self.current)
 
 
 def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
@@ -85,7 +85,7 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
     """
     for field in AMOUNTS:
         yield _smaller(demand, field)
-    starting = [link for link in links if link.source == demand.gateway and link.answers]
+    starting = [link for link in links if link.source == demand.gateway and link.reachable]
     for bound, figure in BOUNDS:
         yield _looser(demand, bound, [getattr(link, figure) for link in starting])
     mbps = demand.network.min_bandwidth_mbps
@@ -94,7 +94,9 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
         yield _wider(demand, field, rules)
 
 
-def together(demand: Demand, links: Iterable[Link], admits: Callable[[Demand], bool]) -> tuple[dict[str, int], Demand]:
+def combined_changes(
+    demand: Demand, links: Iterable[Link], admits: Callable[[Demand], bool]
+) -> tuple[dict[str, int], Demand]:
     """Find changes that admit a demand together where no single one does; none of them can be left out or lessened.
 
     What narrows down where it may go is kept before bounds on the network, and these before amounts; of amounts,
@@ -114,7 +116,7 @@ def together(demand: Demand, links: Iterable[Link], admits: Callable[[Demand], b
         result = demand
         for change in listed:
             if change.field in given:
-                result = change.changed(result, given[change.field])
+                result = change.apply(result, given[change.field])
         return result
 
     if not admits(made(chosen)):

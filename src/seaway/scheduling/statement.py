@@ -11,7 +11,7 @@ from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import JOB_DEMAND, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
 from seaway.scheduling.framework import Decider
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.kernels.decide import plan_size, start_line
+from seaway.scheduling.kernels.decide import plan_size, start_row
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -28,33 +28,33 @@ class Statement:
         The fleet that is decided on.
     queue
         The jobs that are decided on.
-    copies
-        How often a job may be written at the most, for policies that copy whole jobs.
+    duplicates
+        How often a job may be written at most, for policies that copy whole jobs.
     overdue
         Numbers of jobs that may not be held back.
 
     Attributes
     ----------
-    lines, slices
+    decisions, slices
         The plan so far, as in `Plan`; `length` and `slice_end` say how much of it is written.
-    pulls, said, deciders, held
-        As in `Plan`; `held` also of jobs that found a place in another try.
+    pulls, messages, deciders, deferred
+        As in `Plan`; `deferred` also of jobs that found a place in another try.
     """
 
     def __init__(
-        self, snapshot: Snapshot, queue: JobQueue, copies: int = 1, overdue: Collection[int] = frozenset()
+        self, snapshot: Snapshot, queue: JobQueue, duplicates: int = 1, overdue: Collection[int] = frozenset()
     ) -> None:
         self.snapshot = snapshot
         self.queue = queue
         self.overdue = overdue
-        replicas, slices = plan_size(snapshot.demands.arrays.amounts, queue.lines)
-        self.lines = np.zeros((copies * replicas, PLAN_ROWS), np.int64)
-        self.lines[:, PLAN_NODE] = -1
-        self.slices = np.zeros((copies * slices, SLICE_ROWS), np.int32)
+        replicas, slices = plan_size(snapshot.demands.arrays.amounts, queue.rows)
+        self.decisions = np.zeros((duplicates * replicas, PLAN_ROWS), np.int64)
+        self.decisions[:, PLAN_NODE] = -1
+        self.slices = np.zeros((duplicates * slices, SLICE_ROWS), np.int32)
         self.pulls: dict[int, Int64] = {}
-        self.said: dict[int, str] = {}
+        self.messages: dict[int, str] = {}
         self.deciders: dict[int, Decider] = {}
-        self.held: dict[int, str] = {}
+        self.deferred: dict[int, str] = {}
         self.length = 0
         self.slice_end = 0
         self._committed = False
@@ -67,11 +67,11 @@ class Statement:
     def start(self, job: int, replica: int) -> int:
         """Begin the line of one replica, which is not placed yet, and return its row."""
         row = self.length
-        start_line(self.lines[row], job, replica, self.queue.lines[job, JOB_DEMAND], self.slice_end)
+        start_row(self.decisions[row], job, replica, self.queue.rows[job, JOB_DEMAND], self.slice_end)
         self.length += 1
         return row
 
-    def refuse(self, job: int) -> None:
+    def mark_unplaced(self, job: int) -> None:
         """Write every replica of a job as not placed."""
         for replica in range(self.queue.jobs[job].replicas):
             self.start(job, replica)
@@ -93,17 +93,17 @@ class Statement:
         while self._callbacks and self._callbacks[-1][0] >= checkpoint[0]:
             self._callbacks.pop()[1]()
         rows = np.arange(checkpoint[0], self.length)
-        self.snapshot.release(self.lines, self.slices, rows)
-        self.lines[rows] = 0
-        self.lines[rows, PLAN_NODE] = -1
+        self.snapshot.release(self.decisions, self.slices, rows)
+        self.decisions[rows] = 0
+        self.decisions[rows, PLAN_NODE] = -1
         self.length, self.slice_end = checkpoint
 
     def commit(self) -> Plan:
         """Make the decisions final and return them."""
         self._committed = True
-        plan = Plan(self.snapshot, self.queue, self.lines[: self.length], self.slices[: self.slice_end])
-        plan.pulls, plan.said, plan.deciders = self.pulls, self.said, self.deciders
-        if self.held:
+        plan = Plan(self.snapshot, self.queue, self.decisions[: self.length], self.slices[: self.slice_end])
+        plan.pulls, plan.messages, plan.deciders = self.pulls, self.messages, self.deciders
+        if self.deferred:
             placed = plan.jobs_placed
-            plan.held = {job: why for job, why in self.held.items() if not placed[job]}
+            plan.deferred = {job: why for job, why in self.deferred.items() if not placed[job]}
         return plan

@@ -9,7 +9,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.policies.job_mix import typical_jobs
 from seaway.scheduling.policies.seaway.fluid import fluid_problem, solve_fluid
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.replay import until_asked
+from seaway.simulation.replay import arrivals_until_requested
 
 
 def bound_pct(fleet: Fleet, jobs: Sequence[Job]) -> float | None:
@@ -33,5 +33,7 @@ def bound_pct(fleet: Fleet, jobs: Sequence[Job]) -> float | None:
     capacity = sum(device.core_milli for device in fleet.devices)
     if not capacity:
         return None
-    kinds = typical_jobs([job for job in until_asked(fleet, jobs, 1.0) if job.demand.request.gpus], share=1.0)
+    kinds = typical_jobs(
+        [job for job in arrivals_until_requested(fleet, jobs, 1.0) if job.demand.request.gpus], share=1.0
+    )
     return 100 * solve_fluid(fluid_problem(Snapshot(fleet), kinds)).value / capacity if kinds else 0.0

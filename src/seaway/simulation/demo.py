@@ -72,7 +72,7 @@ def _job(name: str, random: Random) -> Job:
     if kind == "serving":
         memory_mib, core_milli = random.choice([(4_096, 150), (8_192, 200), (12_288, 350), (20_480, 450)])
         request = ResourceRequest(random.choice([1_000, 2_000, 4_000]), 8_192, 1, memory_mib, 0, core_milli)
-        return Job(name, Demand(request, gateway=USERS_GATEWAY, network=_need(random)))
+        return Job(name, Demand(request, gateway=USERS_GATEWAY, network=_network_need(random)))
     if kind == "training":
         gpus = random.choice([1, 1, 1, 2])
         rules = DeviceRules(models=random.choice([frozenset(), frozenset({A100}), frozenset({V100, A100})]))
@@ -83,7 +83,7 @@ def _job(name: str, random: Random) -> Job:
     return Job(name, Demand(ResourceRequest(random.choice([4_000, 8_000]), 16_384)))
 
 
-def _need(random: Random) -> NetworkNeed:
+def _network_need(random: Random) -> NetworkNeed:
     if random.random() < 0.5:
         return NO_NEED
     return NetworkNeed(

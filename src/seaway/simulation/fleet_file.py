@@ -10,7 +10,7 @@ from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM, Gateway, Link
 from seaway.domain.node import Node
-from seaway.simulation.table import Line, Table, once, read_table
+from seaway.simulation.table import CsvRow, Table, read_table, require_unique
 
 ONE_CLUSTER = "cluster"
 """Name of the only cluster of a file that does not name clusters."""
@@ -20,7 +20,7 @@ NS_PER_US = 1000
 SHARE_LIMIT = 1000
 """Slices that a device of a file takes at once: so many that only memory and cores are scarce."""
 
-MOST_GPUS = 1024
+MAX_GPUS = 1024
 """Devices that one node of a file may have; more is taken for a slip."""
 
 NODE_COLUMNS = ("cpu_milli", "memory_mib", "gpu")
@@ -57,7 +57,7 @@ def read_fleet(nodes: Path, links: Path | None, node_order: Path | None, *, by_m
     """
     table = read_table(nodes, NODE_COLUMNS)
     if by_memory and "gpu_memory_mib" not in table.columns:
-        raise table.lacks("gpu_memory_mib", "is missing, but jobs ask for memory of devices")
+        raise table.require_columns("gpu_memory_mib", "is missing, but jobs ask for memory of devices")
     ties = read_links(links) if links else ()
     known = {end: None for link in ties for end in (link.source, link.target)}
     by_cluster = _by_cluster(table)
@@ -76,7 +76,7 @@ def read_links(path: Path) -> tuple[Link, ...]:
     links: dict[tuple[str, str], Link] = {}
     for line in read_table(path, LINK_COLUMNS):
         ends = (line.name("source"), line.name("target"))
-        once(line, "target", " to ".join(ends), [" to ".join(pair) for pair in links])
+        require_unique(line, "target", " to ".join(ends), [" to ".join(pair) for pair in links])
         loss_ppm = line.scaled("loss", PPM)
         if loss_ppm > PPM:
             raise line.wrong("loss", f"{line.text('loss')} is more than 1, which is all")
@@ -88,7 +88,7 @@ def read_links(path: Path) -> tuple[Link, ...]:
             bandwidth_mbps=line.whole("bandwidth_mbps"),
         )
     for link in list(links.values()):
-        links.setdefault((link.target, link.source), _reversed(link))
+        links.setdefault((link.target, link.source), _reverse_link(link))
     return tuple(links.values())
 
 
@@ -97,26 +97,26 @@ def name_column(table: Table) -> str:
     for column in ("sn", "node"):
         if column in table.columns:
             return column
-    raise table.lacks("node", "(or 'sn') is missing")
+    raise table.require_columns("node", "(or 'sn') is missing")
 
 
-def _reversed(link: Link) -> Link:
+def _reverse_link(link: Link) -> Link:
     return Link(link.target, link.source, link.latency_ns, link.jitter_ns, link.loss_ppm, link.bandwidth_mbps)
 
 
-def _by_cluster(table: Table) -> dict[str, list[tuple[str, Line]]]:
+def _by_cluster(table: Table) -> dict[str, list[tuple[str, CsvRow]]]:
     """Sort the nodes' lines, with their names, into clusters."""
     column = name_column(table)
-    clusters: dict[str, dict[str, Line]] = {}
+    clusters: dict[str, dict[str, CsvRow]] = {}
     for line in table:
         nodes = clusters.setdefault(line.name("cluster") if "cluster" in table.columns else ONE_CLUSTER, {})
         name = line.name(column)
-        once(line, column, name, nodes)
+        require_unique(line, column, name, nodes)
         nodes[name] = line
     return {cluster: list(nodes.items()) for cluster, nodes in clusters.items()}
 
 
-def _gateway(table: Table, nodes: Sequence[tuple[str, Line]], k: int, known: Mapping[str, None]) -> str:
+def _gateway(table: Table, nodes: Sequence[tuple[str, CsvRow]], k: int, known: Mapping[str, None]) -> str:
     """Find the gateway of the `k`-th cluster; empty when none is known."""
     first = nodes[0][1]
     if "gateway" in table.columns:
@@ -141,7 +141,7 @@ def _ranks(path: Path, nodes: Table) -> dict[str, int]:
     ranks: dict[str, int] = {}
     for line in table:
         name = line.name(column)
-        once(line, column, name, ranks)
+        require_unique(line, column, name, ranks)
         if name not in names:
             raise line.wrong(column, f"unknown node {name!r}; {nodes.path} does not have it")
         ranks[name] = len(ranks)
@@ -149,20 +149,20 @@ def _ranks(path: Path, nodes: Table) -> dict[str, int]:
     if missing:
         raise RejectedError(
             f"node {min(missing)!r} is not there; every node needs its place",
-            where=f"{path}:{table.lines[-1].number + 1}:{column}",
+            where=f"{path}:{table.rows[-1].number + 1}:{column}",
         )
     return ranks
 
 
-def _nodes(nodes: Sequence[tuple[str, Line]], ranks: Mapping[str, int], *, by_memory: bool) -> tuple[Node, ...]:
+def _nodes(nodes: Sequence[tuple[str, CsvRow]], ranks: Mapping[str, int], *, by_memory: bool) -> tuple[Node, ...]:
     ranked = sorted(nodes, key=lambda entry: ranks.get(entry[0], 0))
     return tuple(_node(name, line, by_memory=by_memory) for name, line in ranked)
 
 
-def _node(name: str, line: Line, *, by_memory: bool) -> Node:
+def _node(name: str, line: CsvRow, *, by_memory: bool) -> Node:
     gpus = line.whole("gpu")
-    if gpus > MOST_GPUS:
-        raise line.wrong("gpu", f"{gpus} devices on one node; at most {MOST_GPUS} can be right")
+    if gpus > MAX_GPUS:
+        raise line.wrong("gpu", f"{gpus} devices on one node; at most {MAX_GPUS} can be right")
     memory = WHOLE_DEVICE_MILLI
     if by_memory and gpus:
         memory = line.whole("gpu_memory_mib")

@@ -23,7 +23,7 @@ from seaway.domain.units import cpu_milli, duration_ns, memory_mib, rate_mbps, s
 LARGEST = 2**31 - 1
 """The largest figure that a field may hold, as the engine's columns do."""
 
-MOST_BYTES = 8 * 2**20
+MAX_BYTES = 8 * 2**20
 """Size of a file; more is taken for something else."""
 
 Value = TypeVar("Value")
@@ -47,7 +47,7 @@ class Entry:
     path: str
     node: yaml.Node
 
-    def wrong(self, message: str) -> RejectedError:
+    def error(self, message: str) -> RejectedError:
         """Return the error that says what is wrong here."""
         return RejectedError(message, where=self.where)
 
@@ -69,61 +69,61 @@ class Entry:
             if name not in known:
                 near = get_close_matches(name, known, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
-                raise entry.wrong(f"unknown field {name!r}; {hint}")
+                raise entry.error(f"unknown field {name!r}; {hint}")
         for name in needed:
             if name not in found:
-                raise self.wrong(f"{name!r} is missing")
+                raise self.error(f"{name!r} is missing")
         return found
 
     def pairs(self) -> Iterator[tuple[str, Entry]]:
         """Go through a mapping, whose keys are texts and stand there once; raises as `fields`."""
         if not isinstance(self.node, yaml.MappingNode):
-            raise self.wrong("has to be a mapping, like 'name: north'")
+            raise self.error("must be a mapping, like 'name: north'")
         seen = set()
         for key, value in self.node.value:
             name = Entry(self.file, self.path, key).text()
             entry = Entry(self.file, f"{self.path}.{name}" if self.path else name, value)
             if name in seen:
-                raise Entry(self.file, entry.path, key).wrong("appears more than once")
+                raise Entry(self.file, entry.path, key).error("appears more than once")
             seen.add(name)
             yield name, entry
 
     def items(self) -> list[Entry]:
         """Return the entries of a list."""
         if not isinstance(self.node, yaml.SequenceNode):
-            raise self.wrong("has to be a list, with a '-' before each entry")
+            raise self.error("must be a list, with a '-' before each entry")
         return [Entry(self.file, f"{self.path}[{at}]", each) for at, each in enumerate(self.node.value)]
 
     def value(self) -> object:
         """Return a text, number, truth value or None."""
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.wrong("has to be a single value")
+            raise self.error("must be a single value")
         try:
             return yaml.constructor.SafeConstructor().construct_object(self.node)
         except (ValueError, yaml.YAMLError):
-            raise self.wrong(f"{self.node.value!r} cannot be read") from None
+            raise self.error(f"{self.node.value!r} cannot be read") from None
 
     def text(self) -> str:
         """Return a text, which may not be empty."""
         value = self.value()
         if not isinstance(value, str):
-            raise self.wrong(f"{value!r} is no text; put it in quotes")
+            raise self.error(f"{value!r} is not a text; put it in quotes")
         if not value:
-            raise self.wrong("is empty")
+            raise self.error("is empty")
         return value
 
     def whole(self, least: int, most: int = LARGEST) -> int:
         """Return a whole number from `least` to `most`."""
         value = self.value()
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise self.wrong(f"has to be a whole number from {least} to {most}")
+            raise self.error(f"must be a whole number from {least} to {most}")
         return value
 
     def amount(self, read: Callable[..., int]) -> int:
         """Return what a function of `seaway.domain.units` reads."""
         amount = read(self.value(), where=self.where)
         if amount > LARGEST and read.__name__ != "duration_ns":
-            raise self.wrong("is more than anything can be")
+            raise self.error("is more than anything can be")
         return amount
 
 
@@ -133,37 +133,37 @@ def read_yaml_file(path: Path) -> Entry:
     Raises
     ------
     RejectedError
-        When it cannot be read or is no YAML; says where.
+        When it cannot be read or is not YAML; says where.
     """
     try:
         raw = path.read_bytes()
-        if len(raw) > MOST_BYTES:
-            raise RejectedError(f"is larger than {MOST_BYTES >> 20} MiB", where=str(path))
+        if len(raw) > MAX_BYTES:
+            raise RejectedError(f"is larger than {MAX_BYTES >> 20} MiB", where=str(path))
         node = yaml.compose(raw.decode(), yaml.SafeLoader)
     except OSError as error:
         raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError:
-        raise RejectedError("is no text in UTF-8", where=str(path)) from None
+        raise RejectedError("is not a text in UTF-8", where=str(path)) from None
     except RecursionError:
         raise RejectedError("is nested too deep", where=str(path)) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise RejectedError(f"is no YAML: {error.problem or error.context}", where=where) from None
+        raise RejectedError(f"is not YAML: {error.problem or error.context}", where=where) from None
     except yaml.YAMLError as error:
-        raise RejectedError(f"is no YAML: {str(error).splitlines()[0]}", where=str(path)) from None
+        raise RejectedError(f"is not YAML: {str(error).splitlines()[0]}", where=str(path)) from None
     if node is None:
         raise RejectedError("is empty", where=str(path))
     return Entry(str(path), "", node)
 
 
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 """Nodes that one group may have; more is taken for a slip."""
 
-MOST_GPUS = 64
+MAX_GPUS = 64
 """Devices that one node may have."""
 
-MOST_DEVICES = 2_000_000
+MAX_DEVICES = 2_000_000
 """Devices that a fleet may have."""
 
 CLUSTER_FIELDS = ("name", "gateway", "region", "hardware", "price_per_gpu_hour", "nodes")
@@ -201,15 +201,15 @@ def read_fleet_yaml(path: Path) -> Fleet:
     for entry in fields["clusters"].items():
         cluster = _cluster(entry)
         if cluster.name in clusters:
-            raise entry.wrong(f"another cluster is called {cluster.name!r}")
+            raise entry.error(f"another cluster is called {cluster.name!r}")
         clusters[cluster.name] = cluster
         devices += sum(len(node.devices) for node in cluster.nodes)
-        if devices > MOST_DEVICES:
-            raise entry.wrong(f"the fleet has more than {MOST_DEVICES} devices")
+        if devices > MAX_DEVICES:
+            raise entry.error(f"the fleet has more than {MAX_DEVICES} devices")
         if cluster.gateway:
             doors.setdefault(cluster.gateway, Gateway(cluster.gateway))
     if not clusters:
-        raise fields["clusters"].wrong("is empty, but at least one cluster is needed")
+        raise fields["clusters"].error("is empty, but at least one cluster is needed")
     links = _links(fields["links"], doors) if "links" in fields else ()
     return Fleet(tuple(clusters.values()), tuple(doors.values()), links)
 
@@ -224,7 +224,7 @@ def _gateways(entry: Entry | None) -> Iterator[tuple[str, Gateway]]:
             fields = each.fields(("name", "address"), ("name",))
             gateway = Gateway(fields["name"].text(), fields["address"].text() if "address" in fields else "")
         if gateway.name in seen:
-            raise each.wrong(f"another gateway is called {gateway.name!r}")
+            raise each.error(f"another gateway is called {gateway.name!r}")
         seen.add(gateway.name)
         yield gateway.name, gateway
 
@@ -236,7 +236,7 @@ def _cluster(entry: Entry) -> Cluster:
     for group in fields["nodes"].items():
         for node in _nodes(group, name):
             if node.name in nodes:
-                raise group.wrong(f"another node of cluster {name!r} is called {node.name!r}")
+                raise group.error(f"another node of cluster {name!r} is called {node.name!r}")
             nodes[node.name] = node
     return Cluster(
         name,
@@ -252,11 +252,11 @@ def _nodes(group: Entry, cluster: str) -> Iterator[Node]:
     """Yield the nodes of a group: alike but for their number."""
     fields = group.fields(NODE_FIELDS, ("name", "cpu", "memory"))
     pattern = fields["name"].text()
-    count = fields["count"].whole(1, MOST_NODES) if "count" in fields else 1
+    count = fields["count"].whole(1, MAX_NODES) if "count" in fields else 1
     if count > 1 and "{}" not in pattern:
-        raise fields["name"].wrong(f"{count} nodes cannot have one name; put '{{}}' where the number goes")
+        raise fields["name"].error(f"{count} nodes cannot have one name; put '{{}}' where the number goes")
     cpu, memory = fields["cpu"].amount(cpu_milli), fields["memory"].amount(memory_mib)
-    gpus = fields["gpus"].whole(0, MOST_GPUS) if "gpus" in fields else 0
+    gpus = fields["gpus"].whole(0, MAX_GPUS) if "gpus" in fields else 0
     device = _device(group, fields) if gpus else None
     labels = {key: value.text() for key, value in fields["labels"].pairs()} if "labels" in fields else {}
     taints = tuple(_taint(each) for each in fields["taints"].items()) if "taints" in fields else ()
@@ -272,7 +272,7 @@ def _device(group: Entry, fields: Mapping[str, Entry]) -> Device:
     """Read what the devices of a group have in common."""
     for needed in ("model", "gpu_memory"):
         if needed not in fields:
-            raise group.wrong(f"{needed!r} is missing, but the nodes have devices")
+            raise group.error(f"{needed!r} is missing, but the nodes have devices")
     memory = fields["gpu_memory"].amount(memory_mib)
     profiles = tuple(_mig(each, memory) for each in fields["mig"].items()) if "mig" in fields else ()
     device = Device("", 0, fields["model"].text(), memory)
@@ -287,7 +287,7 @@ def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
         name = entry.text()
         slices = _slices(name)
         if not slices:
-            raise entry.wrong(f"{name!r} is no MIG profile like 1g.10gb; for others, give {', '.join(MIG_FIELDS)}")
+            raise entry.error(f"{name!r} is no MIG profile like 1g.10gb; for others, give {', '.join(MIG_FIELDS)}")
         size = MIG_SIZE[slices]
         return MigProfile(name, gpu_memory_mib * size // 8, _core_milli(slices), slices, size, MIG_STARTS[slices])
     fields = entry.fields(MIG_FIELDS, MIG_FIELDS)
@@ -295,7 +295,7 @@ def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
     size = fields["size"].whole(1, 8)
     starts = tuple(each.whole(0, 8 - size) for each in fields["starts"].items())
     if not starts:
-        raise fields["starts"].wrong("is empty")
+        raise fields["starts"].error("is empty")
     return MigProfile(
         fields["name"].text(), fields["memory"].amount(memory_mib), _core_milli(slices), slices, size, starts
     )
@@ -316,7 +316,7 @@ def _taint(entry: Entry) -> Taint:
     match = TAINT.fullmatch(text)
     effects = [effect.value for effect in TaintEffect]
     if match is None or match[3] not in effects:
-        raise entry.wrong(f"{text!r} is no taint like dedicated=ml:NoSchedule; effects are: {', '.join(effects)}")
+        raise entry.error(f"{text!r} is no taint like dedicated=ml:NoSchedule; effects are: {', '.join(effects)}")
     return Taint(match[1], match[2] or "", TaintEffect(match[3]))
 
 
@@ -324,43 +324,43 @@ def _microprice(entry: Entry) -> int:
     """Read a price, millionths of the currency's unit."""
     value = entry.value()
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
-        raise entry.wrong(f"{value!r} is no price, like 2.40")
+        raise entry.error(f"{value!r} is no price, like 2.40")
     price = ceil(Fraction(repr(value)) * 1_000_000)
     if price > LARGEST:
-        raise entry.wrong(f"{value!r} is more than anything can cost")
+        raise entry.error(f"{value!r} is more than anything can cost")
     return price
 
 
-def _links(entry: Entry, doors: Mapping[str, Gateway]) -> tuple[Link, ...]:
+def _links(entry: Entry, gateways: Mapping[str, Gateway]) -> tuple[Link, ...]:
     """Read links; those between two gateways count both ways."""
     links: dict[tuple[str, str], Link] = {}
     for each in entry.items():
         fields = each.fields(LINK_FIELDS, ("latency",))
-        ends, both = _ends(each, fields, doors)
+        ends, both = _ends(each, fields, gateways)
         figures = tuple(fields[name].amount(read) if name in fields else 0 for name, read in LINK_FIGURES)
         for source, target in (ends, ends[::-1]) if both else (ends,):
             if (source, target) in links:
-                raise each.wrong(f"the link from {source!r} to {target!r} appears more than once")
+                raise each.error(f"the link from {source!r} to {target!r} appears more than once")
             links[source, target] = Link(source, target, *figures)
     return tuple(links.values())
 
 
-def _ends(entry: Entry, fields: Mapping[str, Entry], doors: Mapping[str, Gateway]) -> tuple[tuple[str, str], bool]:
+def _ends(entry: Entry, fields: Mapping[str, Entry], gateways: Mapping[str, Gateway]) -> tuple[tuple[str, str], bool]:
     """Return the gateways that a link lies between, and whether it counts both ways."""
     given = fields.keys() & {"between", "from", "to"}
     if given not in ({"between"}, {"from", "to"}):
-        raise entry.wrong("say 'between: [one, other]', or 'from' and 'to' for one way")
+        raise entry.error("say 'between: [one, other]', or 'from' and 'to' for one way")
     both = "between" in fields
     ends = fields["between"].items() if both else [fields["from"], fields["to"]]
     if len(ends) != 2:
-        raise fields["between"].wrong("has to name two gateways")
+        raise fields["between"].error("must name two gateways")
     for end in ends:
         name = end.text()
-        if name not in doors:
-            near = get_close_matches(name, doors, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(doors)}"
-            raise end.wrong(f"unknown gateway {name!r}; {hint}")
+        if name not in gateways:
+            near = get_close_matches(name, gateways, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(gateways)}"
+            raise end.error(f"unknown gateway {name!r}; {hint}")
     source, target = ends[0].text(), ends[1].text()
     if source == target:
-        raise ends[1].wrong("a link lies between two gateways, not one")
+        raise ends[1].error("a link lies between two gateways, not one")
     return (source, target), both

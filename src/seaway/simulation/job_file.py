@@ -10,10 +10,10 @@ from pathlib import Path
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.network import PPM, NetworkNeed
-from seaway.simulation.fleet_file import MOST_GPUS, NS_PER_US
-from seaway.simulation.table import Line, Table, once, read_table
+from seaway.simulation.fleet_file import MAX_GPUS, NS_PER_US
+from seaway.simulation.table import CsvRow, Table, read_table, require_unique
 
-MOST_REPLICAS = 10_000
+MAX_REPLICAS = 10_000
 """Replicas that one job of a file may have; more is taken for a slip."""
 
 JOB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
@@ -39,7 +39,7 @@ def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tupl
       memory as of its cores;
     - ``gpu_spec``: the models that will do, with ``|`` between them; empty for any;
     - ``replicas``, ``gang`` (true: all replicas or none) and ``priority``;
-    - ``arrives_s`` and ``runs_s``, or ``creation_time`` and ``deletion_time`` in seconds. A job runs
+    - ``arrives_s`` and ``expected_duration_s``, or ``creation_time`` and ``deletion_time`` in seconds. A job runs
       until then from its ``scheduled_time``, where that is given, and never ends without;
     - ``user_gateway``, ``max_latency_us``, ``max_jitter_us``, ``max_loss`` (0-1) and
       ``min_bandwidth_mbps``, where 0 sets no bound.
@@ -57,12 +57,12 @@ def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tupl
         When a cell does not hold what it should, or a name appears twice.
     """
     if counts_memory(table) != by_memory:
-        raise table.lacks("gpu_memory_mib", "has to be in both files of jobs or in neither")
+        raise table.require_columns("gpu_memory_mib", "must be in both files of jobs or in neither")
     jobs: dict[str, Job] = {}
     demands: dict[Demand, Demand] = {}
     for line in table:
         name = line.name("name")
-        once(line, "name", name, jobs)
+        require_unique(line, "name", name, jobs)
         demand = _demand(line, gateways, by_memory=by_memory)
         jobs[name] = _job(name, demands.setdefault(demand, demand), line)
     return tuple(jobs.values())
@@ -92,7 +92,7 @@ def in_order(jobs: Sequence[Job], path: Path) -> tuple[Job, ...]:
     return tuple(ordered)
 
 
-def _demand(line: Line, gateways: Collection[str], *, by_memory: bool) -> Demand:
+def _demand(line: CsvRow, gateways: Collection[str], *, by_memory: bool) -> Demand:
     models = frozenset(filter(None, (model.strip() for model in line.text("gpu_spec").split("|"))))
     need = NetworkNeed(
         max_latency_ns=line.scaled("max_latency_us", NS_PER_US),
@@ -108,21 +108,21 @@ def _demand(line: Line, gateways: Collection[str], *, by_memory: bool) -> Demand
     )
 
 
-def _user_gateway(line: Line, need: NetworkNeed, gateways: Collection[str]) -> str:
+def _user_gateway(line: CsvRow, need: NetworkNeed, gateways: Collection[str]) -> str:
     """Return the user's gateway; empty where nothing hangs on it because the fleet has no links."""
     name = line.text("user_gateway")
     if need.any and not name:
         raise line.wrong("user_gateway", "is empty, but bounds on the network are measured from it")
     if name and name not in gateways and (need.any or gateways):
         known = ", ".join(gateways) or "none; give the file of links too"
-        raise line.wrong("user_gateway", f"unknown gateway {name!r}; there are: {known}")
+        raise line.wrong("user_gateway", f"unknown gateway {name!r}; available: {known}")
     return name if gateways else ""
 
 
-def _request(line: Line, *, by_memory: bool) -> ResourceRequest:
+def _request(line: CsvRow, *, by_memory: bool) -> ResourceRequest:
     gpus, milli = line.whole("num_gpu"), line.whole("gpu_milli", 0)
-    if gpus > MOST_GPUS:
-        raise line.wrong("num_gpu", f"{gpus} devices for one replica; at most {MOST_GPUS} can be right")
+    if gpus > MAX_GPUS:
+        raise line.wrong("num_gpu", f"{gpus} devices for one replica; at most {MAX_GPUS} can be right")
     memory = line.whole("gpu_memory_mib", 0) if by_memory else milli
     if milli > WHOLE_DEVICE_MILLI:
         raise line.wrong("gpu_milli", f"{milli} is more than one device has; ask for more devices with num_gpu")
@@ -135,12 +135,12 @@ def _request(line: Line, *, by_memory: bool) -> ResourceRequest:
     return ResourceRequest(line.whole("cpu_milli"), line.whole("memory_mib"), gpus, memory, 0, milli)
 
 
-def _job(name: str, demand: Demand, line: Line) -> Job:
+def _job(name: str, demand: Demand, line: CsvRow) -> Job:
     replicas = line.whole("replicas", 1)
     if not replicas:
         raise line.wrong("replicas", "is 0, but at least 1 is needed")
-    if replicas > MOST_REPLICAS:
-        raise line.wrong("replicas", f"{replicas} is more than {MOST_REPLICAS}, the most that one job may have")
+    if replicas > MAX_REPLICAS:
+        raise line.wrong("replicas", f"{replicas} is more than {MAX_REPLICAS}, the most that one job may have")
     return Job(
         name,
         demand,
@@ -148,14 +148,14 @@ def _job(name: str, demand: Demand, line: Line) -> Job:
         gang=line.flag("gang"),
         priority=line.whole("priority", 0),
         arrives_s=line.whole("arrives_s", line.whole("creation_time", 0)),
-        runs_s=_runs_s(line),
+        expected_duration_s=_runs_s(line),
     )
 
 
-def _runs_s(line: Line) -> int | None:
+def _runs_s(line: CsvRow) -> int | None:
     """Return for how long a job runs, seconds; None for one that stays."""
-    if line.has("runs_s"):
-        return line.whole("runs_s")
+    if line.has("expected_duration_s"):
+        return line.whole("expected_duration_s")
     if not line.has("deletion_time"):
         return None
     start_column = "scheduled_time" if line.has("scheduled_time") else "creation_time"

@@ -17,12 +17,12 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.stopwatch import Clock
+from seaway.simulation.stopwatch import Stopwatch
 
-MOST_AT_ONCE = 512
+MAX_BATCH = 512
 """The most jobs in one call, for decisions a second."""
 
-MOST_ALONE = 16
+MAX_SINGLE = 16
 """The most calls with one job after each of those, for the time of a single decision."""
 
 CALLS = 8
@@ -30,13 +30,13 @@ CALLS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What was decided for good of every job.
+class DecidedBatch:
+    """What was decided permanently of every job.
 
     Attributes
     ----------
     plan
-        Jobs in the order in which they were decided for good.
+        Jobs in the order in which they were decided permanently.
     arrival
         Which of all jobs each of them was by its arrival, from 0, shape (J,).
     put_back
@@ -62,7 +62,7 @@ class Offers:
         wait in their order. At its last offer it cannot be put back; with 1 no job can. One of which some replica
         holds something is not put back.
     progress
-        Called with the number of jobs decided for good so far.
+        Called with the number of jobs decided permanently so far.
 
     Attributes
     ----------
@@ -80,47 +80,47 @@ class Offers:
     ) -> None:
         if most < 1:
             raise RejectedError(f"offers is {most}, but a job is offered once at least")
-        self.clock = Clock(snapshot, policy)
+        self.clock = Stopwatch(snapshot, policy)
         self._snapshot = snapshot
         self._queue = queue
-        self._one_by_one = sorts(policy)
+        self._one_by_one = has_queue_sort(policy)
         self._most = most
         self._progress = progress
         self._plans: list[Plan] = []
         self._arrivals: list[Int64] = []
         self._decided = 0
 
-    def decide(self) -> Decided:
+    def decide(self) -> DecidedBatch:
         """Decide all of them."""
         waiting, rounds = self._offer(np.arange(len(self._queue)), may_wait=self._most > 1), 1
         put_back = len(waiting)
         while waiting.size:
             rounds += 1
             waiting = self._offer(waiting, may_wait=rounds < self._most)
-        arrival = in_one(self._arrivals)
-        return Decided(joined(self._snapshot, self._queue.take(arrival), self._plans), arrival, put_back)
+        arrival = joined_plans(self._arrivals)
+        return DecidedBatch(joined(self._snapshot, self._queue.take(arrival), self._plans), arrival, put_back)
 
     def _offer(self, numbers: Int64, *, may_wait: bool) -> Int64:
         """Offer some jobs once, by their numbers in the queue, shape (X,); return those that were put back."""
         jobs, back = self._queue.take(numbers), []
-        for first, end in calls(len(jobs), one_by_one=self._one_by_one):
+        for first, end in batch_ranges(len(jobs), one_by_one=self._one_by_one):
             plan, some = self.clock.decide(jobs.part(first, end), may_wait=may_wait), numbers[first:end]
-            held = held_whole(plan)
+            held = fully_placed(plan)
             back.append(some[held])
             self._plans.append(without(plan, held))
             self._arrivals.append(np.delete(some, held))
             self._decided += len(some) - len(held)
             self._progress(self._decided)
-        return in_one(back)
+        return joined_plans(back)
 
 
-def held_whole(plan: Plan) -> Int64:
+def fully_placed(plan: Plan) -> Int64:
     """Return the numbers of the jobs of a plan that were held back and hold nothing, shape (X,), ascending."""
-    return np.setdiff1d(np.array(list(plan.held), np.int64), plan.lines[plan.placed, PLAN_JOB])
+    return np.setdiff1d(np.array(list(plan.deferred), np.int64), plan.decisions[plan.placed, PLAN_JOB])
 
 
 def without(plan: Plan, jobs: Int64) -> Plan:
-    """Return a plan without some jobs, which hold nothing; the others are numbered anew.
+    """Return a plan without some jobs, which hold nothing; the others are numbered again.
 
     Parameters
     ----------
@@ -130,31 +130,31 @@ def without(plan: Plan, jobs: Int64) -> Plan:
     if not jobs.size:
         return plan
     left = np.setdiff1d(np.arange(len(plan.queue)), jobs)
-    lines = plan.lines[np.isin(plan.lines[:, PLAN_JOB], left)]
+    lines = plan.decisions[np.isin(plan.decisions[:, PLAN_JOB], left)]
     lines[:, PLAN_JOB] = np.searchsorted(left, lines[:, PLAN_JOB])
     return Plan(plan.snapshot, plan.queue.take(left), lines, plan.slices)
 
 
-def in_one(parts: Sequence[Int64]) -> Int64:
+def joined_plans(parts: Sequence[Int64]) -> Int64:
     """Join arrays, of which there may be none."""
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def sorts(policy: Profile | Policy) -> bool:
+def has_queue_sort(policy: Profile | Policy) -> bool:
     """Tell whether a policy would put waiting jobs in an order of its own."""
     return isinstance(policy, Profile) and any(policy.at(QueueSort))
 
 
-def calls(jobs: int, *, one_by_one: bool) -> list[tuple[int, int]]:
+def batch_ranges(jobs: int, *, one_by_one: bool) -> list[tuple[int, int]]:
     """Cut a queue into calls: many jobs at once, then some alone, and so on.
 
     Parameters
     ----------
     one_by_one
-        Whether every job has to be decided before the next is seen.
+        Whether every job must be decided before the next is seen.
     """
-    many = 1 if one_by_one else min(MOST_AT_ONCE, max(1, jobs // CALLS))
-    alone = min(MOST_ALONE, -(-many // 4))
+    many = 1 if one_by_one else min(MAX_BATCH, max(1, jobs // CALLS))
+    alone = min(MAX_SINGLE, -(-many // 4))
     cuts = [0]
     while cuts[-1] < jobs:
         begun = cuts[-1] + many
@@ -167,7 +167,7 @@ def joined(snapshot: Snapshot, queue: JobQueue, plans: Sequence[Plan]) -> Plan:
     lines, slices = [np.zeros((0, PLAN_ROWS), np.int64)], [np.zeros((0, SLICE_ROWS), np.int32)]
     first_job = first_slice = 0
     for plan in plans:
-        shifted = plan.lines.copy()
+        shifted = plan.decisions.copy()
         shifted[:, PLAN_JOB] += first_job
         shifted[:, [PLAN_SLICE_FIRST, PLAN_SLICE_END]] += first_slice
         lines.append(shifted)

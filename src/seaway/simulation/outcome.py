@@ -147,11 +147,11 @@ class Outcome:
         }
 
 
-PLACES_ALL_THAT_FITS = "bestfit"
+COMPLETE_POLICIES = "bestfit"
 """The policy by which it is judged whether a job could have been placed."""
 
 
-def judge(plan: Plan, put_back: int = 0) -> Counts:
+def count_outcomes(plan: Plan, put_back: int = 0) -> Counts:
     """Count what became of the jobs of a plan.
 
     A job that was not placed was refused when nothing could have held it at that moment: a policy
@@ -165,7 +165,7 @@ def judge(plan: Plan, put_back: int = 0) -> Counts:
     put_back
         How many of its jobs, the last ones, had been put back before.
     """
-    then, lines, policy = plan.snapshot.copy(), plan.lines.copy(), make_policy(PLACES_ALL_THAT_FITS)
+    then, lines, policy = plan.snapshot.copy(), plan.decisions.copy(), make_policy(COMPLETE_POLICIES)
     placed = plan.jobs_placed
     first_line = np.searchsorted(lines[:, PLAN_JOB], np.arange(len(plan.queue)))
     astray = np.unique(lines[lines[:, PLAN_LINK_MISSED] != 0, PLAN_JOB])
@@ -183,5 +183,5 @@ def could_place(snapshot: Snapshot, job: JobQueue, policy: Profile | Policy) -> 
     """Tell whether `policy` would place a queue of one job; the snapshot is left as it was."""
     plan = decide(snapshot, job, policy)
     placed = bool(plan.jobs_placed[0])
-    snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+    snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
     return placed

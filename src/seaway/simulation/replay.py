@@ -1,4 +1,4 @@
-"""Replaying a trace: jobs arrive one after the other, nobody leaves, what does not fit is lost.
+"""Replaying a trace: jobs arrive one after the other, no one leaves, what does not fit is lost.
 
 A policy may be let to put jobs back on their arrival: those are offered again after the last arrival.
 """
@@ -22,8 +22,8 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import Float64, at_hundred, use, used_shares
-from seaway.simulation.offers import Decided, Offers
-from seaway.simulation.outcome import Curve, Outcome, Shares, judge
+from seaway.simulation.offers import DecidedBatch, Offers
+from seaway.simulation.outcome import Curve, Outcome, Shares, count_outcomes
 from seaway.simulation.stopwatch import PolicyMaker, warm_up
 
 
@@ -68,7 +68,7 @@ def replay(
     used = used_shares(snapshot.arrays.clusters)
     return Outcome(
         policy=policy.name,
-        counts=judge(whole.plan, whole.put_back),
+        counts=count_outcomes(whole.plan, whole.put_back),
         shares=shares_of(curve),
         use=use(used),
         speed=offering.clock.speed(),
@@ -77,15 +77,15 @@ def replay(
     )
 
 
-def until_asked(fleet: Fleet, jobs: Sequence[Job], times: float) -> list[Job]:
+def arrivals_until_requested(fleet: Fleet, jobs: Sequence[Job], times: float) -> list[Job]:
     """Return the first jobs that together ask for `times` the fleet's GPU cores, or all of them."""
     enough = times * sum(device.core_milli for device in fleet.devices)
-    asked = accumulate(asked_milli(job) for job in jobs)
+    asked = accumulate(requested_milli(job) for job in jobs)
     last = next((at for at, milli in enumerate(asked) if milli >= enough), len(jobs))
     return list(jobs[: last + 1])
 
 
-def asked_milli(job: Job) -> int:
+def requested_milli(job: Job) -> int:
     """Return the GPU cores that a job asks for with all its replicas, thousandths of a device."""
     request = job.demand.request.filled()
     return request.gpus * request.gpu_milli * job.replicas
@@ -96,14 +96,14 @@ def capacity_milli(snapshot: Snapshot) -> int:
     return sum(device.core_milli for device in snapshot.devices)
 
 
-def held_milli(lines: Int64, slices: Int64) -> Int64:
+def allocated_milli(lines: Int64, slices: Int64) -> Int64:
     """Return the GPU cores that each decision holds, thousandths of a device, shape (X,)."""
     upto = np.concatenate(([0], np.cumsum(slices[:, SLICE_CORE], dtype=np.int64)))
     held: Int64 = upto[lines[:, PLAN_SLICE_END]] - upto[lines[:, PLAN_SLICE_FIRST]]
     return held
 
 
-def curve_of(decided: Decided) -> Curve:
+def curve_of(decided: DecidedBatch) -> Curve:
     """Return what had been asked for and what was held after each arrival.
 
     What was put back counts as asked for from its arrival on, and what it holds then as held after the last one.
@@ -112,8 +112,8 @@ def curve_of(decided: Decided) -> Curve:
     jobs = len(arrival)
     when = np.where(np.arange(jobs) < jobs - decided.put_back, arrival, jobs - 1)
     asked, held = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
-    asked[arrival] = [asked_milli(job) for job in plan.queue]
-    np.add.at(held, when[plan.lines[:, PLAN_JOB]], held_milli(plan.lines, plan.slices.astype(np.int64)))
+    asked[arrival] = [requested_milli(job) for job in plan.queue]
+    np.add.at(held, when[plan.decisions[:, PLAN_JOB]], allocated_milli(plan.decisions, plan.slices.astype(np.int64)))
     capacity = capacity_milli(plan.snapshot)
     return Curve(percent(np.cumsum(asked), capacity), percent(np.cumsum(held), capacity))
 

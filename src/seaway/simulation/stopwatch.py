@@ -26,7 +26,7 @@ def warm_up(snapshot: Snapshot, queue: JobQueue, make: PolicyMaker) -> None:
     decide(snapshot.copy(), queue.part(0, min(len(queue), WARM_UP_JOBS)), make())
 
 
-class Clock:
+class Stopwatch:
     """Decides by a policy and takes the time of `decide`, and of nothing else.
 
     Parameters

@@ -18,7 +18,7 @@ NO = frozenset({"false", "no", "0", ""})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CsvRow:
     """One line of a table.
 
     Attributes
@@ -60,7 +60,7 @@ class Line:
         Parameters
         ----------
         default
-            What an empty cell or a missing column means; None when a number has to be there.
+            What an empty cell or a missing column means; None when a number must be there.
 
         Raises
         ------
@@ -114,18 +114,18 @@ class Table:
         The file, as it was given.
     columns
         The header.
-    lines
+    rows
         Everything below it, at least one line.
     """
 
     path: str
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    rows: tuple[CsvRow, ...]
 
-    def __iter__(self) -> Iterator[Line]:
-        return iter(self.lines)
+    def __iter__(self) -> Iterator[CsvRow]:
+        return iter(self.rows)
 
-    def lacks(self, column: str, why: str = "is missing") -> RejectedError:
+    def require_columns(self, column: str, why: str = "is missing") -> RejectedError:
         """Return the error that says that a column is not there."""
         header = ", ".join(self.columns)
         return RejectedError(f"the column {why}; the header has: {header}", where=f"{self.path}:1:{column}")
@@ -137,7 +137,7 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
     Parameters
     ----------
     needs
-        Columns that have to be there.
+        Columns that must be there.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
         raise RejectedError("the file is empty", where=f"{where}:1")
     for column in needs:
         if column not in header:
-            raise table.lacks(column)
+            raise table.require_columns(column)
     for column in header:
         if header.count(column) > 1:
             raise RejectedError("the column appears more than once", where=f"{where}:1:{column}")
@@ -171,14 +171,14 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
     return table
 
 
-def once(line: Line, column: str, name: str, seen: Collection[str]) -> None:
+def require_unique(line: CsvRow, column: str, name: str, seen: Collection[str]) -> None:
     """Reject a name that stands in `seen` already."""
     if name in seen:
         raise line.wrong(column, f"{name!r} appears more than once")
 
 
-def _line(table: str, number: int, header: Sequence[str], row: Sequence[str]) -> Line:
+def _line(table: str, number: int, header: Sequence[str], row: Sequence[str]) -> CsvRow:
     if len(row) != len(header):
         at = header[len(row)] if len(row) < len(header) else f"{len(header) + 1}"
         raise RejectedError(f"the line has {len(row)} cells, the header {len(header)}", where=f"{table}:{number}:{at}")
-    return Line(table, number, dict(zip(header, (cell.strip() for cell in row), strict=True)))
+    return CsvRow(table, number, dict(zip(header, (cell.strip() for cell in row), strict=True)))

@@ -21,15 +21,15 @@ from seaway.scheduling.columns import (
     SLICE_CORE,
 )
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.kernels.queries import fitting
+from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import Float64, quantile, use, used_shares
-from seaway.simulation.outcome import PLACES_ALL_THAT_FITS, Counts, Curve, Outcome, Shares, Waits, could_place
-from seaway.simulation.replay import asked_milli, capacity_milli, last_of, percent
-from seaway.simulation.stopwatch import Clock, PolicyMaker, warm_up
+from seaway.simulation.outcome import COMPLETE_POLICIES, Counts, Curve, Outcome, Shares, Waits, could_place
+from seaway.simulation.replay import capacity_milli, last_of, percent, requested_milli
+from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 
 Kind = tuple[int, int, int, bool, int]
 """What makes waiting jobs alike: priority (negative), line of the demand, replicas, gang."""
@@ -55,9 +55,9 @@ def replay_with_departures(
     """
     run = _Run(fleet, jobs, make)
     for now in run.moments():
-        run.end_those_due(now)
-        run.admit_those_due(now)
-        run.note(now)
+        run.end_due(now)
+        run.admit_due(now)
+        run.record(now)
         progress(run.arrived)
     return run.outcome()
 
@@ -71,7 +71,7 @@ class _Waiting:
     def join(self, kind: Kind, number: int) -> None:
         self.kinds.setdefault(kind, deque()).append(number)
 
-    def start_those_that_fit(self, may_fit: Callable[[list[Kind]], list[Kind]], start: Callable[[int], bool]) -> None:
+    def start_fitting(self, may_fit: Callable[[list[Kind]], list[Kind]], start: Callable[[int], bool]) -> None:
         """Go through the queue once from the front and let go who can start.
 
         Parameters
@@ -112,7 +112,7 @@ class _Run:
         self._queue = JobQueue(self._snapshot, sorted(jobs, key=lambda job: job.arrives_s))
         warm_up(self._snapshot, self._queue, make)
         self._policy = make()
-        self._clock = Clock(self._snapshot, self._policy)
+        self._clock = Stopwatch(self._snapshot, self._policy)
         self._capacity = capacity_milli(self._snapshot)
         self._waiting = _Waiting()
         self._ends: list[tuple[int, int, Plan]] = []
@@ -134,28 +134,28 @@ class _Run:
                 due.append(self._queue.jobs[self.arrived].arrives_s)
             yield min(due)
 
-    def end_those_due(self, now_s: int) -> None:
+    def end_due(self, now_s: int) -> None:
         """End jobs whose time is up, then let start who fits now."""
         self._pass_time(now_s)
         freed: list[int] = []
         while self._ends and self._ends[0][0] <= now_s:
             _, _, plan = heappop(self._ends)
-            freed += plan.lines[plan.placed, PLAN_NODE].tolist()
+            freed += plan.decisions[plan.placed, PLAN_NODE].tolist()
             self._release(plan)
         if freed and self._waiting.kinds:
-            self._waiting.start_those_that_fit(partial(self._may_fit, np.unique(freed)), self._start)
+            self._waiting.start_fitting(partial(self._may_fit, np.unique(freed)), self._start)
 
-    def admit_those_due(self, now_s: int) -> None:
+    def admit_due(self, now_s: int) -> None:
         """Let jobs arrive; who does not fit waits, as does who asks for what another waits for."""
         while self.arrived < len(self._queue) and self._queue.jobs[self.arrived].arrives_s <= now_s:
             number = self.arrived
             self.arrived += 1
-            self._asked_milli += asked_milli(self._queue.jobs[number])
+            self._asked_milli += requested_milli(self._queue.jobs[number])
             kind = self._kind(number)
             if kind in self._waiting.kinds or not self._start(number):
                 self._waiting.join(kind, number)
 
-    def note(self, now_s: int) -> None:
+    def record(self, now_s: int) -> None:
         """Add a point to the curve."""
         self._points.append((now_s, self._asked_milli, self._held_milli))
 
@@ -183,7 +183,7 @@ class _Run:
 
     def _counts(self) -> Counts:
         """Count the jobs; who waits at the very end is refused if not even the empty fleet holds it."""
-        empty, policy = Snapshot(self._fleet), make_policy(PLACES_ALL_THAT_FITS)
+        empty, policy = Snapshot(self._fleet), make_policy(COMPLETE_POLICIES)
         left = list(self._waiting)
         refused = sum(not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left)
         failed = len(left) - refused + self._astray
@@ -197,7 +197,7 @@ class _Run:
     def _kind(self, number: int) -> Kind:
         job = self._queue.jobs[number]
         between_mbps = job.between_replicas.min_bandwidth_mbps
-        return -job.priority, int(self._queue.lines[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
+        return -job.priority, int(self._queue.rows[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
 
     def _start(self, number: int) -> bool:
         """Try to place a job; return whether it runs now, be it where its links are not good enough.
@@ -207,12 +207,12 @@ class _Run:
         job = self._queue.part(number, number + 1)
         plan = self._clock.decide(job, may_wait=bool(self._ends))
         kind = self._kind(number)
-        if plan.held:
+        if plan.deferred:
             self._held.add(kind)
         else:
             self._held.discard(kind)
         self._held_milli += int(plan.slices[:, SLICE_CORE].sum())
-        astray = bool(plan.lines[:, PLAN_LINK_MISSED].any())
+        astray = bool(plan.decisions[:, PLAN_LINK_MISSED].any())
         placed = bool(plan.jobs_placed[0])
         if not placed and not astray:
             self._release(plan)
@@ -220,13 +220,13 @@ class _Run:
         self._astray += not placed
         waited = job.jobs[0]
         self._waits_s.append(self._now_s - waited.arrives_s)
-        if waited.runs_s is not None:
-            heappush(self._ends, (self._now_s + waited.runs_s, number, plan))
+        if waited.expected_duration_s is not None:
+            heappush(self._ends, (self._now_s + waited.expected_duration_s, number, plan))
         return True
 
     def _release(self, plan: Plan) -> None:
         self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
-        self._snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+        self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
     def _may_fit(self, freed: Int64, kinds: list[Kind]) -> list[Kind]:
         """Return which kinds may fit now that something has ended on the nodes `freed`, shape (X,).
@@ -238,7 +238,7 @@ class _Run:
             return kinds
         lines = np.array([kind[1] for kind in kinds], np.int64)
         demands = self._snapshot.demands.arrays
-        may_fit = fitting(self._snapshot.arrays, demands, lines, freed) != 0
+        may_fit = fitting_demands(self._snapshot.arrays, demands, lines, freed) != 0
         may_fit |= demands.amounts[lines, DEMAND_BANDWIDTH] > 0
         may_fit |= np.array([kind[4] > 0 or kind in self._held for kind in kinds], np.bool_)
         return [kinds[at] for at in np.flatnonzero(may_fit)]

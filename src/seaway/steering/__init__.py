@@ -1,1 +1,1 @@
-"""What a gateway has to have for packets to take the paths that are wanted, and how to get there: values only."""
+"""What a gateway must have for packets to take the paths that are wanted, and how to get there: values only."""

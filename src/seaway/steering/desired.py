@@ -1,4 +1,4 @@
-"""From the network as it is wanted to what one gateway has to have."""
+"""From the network as it is wanted to what one gateway must have."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from seaway.steering.state import (
     TUNNEL_SOURCE,
     GatewayState,
     Hop,
-    Knob,
     PathRoute,
+    Setting,
     SidRoute,
     mtu,
     sysctl,
@@ -22,14 +22,14 @@ from seaway.steering.state import (
 
 
 def desired(config: NetworkConfig, name: str, active: Mapping[str, str] | None = None) -> GatewayState:
-    """Return what a gateway has to have.
+    """Return what a gateway must have.
 
     Parameters
     ----------
     config
         A sound one; see `seaway.domain.gateway_checks`.
     name
-        The gateway. One without a locator has to have nothing.
+        The gateway. One without a locator must have nothing.
     active
         The path that is taken to a target, by the target's name; others take the one with the largest weight.
 
@@ -61,11 +61,11 @@ def named_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
     gateway = config.gateway(name)
     if gateway is None:
         there = ", ".join(each.name for each in config.gateways) or "none"
-        raise RejectedError(f"there is no gateway {name!r}; there are: {there}")
+        raise RejectedError(f"gateway {name!r} not found; available: {there}")
     return gateway
 
 
-def taken(pair: Pair, chosen: str = "") -> tuple[Path, ...]:
+def active_path(pair: Pair, chosen: str = "") -> tuple[Path, ...]:
     """Return the paths that packets of a pair take: all where they share, else the chosen or the best liked one.
 
     Raises
@@ -74,13 +74,13 @@ def taken(pair: Pair, chosen: str = "") -> tuple[Path, ...]:
         When there is no path of that name, or nothing to choose.
     """
     if not chosen:
-        return pair.paths if pair.share else (max(pair.paths, key=lambda path: path.weight),)
-    if pair.share:
+        return pair.paths if pair.load_balance else (max(pair.paths, key=lambda path: path.weight),)
+    if pair.load_balance:
         raise RejectedError(f"packets to {pair.target} are spread over all its paths, so that none can be chosen")
     found = tuple(path for path in pair.paths if path.name == chosen)
     if not found:
         there = ", ".join(path.name for path in pair.paths)
-        raise RejectedError(f"there is no path {chosen!r} from {pair.source} to {pair.target}; there are: {there}")
+        raise RejectedError(f"path {chosen!r} not found from {pair.source} to {pair.target}; available: {there}")
     return found
 
 
@@ -94,7 +94,7 @@ def _sid(sid: Sid, gateway: GatewayConfig) -> SidRoute:
 
 
 def _pair(config: NetworkConfig, gateway: GatewayConfig, pair: Pair, chosen: str) -> Iterator[PathRoute]:
-    paths = taken(pair, chosen)
+    paths = active_path(pair, chosen)
     weights = [path.weight if len(paths) > 1 else 1 for path in paths]
     hops = tuple(sorted(map(_hop, paths, weights), key=lambda hop: hop.segments))
     for prefix in named_gateway(config, pair.target).prefixes:
@@ -105,7 +105,7 @@ def _hop(path: Path, weight: int) -> Hop:
     return Hop(path.segments, weight)
 
 
-def _settings(gateway: GatewayConfig) -> dict[Knob, str]:
+def _settings(gateway: GatewayConfig) -> dict[Setting, str]:
     settings = {
         FORWARDING: "1",
         sysctl("all", "seg6_enabled"): "1",

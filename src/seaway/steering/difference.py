@@ -1,4 +1,4 @@
-"""From what a gateway has to what it has to have: the least that needs to be done, in an order that loses no packet."""
+"""From what a gateway has to what it must have: the least that needs to be done, in an order that loses no packet."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from seaway.steering.state import (
     FORWARDING,
     METRIC,
     PROTOCOL,
+    CurrentState,
     GatewayState,
     Hop,
-    Kind,
-    Knob,
     PathRoute,
-    Present,
-    Remembered,
     Route,
+    SavedSetting,
+    Setting,
+    SettingKind,
     SidRoute,
     metric_of,
     sysctl,
@@ -34,12 +34,12 @@ DEFAULT_ROUTE = IPv6Network("::/0")
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Set something; `back` says that it becomes again what it was before Seaway."""
+    """Set something; `restores` says that it becomes again what it was before Seaway."""
 
-    knob: Knob
+    setting: Setting
     before: str
     value: str
-    back: bool = False
+    restores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +69,37 @@ Change = Set | Add | Replace | Remove
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What has to be done, in this order.
+    """What must be done, in this order.
 
     Attributes
     ----------
-    remembered
+    saved
         What settings were before, to be kept from before the first change on.
     lost
         What settings of interfaces were that are gone, or have another name by now: they cannot be set back.
     """
 
     changes: tuple[Change, ...] = ()
-    remembered: Mapping[Knob, Remembered] = field(default_factory=dict)
-    lost: Mapping[Knob, Remembered] = field(default_factory=dict)
+    saved: Mapping[Setting, SavedSetting] = field(default_factory=dict)
+    lost: Mapping[Setting, SavedSetting] = field(default_factory=dict)
 
 
-def difference(wanted: GatewayState, present: Present) -> Difference:
-    """Return what has to be done on a machine.
+def difference(desired: GatewayState, present: CurrentState) -> Difference:
+    """Return what must be done on a machine.
 
     Settings come first, then SIDs, then what leads packets to them; what is not wanted goes the other way round.
 
     Raises
     ------
     RejectedError
-        When something is in the way, like somebody else's route; `also` has what else is.
+        When something is in the way, like another user's route; `also` has what else is.
     """
-    routes = tuple(_with_neighbours(route, present) for route in wanted.routes)
-    if wrong := tuple(obstacles(routes, wanted, present)):
+    routes = tuple(_with_neighbours(route, present) for route in desired.routes)
+    if wrong := tuple(obstacles(routes, desired, present)):
         first, *others = map(RejectedError, wrong)
         raise RejectedError(first.message, also=tuple(others))
-    settings = {**_kept_default_routes(wanted, present), **wanted.settings}
-    remembered = dict(_remembered(settings, present))
+    settings = {**_preserved_default_routes(desired, present), **desired.settings}
+    remembered = dict(_saved(settings, present))
     changes: list[Change] = list(_set(settings, present))
     there = {route.destination: route for route in present.routes if metric_of(route) == METRIC}
     changes += _written(routes, there)
@@ -119,7 +119,7 @@ def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[IPv6Network,
             yield Replace(before, route)
 
 
-def _with_neighbours(route: SidRoute | PathRoute, present: Present) -> SidRoute | PathRoute:
+def _with_neighbours(route: SidRoute | PathRoute, present: CurrentState) -> SidRoute | PathRoute:
     """Name the neighbours of a route with several hops, as the kernel wants it."""
     if isinstance(route, SidRoute) or len(route.hops) < 2:
         return route
@@ -127,7 +127,7 @@ def _with_neighbours(route: SidRoute | PathRoute, present: Present) -> SidRoute 
     return replace(route, hops=tuple(hops))
 
 
-def _neighbour(hop: Hop, interface: str, present: Present) -> IPv6Address | None:
+def _neighbour(hop: Hop, interface: str, present: CurrentState) -> IPv6Address | None:
     """Return the neighbour that packets to the first segment go to; None when no route names one."""
     ways = [each for each in present.foreign if each.interface == interface and hop.segments[0] in each.destination]
     if not ways:
@@ -135,7 +135,7 @@ def _neighbour(hop: Hop, interface: str, present: Present) -> IPv6Address | None
     return min(ways, key=lambda each: (-each.destination.prefixlen, each.metric)).via
 
 
-def _kept_default_routes(wanted: GatewayState, present: Present) -> dict[Knob, str]:
+def _preserved_default_routes(wanted: GatewayState, present: CurrentState) -> dict[Setting, str]:
     """Return settings by which a machine keeps a default route that it has from its router, though it forwards.
 
     Linux drops such routes when forwarding begins, and takes no more of them, unless accept_ra is 2.
@@ -151,48 +151,50 @@ def _kept_default_routes(wanted: GatewayState, present: Present) -> dict[Knob, s
     return {knob: "2" for knob in knobs if present.settings.get(knob) in {"1", "2"}}
 
 
-def _set(settings: Mapping[Knob, str], present: Present) -> Iterator[Set]:
+def _set(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[Set]:
     for knob, value in settings.items():
         before = present.settings[knob]
         if before != value:
             yield Set(knob, before, value)
 
 
-def _remembered(settings: Mapping[Knob, str], present: Present) -> Iterator[tuple[Knob, Remembered]]:
+def _saved(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[tuple[Setting, SavedSetting]]:
     """Say what settings were before anything was set, for those that are set and those that change along."""
     for knob, value in settings.items():
-        old, now = present.remembered.get(knob), present.settings[knob]
+        old, now = present.saved.get(knob), present.settings[knob]
         if old is not None:
-            yield knob, Remembered(old.before, value)
+            yield knob, SavedSetting(old.before, value)
         elif now != value:
-            yield knob, Remembered(now, value)
+            yield knob, SavedSetting(now, value)
         if knob == FORWARDING and old is not None:
-            yield from ((each, was) for each, was in present.remembered.items() if changes_along(each))
+            yield from ((each, was) for each, was in present.saved.items() if setting_order(each))
         elif knob == FORWARDING and now != value:
-            yield from ((each, Remembered(was, value)) for each, was in present.settings.items() if changes_along(each))
+            yield from (
+                (each, SavedSetting(was, value)) for each, was in present.settings.items() if setting_order(each)
+            )
 
 
-def changes_along(knob: Knob) -> bool:
+def setting_order(knob: Setting) -> bool:
     """Tell whether setting forwarding for all interfaces changes this as well."""
-    return knob.kind is Kind.SYSCTL and knob.name.endswith("/forwarding") and knob != FORWARDING
+    return knob.kind is SettingKind.SYSCTL and knob.name.endswith("/forwarding") and knob != FORWARDING
 
 
-def _set_back(settings: Mapping[Knob, str], present: Present) -> Iterator[Set]:
-    """Set back what is not wanted any more, unless somebody has set it to something else in the meantime."""
-    for knob, old in present.remembered.items():
-        if knob in settings or changes_along(knob) or not present.settings.get(knob) == old.value != old.before:
+def _set_back(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[Set]:
+    """Set back what is not wanted any more, unless a user has set it to something else in the meantime."""
+    for knob, old in present.saved.items():
+        if knob in settings or setting_order(knob) or not present.settings.get(knob) == old.value != old.before:
             continue
-        yield Set(knob, old.value, old.before, back=True)
+        yield Set(knob, old.value, old.before, restores=True)
         if knob != FORWARDING:
             continue
-        for each, was in present.remembered.items():
-            if changes_along(each) and was.before != old.before and each in present.settings:
-                yield Set(each, old.before, was.before, back=True)
+        for each, was in present.saved.items():
+            if setting_order(each) and was.before != old.before and each in present.settings:
+                yield Set(each, old.before, was.before, restores=True)
 
 
-def _lost(settings: Mapping[Knob, str], present: Present) -> Iterator[tuple[Knob, Remembered]]:
-    for knob, old in present.remembered.items():
-        wanted = knob in settings or changes_along(knob) or old.value == old.before
+def _lost(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[tuple[Setting, SavedSetting]]:
+    for knob, old in present.saved.items():
+        wanted = knob in settings or setting_order(knob) or old.value == old.before
         if not wanted and knob not in present.settings:
             yield knob, old
 
@@ -226,11 +228,11 @@ def _command(change: Change, netns: str) -> str:
 
 
 def _set_command(change: Set, ip: str, inside: str) -> str:
-    if change.knob.kind is Kind.MTU:
-        return f"{ip} link set dev {change.knob.name} mtu {change.value}"
-    if change.knob.kind is Kind.TUNNEL_SOURCE:
+    if change.setting.kind is SettingKind.MTU:
+        return f"{ip} link set dev {change.setting.name} mtu {change.value}"
+    if change.setting.kind is SettingKind.TUNNEL_SOURCE:
         return f"{ip} sr tunsrc set {change.value}"
-    return f"{inside}sysctl -w {setting_text(change.knob)}={change.value}"
+    return f"{inside}sysctl -w {setting_text(change.setting)}={change.value}"
 
 
 def _key(route: Route) -> str:

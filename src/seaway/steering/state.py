@@ -1,4 +1,4 @@
-"""What a gateway has, or has to have: routes for its SIDs, routes that wrap packets, and settings of its kernel."""
+"""What a gateway has, or must have: routes for its SIDs, routes that wrap packets, and settings of its kernel."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PathRoute:
 
 
 @dataclass(frozen=True, slots=True)
-class OddRoute:
+class UnknownRoute:
     """A route that bears Seaway's number and that it would not write so; `text` says what it is.
 
     One of another metric stands beside Seaway's own route to the same destination.
@@ -84,17 +84,17 @@ class OddRoute:
     metric: int = METRIC
 
 
-Route = SidRoute | PathRoute | OddRoute
+Route = SidRoute | PathRoute | UnknownRoute
 
 
 def metric_of(route: Route) -> int:
     """Return by which metric a route goes, which tells it from others to the same destination."""
-    return route.metric if isinstance(route, OddRoute) else METRIC
+    return route.metric if isinstance(route, UnknownRoute) else METRIC
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignRoute:
-    """Somebody else's route in the main table.
+    """Another user's route in the main table.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class ForeignRoute:
     via: IPv6Address | None = None
 
 
-class Kind(Enum):
+class SettingKind(Enum):
     """What kind of setting one is."""
 
     SYSCTL = "sysctl"
@@ -120,7 +120,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class Setting:
     """One setting of the kernel.
 
     Attributes
@@ -130,12 +130,12 @@ class Knob:
         of an MTU; empty for the tunnels' source.
     """
 
-    kind: Kind
+    kind: SettingKind
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class SavedSetting:
     """What a setting was before Seaway set it, and what it was set to."""
 
     before: str
@@ -144,18 +144,18 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """What a gateway has to have."""
+    """What a gateway must have."""
 
     routes: tuple[SidRoute | PathRoute, ...] = ()
-    settings: Mapping[Knob, str] = field(default_factory=dict)
+    settings: Mapping[Setting, str] = field(default_factory=dict)
 
 
 NOTHING = GatewayState()
-"""What a gateway has to have that is none any more."""
+"""What a gateway must have that is none any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class CurrentState:
     """What was read from a machine.
 
     Attributes
@@ -170,27 +170,27 @@ class Present:
         Its own.
     interfaces
         By name.
-    remembered
+    saved
         What settings were before.
     """
 
     routes: tuple[Route, ...] = ()
     foreign: tuple[ForeignRoute, ...] = ()
-    settings: Mapping[Knob, str] = field(default_factory=dict)
+    settings: Mapping[Setting, str] = field(default_factory=dict)
     addresses: frozenset[IPv6Address] = frozenset()
     interfaces: frozenset[str] = frozenset()
-    remembered: Mapping[Knob, Remembered] = field(default_factory=dict)
+    saved: Mapping[Setting, SavedSetting] = field(default_factory=dict)
 
 
-def sysctl(interface: str, name: str) -> Knob:
+def sysctl(interface: str, name: str) -> Setting:
     """Return an IPv6 setting of an interface, or of ``all``."""
-    return Knob(Kind.SYSCTL, f"net/ipv6/conf/{interface}/{name}")
+    return Setting(SettingKind.SYSCTL, f"net/ipv6/conf/{interface}/{name}")
 
 
-def mtu(interface: str) -> Knob:
+def mtu(interface: str) -> Setting:
     """Return the MTU of an interface."""
-    return Knob(Kind.MTU, interface)
+    return Setting(SettingKind.MTU, interface)
 
 
-TUNNEL_SOURCE = Knob(Kind.TUNNEL_SOURCE)
+TUNNEL_SOURCE = Setting(SettingKind.TUNNEL_SOURCE)
 FORWARDING = sysctl("all", "forwarding")

@@ -34,7 +34,7 @@ PANES = ("fleet", "queue", "jobs", "links")
 """Views of the main screen, by their numbers."""
 
 TICK_S = 1.0
-"""Seconds after which what grows old is written anew."""
+"""Seconds after which what grows old is written again."""
 
 TYPED_S = 0.25
 """Seconds without a key after which what was typed is looked for."""
@@ -326,13 +326,13 @@ class Top(App[None]):
             self._ask(f"Cancel {_named(job)}?", detail, job_calls.cancel(job["id"]))
 
     def action_suspend(self) -> None:
-        """Stop the chosen job until somebody resumes it, or resume it, if that is meant."""
+        """Stop the chosen job until a user resumes it, or resume it, if that is meant."""
         if (job := self.view.job) is None:
             return
         if job.get("state") == "suspended":
             self._ask(f"Resume {_named(job)}?", "It goes back to its queue.", job_calls.resume(job["id"]))
         else:
-            detail = "It stops, and what it holds goes to others, until somebody resumes it."
+            detail = "It stops, and what it holds goes to others, until a user resumes it."
             self._ask(f"Suspend {_named(job)}?", detail, job_calls.suspend(job["id"]))
 
     def action_cordon(self) -> None:

@@ -40,7 +40,7 @@ LAYERS = 2
 TAIL = 200
 """Lines of a log that are there already when it is opened."""
 
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 """Lines of a log that are kept."""
 
 LOG_AGAIN_S = 3.0
@@ -88,7 +88,7 @@ class JobScreen(Screen[None], View):
         self._title = Static(classes="title", markup=False)
         self._tabs = TabbedContent(initial=TABS[0])
         self._texts = {tab: Static(markup=False) for tab in TABS[:-1]}
-        self._lines = Log(max_lines=MOST_LINES)
+        self._lines = Log(max_lines=MAX_LINES)
         self._reader: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
@@ -139,10 +139,10 @@ class JobScreen(Screen[None], View):
 
     async def _about(self, client: AsyncClient, body: Body) -> RenderableType:
         ran = await client.body(calls.attempts(self._job, after=max(body["attempt"] - 5, 0)))
-        parts: list[RenderableType] = [facts(body, ran["copies"])]
+        parts: list[RenderableType] = [facts(body, ran["workloads"])]
         if ran["attempts"]:
             parts += ["", Rows(ATTEMPT_COLUMNS, ran["attempts"])]
-        return Group(*parts, "", containers(ran["copies"]))
+        return Group(*parts, "", containers(ran["workloads"]))
 
     async def _read_events(self, client: AsyncClient) -> None:
         """Read what happened since the last look."""
@@ -175,7 +175,7 @@ class JobScreen(Screen[None], View):
         self._reader = self.run_worker(self._read_log(self._replica))
 
     async def _read_log(self, replica: int) -> None:
-        """Write what a replica writes, until the job is over; begin anew when a server that was away is back."""
+        """Write what a replica writes, until the job is over; start over when a server that was away is back."""
         while True:
             self._lines.clear()
             self._lines.write_line(f"── replica {replica} ──")

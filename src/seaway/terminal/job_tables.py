@@ -51,7 +51,7 @@ ATTEMPT_COLUMNS = (
 """The attempts to run a job, one a row."""
 
 
-def facts(body: Body, copies: Sequence[Body]) -> Table:
+def facts(body: Body, workloads: Sequence[Body]) -> Table:
     """Say what a job is and asks for, when what became of it, and where it answers."""
     return details(
         [
@@ -70,13 +70,13 @@ def facts(body: Body, copies: Sequence[Body]) -> Table:
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
             (
                 "answers at",
-                "; ".join(f"{each['address']} in {each['cluster']}" for each in copies if each["address"]),
+                "; ".join(f"{each['address']} in {each['cluster']}" for each in workloads if each["address"]),
             ),
         ]
     )
 
 
-def containers(copies: Sequence[Body]) -> RenderableType:
+def containers(workloads: Sequence[Body]) -> RenderableType:
     """List the containers that run a job's replicas, each with its pod."""
     columns = (
         Column("REPLICA", lambda each: str(each["replica"]), right=True),
@@ -91,7 +91,7 @@ def containers(copies: Sequence[Body]) -> RenderableType:
     unknown = {"name": "", "ports": [], "devices": []}
     rows = [
         {**replica, **container, "cluster": copy["cluster"]}
-        for copy in copies
+        for copy in workloads
         for replica in copy["replicas"]
         if replica["pod"]
         for container in replica["containers"] or [unknown]

@@ -42,7 +42,7 @@ def _lost(ppm: int | None) -> Text:
 
 
 def _time(ns: int | None, link: Body) -> Text:
-    """Write a time; red where nothing answers, dim where nobody knows."""
+    """Write a time; red where nothing answers, dim where no one knows."""
     if ns is not None and link["loss_ppm"] is not None and link["latency_ns"] is not None:
         return Text(rtt(ns), "dim" if link["state"] == "stale" else "")
     return Text("dead", "red") if link["loss_ppm"] is not None else Text(NONE, "dim")
@@ -76,10 +76,10 @@ LINK_COLUMNS = (
     Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True, drop=2),
     Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
     Column("TAKEN", _taken, drop=4),
-    Column("CARRIED", lambda each: _known_rate(each["carried_mbps"]), right=True, wide=True),
+    Column("CARRIED", lambda each: _known_rate(each["traffic_mbps"]), right=True, wide=True),
     Column(
         "PROMISED",
-        lambda each: _known_rate(each["bandwidth_mbps"] and each["promised_mbps"]),
+        lambda each: _known_rate(each["bandwidth_mbps"] and each["reserved_mbps"]),
         right=True,
         wide=True,
     ),

@@ -62,7 +62,7 @@ class Listing(ScrollView, can_focus=True):
     ]
 
     class Chosen(Message):
-        """Somebody wants to see more of a row."""
+        """A user wants to see more of a row."""
 
         def __init__(self, listing: Listing, row: Body) -> None:
             self.listing = listing
@@ -125,7 +125,7 @@ class Listing(ScrollView, can_focus=True):
         ----------
         empty
             What is said where there are none; None for the same as before.
-        anew
+        again
             Whether they are others altogether, so that the cursor goes to the top.
         """
         before, at = self.current, self._cursor

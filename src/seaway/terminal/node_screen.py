@@ -58,7 +58,7 @@ class NodeScreen(Screen[None], View):
         """Read the node."""
         page = await client.body(calls.nodes(cluster=self._cluster, node=self._node, limit=1).first)
         if not page["nodes"]:
-            raise UnknownError(f"there is no node {self._cluster}/{self._node} any more")
+            raise UnknownError(f"node {self._cluster} not found/{self._node} any more")
         (body,) = page["nodes"]
         self._body = body
         self._facts.update(

@@ -26,7 +26,7 @@ from seaway.terminal.view import View
 from seaway.terminal.words import Body
 
 LIVE = tuple(state.value for state in JobState if state not in FINAL)
-"""States of jobs that are not over."""
+"""States of unfinished jobs."""
 
 QUEUED = tuple(state.value for state in JobState if state in WAITING)
 """States of jobs that wait for a place."""
@@ -78,7 +78,7 @@ FOUND = 100
 JOBS = 100
 """Jobs that are read at first, and as many more whenever the list's end is seen."""
 
-MOST_JOBS = 500
+MAX_JOBS = 500
 """Jobs that are shown at most, and from which on a list that is sorted tells half of the truth."""
 
 SORTS = ("newest", "name", "state", "queue", "where")
@@ -134,7 +134,9 @@ class FleetPane(Pane):
         Binding("right,space,l", "open", "Unfold", show=False),
         Binding("left,h", "close", "Fold", show=False),
     ]
-    KINDS = frozenset({"state", "changed", "cluster", "cordoned", "drained", "uncordoned", "forgotten", "strays"})
+    KINDS = frozenset(
+        {"state", "updated", "cluster", "cordoned", "drained", "uncordoned", "cluster_removed", "orphans_removed"}
+    )
 
     def __init__(self, due: Due) -> None:
         super().__init__(Listing(FLEET_COLUMNS, key="key", empty="no clusters"), due, id="fleet")
@@ -234,7 +236,7 @@ class QueuePane(Pane):
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read what waits, and why the chosen job does."""
         asked = wanted(self.text, QUEUED)
-        page = await client.body(job_calls.jobs(limit=MOST_JOBS, **asked).first)
+        page = await client.body(job_calls.jobs(limit=MAX_JOBS, **asked).first)
         rows = sorted(page["jobs"], key=lambda each: (-each["priority"], each["submitted_at"]))
         self.listing.show(rows)
         total = await total_of(client, page, asked)
@@ -250,7 +252,7 @@ class QueuePane(Pane):
         if job and (job["id"] != self._explained or time.monotonic() - self._explained_s >= PERIOD_S):
             self._explained, self._explained_s = job["id"], time.monotonic()
             reason = await client.body(job_calls.explain(job["id"]))
-            self._why.update(f"{job['name']} {reason['sentence']}")
+            self._why.update(f"{job['name']} {reason['message']}")
 
     @on(Listing.Moved)
     def _another(self) -> None:
@@ -264,7 +266,7 @@ class QueuePane(Pane):
 
 
 class JobsPane(Pane):
-    """Jobs that are not over, or those that were asked for; more are read when the end is seen."""
+    """Unfinished jobs, or those that were asked for; more are read when the end is seen."""
 
     hint = HINT
     BINDINGS: ClassVar[list[BindingType]] = [Binding("o", "sort", "Sort")]
@@ -283,7 +285,7 @@ class JobsPane(Pane):
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read the newest of those that are asked for."""
-        most, asked = self._most if self._sort == SORTS[0] else MOST_JOBS, wanted(self.text)
+        most, asked = self._most if self._sort == SORTS[0] else MAX_JOBS, wanted(self.text)
         page = await client.body(job_calls.jobs(limit=most, **asked).first)
         total, count = await total_of(client, page, asked), len(page["jobs"])
         self._more = count < total
@@ -293,7 +295,7 @@ class JobsPane(Pane):
             of_all(count, total, "job" if total == 1 else "jobs", "newest"),
             self.text or "not over",
             f"by {self._sort}, o sorts otherwise",
-            narrow_down(count, total) if count == MOST_JOBS else "",
+            narrow_down(count, total) if count == MAX_JOBS else "",
         )
 
     def _sorted(self, jobs: list[Body]) -> list[Body]:
@@ -306,7 +308,7 @@ class JobsPane(Pane):
     @on(Listing.Moved)
     def _read_more(self) -> None:
         seen, rows = self.listing.seen, self.listing.rows
-        if self._more and self._most < MOST_JOBS and seen and seen[-1] is rows[-1]:
+        if self._more and self._most < MAX_JOBS and seen and seen[-1] is rows[-1]:
             self._most += JOBS
             self._more = False
             self.due.at_once()
@@ -327,7 +329,7 @@ class LinksPane(Pane):
     """Links between gateways: what decisions go by."""
 
     hint = "a part of a gateway's name"
-    KINDS = frozenset({"network", "agent", "path", "breach", "recovered", "cluster"})
+    KINDS = frozenset({"network", "agent", "path", "slo_violated", "slo_recovered", "cluster"})
 
     def __init__(self, due: Due) -> None:
         super().__init__(Listing(LINK_COLUMNS, key="key", empty="no links"), due, id="links")

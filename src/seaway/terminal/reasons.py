@@ -14,7 +14,7 @@ from seaway.terminal.words import LAST_TRIED, NOWHERE, Body
 
 def picture(body: Body, layers: int) -> RenderableType:
     """Show a reason in so many layers below its sentence."""
-    shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['sentence']}")]
+    shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
     explanation = body["explanation"]
     if layers:
         shown += _standing(body)
@@ -29,9 +29,9 @@ def _standing(body: Body) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if body["position"]:
         lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
-    if body["chosen_because"]:
+    if body["placement_reason"]:
         head = LAST_TRIED if body["state"] in NOWHERE else "chosen because: "
-        lines.append(Text(f"  {head}{body['chosen_because']}"))
+        lines.append(Text(f"  {head}{body['placement_reason']}"))
     lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
     return lines
 
@@ -45,10 +45,10 @@ def _ahead(jobs: int) -> str:
 
 def refusals(explanation: Body) -> list[RenderableType]:
     """Show how many nodes each rule refuses."""
-    fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["refusals"])
+    fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
     head = f"\n{fit or 'none'} of {nodes} could take a replica now"
-    if not explanation["refusals"]:
+    if not explanation["filtered"]:
         return [head]
     columns = (
         Column("NODES", lambda each: str(each["nodes"]), right=True),
@@ -57,7 +57,7 @@ def refusals(explanation: Body) -> list[RenderableType]:
     )
     links = explanation.get("links", [])
     broken = ["\nlinks that break its bounds", *(f"  {each}" for each in links)] if links else []
-    return [head, Rows(columns, explanation["refusals"]), *broken]
+    return [head, Rows(columns, explanation["filtered"]), *broken]
 
 
 def remedies(explanation: Body) -> list[RenderableType]:
@@ -65,8 +65,8 @@ def remedies(explanation: Body) -> list[RenderableType]:
     if not explanation["remedies"]:
         return []
     columns = (
-        Column("CHANGE", lambda each: figure_text(each["field"], each["asked"])[0]),
-        Column("FROM", lambda each: figure_text(each["field"], each["asked"])[1], right=True),
+        Column("CHANGE", lambda each: figure_text(each["field"], each["requested"])[0]),
+        Column("FROM", lambda each: figure_text(each["field"], each["requested"])[1], right=True),
         Column("TO", lambda each: figure_text(each["field"], each["admits"])[1] if each["admits"] else "–", right=True),
         Column("AND IT FITS", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
     )

@@ -21,7 +21,7 @@ REST = 2.0
 
 
 AGAIN_S = 1.0
-"""Seconds after which to try once more what failed."""
+"""Seconds after which to try again what failed."""
 
 
 class Due:
@@ -68,12 +68,12 @@ class Due:
         return hurry
 
     def end(self, *, failed: bool = False) -> None:
-        """Take note that the look is over, and whether there has to be another soon."""
+        """Take note that the look is over, and whether there must be another soon."""
         self._rest_s = max(REST * (self._clock() - self._began_s), AGAIN_S if failed else 0.0)
         self._changed |= failed
 
     async def turn(self) -> bool:
-        """Wait until it is time, and begin; tells whether somebody waits for it."""
+        """Wait until it is time, and begin; tells whether a user waits for it."""
         while (left := self.left_s()) > 0:
             self._bell.clear()
             with suppress(TimeoutError):
@@ -103,7 +103,7 @@ class Contact:
         self._asked_s: float | None = None
         self._silence = ""
         self.refusal = ""
-        """Why the server lets nobody in with this token; empty while it does."""
+        """Why the server lets no one in with this token; empty while it does."""
         self.objection = ""
         """What the server said against what was asked last; empty where it had nothing against it."""
 

@@ -14,7 +14,7 @@ from seaway.terminal.words import STYLES, Body, bar
 
 LONG_BAR = 20
 SHORT_BAR = 3
-"""Blocks of a bar at the most and at least."""
+"""Blocks of a bar at most and at least."""
 
 LARGE_MIB = 10 << 20
 """Memory from which on it is written in Ti."""
@@ -22,7 +22,7 @@ LARGE_MIB = 10 << 20
 STATES = ("up", "stale", "lost", "gone")
 ENDED = (JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED)
 
-MOST_NAMED = 2
+MAX_NAMED = 2
 """Silent clusters that are named; more are counted."""
 
 
@@ -87,7 +87,7 @@ class Summary:
 
     @property
     def live(self) -> int:
-        """How many jobs are not over."""
+        """How many jobs are unfinished."""
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:
@@ -129,7 +129,7 @@ class Summary:
 
 def _without(silent: Sequence[str]) -> str:
     """Say which clusters are in no sum."""
-    if len(silent) > MOST_NAMED:
+    if len(silent) > MAX_NAMED:
         return f"without {len(silent):,} that are silent"
     return f"without {' and '.join(silent)}, which {'is' if len(silent) == 1 else 'are'} silent"
 

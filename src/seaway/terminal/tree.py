@@ -229,7 +229,7 @@ def condition(line: Body) -> Text:
 
 def heard(line: Body) -> str:
     """Say how old is what is known of a cluster."""
-    return seconds(line["silent_s"]) if line["kind"] == CLUSTER else ""
+    return seconds(line["last_seen_s"]) if line["kind"] == CLUSTER else ""
 
 
 def gpus(line: Body) -> str:

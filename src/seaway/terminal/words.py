@@ -159,7 +159,7 @@ def gpus(job: Body) -> str:
 
 
 def cordoned(thing: Body) -> str:
-    """Say who keeps new work away from a cluster or a node, and why; empty where nobody does."""
+    """Say who keeps new work away from a cluster or a node, and why; empty where no one does."""
     cordon = thing["cordon"]
     if not cordon:
         return ""

@@ -5,7 +5,7 @@ A test derives from `BackendSuite` and gives it a cluster by overriding `make`; 
     class TestSimulated(BackendSuite):
         def make(self) -> BackendUnderTest: ...
 
-Each test makes a cluster anew and closes it. What a test has to do to the cluster itself goes through the
+Each test makes a cluster again and closes it. What a test has to do to the cluster itself goes through the
 hooks of `BackendUnderTest`; a rule whose hook is missing (None) is skipped.
 """
 
@@ -22,15 +22,15 @@ from seaway.application.ports.backend import Answer, Backend, Changes, Command, 
 from seaway.application.ports.logs import Following, NoContainerError
 from seaway.domain import job_spec as ids
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
+from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.placement import DeviceSlice, Placement
 
-LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
-ENDED = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
-MOST_ROUNDS = 200
+LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
+ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
+MAX_ROUNDS = 200
 """How often a test asks for changes before it takes them for missing."""
 
 
@@ -104,7 +104,7 @@ class Watch:
     def __init__(self, under: BackendUnderTest) -> None:
         self._under = under
         self._cursor = ""
-        self.copies: dict[tuple[str, int], Copy] = {}
+        self.workloads: dict[tuple[str, int], Workload] = {}
         self.gone: list[tuple[str, int]] = []
         self.cluster: Cluster | None = None
         self.look()
@@ -119,34 +119,34 @@ class Watch:
         told = self._under.backend.changes(self._cursor, 0)
         self._cursor = told.cursor
         if told.complete:
-            self.copies.clear()
-        for copy in told.copies:
+            self.workloads.clear()
+        for copy in told.workloads:
             key = (copy.job_id, copy.attempt)
-            if copy.phase is CopyPhase.GONE:
-                self.copies.pop(key, None)
+            if copy.phase is WorkloadPhase.GONE:
+                self.workloads.pop(key, None)
                 self.gone.append(key)
             else:
-                self.copies[key] = copy
+                self.workloads[key] = copy
         self.cluster = told.inventory or self.cluster
         return told
 
     def until(self, what: Callable[[], bool], why: str) -> None:
         """Look, and let time pass, until something is so."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             self.look()
             if what():
                 return
             self._under.go_on(0.5)
         pytest.fail(f"never seen: {why}")
 
-    def until_phase(self, deployment: Deployment, *phases: CopyPhase) -> Copy:
+    def until_phase(self, deployment: Deployment, *phases: WorkloadPhase) -> Workload:
         """Look until a copy is in one of `phases`; return it."""
         key = (deployment.job_id, deployment.attempt)
         self.until(
-            lambda: key in self.copies and self.copies[key].phase in phases,
+            lambda: key in self.workloads and self.workloads[key].phase in phases,
             f"{deployment.name} {' or '.join(phase.value for phase in phases)}",
         )
-        return self.copies[key]
+        return self.workloads[key]
 
 
 class BackendSuite:
@@ -168,7 +168,7 @@ class BackendSuite:
         first = under.backend.changes("", 0)
         assert first.complete
         assert first.cursor
-        assert not first.copies
+        assert not first.workloads
         assert first.inventory is not None
         assert first.inventory.name == under.backend.cluster
         assert first.inventory.nodes
@@ -177,7 +177,7 @@ class BackendSuite:
         """What is created is seen, with its job, attempt, node, devices and what it takes of them, and runs in time."""
         watch, deployment = Watch(under), deploy(under)
         assert send(under, deployment) == [Answer(done=True)]
-        copy = watch.until_phase(deployment, CopyPhase.RUNNING)
+        copy = watch.until_phase(deployment, WorkloadPhase.RUNNING)
         assert (copy.job_id, copy.attempt, copy.cluster) == (deployment.job_id, 1, under.backend.cluster)
         assert [each.replica for each in copy.replicas] == [0]
         placement = deployment.placements[0]
@@ -190,16 +190,16 @@ class BackendSuite:
 
     def test_a_copy_that_is_done_stays_until_it_is_removed(self, under: BackendUnderTest) -> None:
         """A job that ended is listed as ended to whoever asks, and gone once it is removed."""
-        watch, deployment = Watch(under), deploy(under, runs_s=1)
+        watch, deployment = Watch(under), deploy(under, expected_duration_s=1)
         send(under, deployment)
         if under.finish:
-            watch.until_phase(deployment, CopyPhase.RUNNING)
+            watch.until_phase(deployment, WorkloadPhase.RUNNING)
             under.finish(deployment.job_id, deployment.attempt)
-        watch.until_phase(deployment, CopyPhase.SUCCEEDED)
-        assert [copy.phase for copy in under.backend.changes("", 0).copies] == [CopyPhase.SUCCEEDED]
+        watch.until_phase(deployment, WorkloadPhase.SUCCEEDED)
+        assert [copy.phase for copy in under.backend.changes("", 0).workloads] == [WorkloadPhase.SUCCEEDED]
         send(under, removal(deployment))
-        watch.until(lambda: not watch.copies, "the removal")
-        assert not under.backend.changes("", 0).copies
+        watch.until(lambda: not watch.workloads, "the removal")
+        assert not under.backend.changes("", 0).workloads
 
     def test_a_log_that_is_followed_ends_with_its_copy(self, under: BackendUnderTest) -> None:
         """Who follows is told of the end; what a copy that never was writes is refused."""
@@ -208,14 +208,14 @@ class BackendSuite:
             pytest.skip("the cluster does not tell of lines as they are written")
         with pytest.raises(RejectedError):
             backend.follow_log("sw-nothing-1", 0, 10, "", lambda _: None).result(under.timeout_s)
-        watch, deployment = Watch(under), deploy(under, runs_s=1)
+        watch, deployment = Watch(under), deploy(under, expected_duration_s=1)
         send(under, deployment)
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         following = backend.follow_log(deployment.name, 0, 10, "", lambda _: None)
         assert not following.done()
         if under.finish:
             under.finish(deployment.job_id, deployment.attempt)
-        watch.until_phase(deployment, CopyPhase.SUCCEEDED)
+        watch.until_phase(deployment, WorkloadPhase.SUCCEEDED)
         following.result(under.timeout_s)
 
     def test_a_container_that_is_not_there_is_named_with_those_that_are(self, under: BackendUnderTest) -> None:
@@ -223,7 +223,7 @@ class BackendSuite:
         backend = under.backend
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         with pytest.raises(NoContainerError, match="no container 'side'; there is main") as error:
             list(backend.logs(deployment.name, 0, 10, "side"))
         assert error.value.where == "container"
@@ -237,10 +237,10 @@ class BackendSuite:
         """A command that is repeated, alone or in one batch, is done, and there is one copy."""
         watch, deployment = Watch(under), deploy(under)
         assert all(answer.done for answer in send(under, deployment, deployment))
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         assert send(under, deployment)[0].done
-        assert watch.until_phase(deployment, CopyPhase.RUNNING).attempt == 1
-        assert len(under.backend.changes("", 0).copies) == 1
+        assert watch.until_phase(deployment, WorkloadPhase.RUNNING).attempt == 1
+        assert len(under.backend.changes("", 0).workloads) == 1
 
     def test_removing_is_told_once(self, under: BackendUnderTest) -> None:
         """What is removed is said to be gone, and then not mentioned any more."""
@@ -257,9 +257,9 @@ class BackendSuite:
         """What is removed is free once that is done: what still ends by then is not done, and is asked again."""
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         watch.until(lambda: send(under, removal(deployment))[0].done, "the removal done")
-        assert CopyPhase.RUNNING not in {copy.phase for copy in under.backend.changes("", 0).copies}
+        assert WorkloadPhase.RUNNING not in {copy.phase for copy in under.backend.changes("", 0).workloads}
 
     def test_removing_what_is_not_there_is_done(self, under: BackendUnderTest) -> None:
         """Removing is done where there is nothing, however often."""
@@ -270,11 +270,11 @@ class BackendSuite:
         """Two attempts of a job are two copies, and removing one leaves the other."""
         watch, first, second = Watch(under), deploy(under), deploy(under, attempt=2)
         send(under, first, second)
-        watch.until_phase(first, CopyPhase.RUNNING)
-        watch.until_phase(second, CopyPhase.RUNNING)
+        watch.until_phase(first, WorkloadPhase.RUNNING)
+        watch.until_phase(second, WorkloadPhase.RUNNING)
         send(under, removal(first))
         watch.until(lambda: bool(watch.gone), "the removal")
-        assert [copy.attempt for copy in watch.copies.values()] == [2]
+        assert [copy.attempt for copy in watch.workloads.values()] == [2]
 
     def test_answers_come_in_order(self, under: BackendUnderTest) -> None:
         """Each command of a batch is carried out for itself, and answered in its place."""
@@ -299,24 +299,24 @@ class BackendSuite:
             assert not answer.done
             assert answer.refused
             assert answer.reason
-        assert not under.backend.changes("", 0).copies
+        assert not under.backend.changes("", 0).workloads
 
     def test_a_cursor_brings_only_what_changed(self, under: BackendUnderTest) -> None:
         """Who asks again hears what changed since, and nothing where nothing did."""
         watch, first, second = Watch(under), deploy(under), deploy(under, "second")
         send(under, first)
-        watch.until_phase(first, CopyPhase.RUNNING)
+        watch.until_phase(first, WorkloadPhase.RUNNING)
         send(under, second)
         told = watch.look()
-        while not told.copies:
+        while not told.workloads:
             under.go_on(0.5)
             told = watch.look()
         assert not told.complete
-        assert {copy.job_id for copy in told.copies} == {second.job_id}
-        watch.until_phase(second, CopyPhase.RUNNING)
+        assert {copy.job_id for copy in told.workloads} == {second.job_id}
+        watch.until_phase(second, WorkloadPhase.RUNNING)
         quiet = watch.look()
         assert not quiet.complete
-        assert not quiet.copies
+        assert not quiet.workloads
         assert quiet.inventory is None
 
     def test_a_cursor_may_be_used_twice(self, under: BackendUnderTest) -> None:
@@ -324,20 +324,20 @@ class BackendSuite:
         deployment = deploy(under)
         cursor = under.backend.changes("", 0).cursor
         send(under, deployment)
-        Watch(under).until_phase(deployment, CopyPhase.RUNNING)
+        Watch(under).until_phase(deployment, WorkloadPhase.RUNNING)
         for _ in range(2):
             told = under.backend.changes(cursor, 0)
-            assert [copy.job_id for copy in told.copies] == [deployment.job_id]
+            assert [copy.job_id for copy in told.workloads] == [deployment.job_id]
 
     def test_a_strange_cursor_brings_everything(self, under: BackendUnderTest) -> None:
         """A cursor that the cluster does not know is answered by all there is."""
         deployment = deploy(under)
         send(under, deployment)
-        Watch(under).until_phase(deployment, CopyPhase.RUNNING)
+        Watch(under).until_phase(deployment, WorkloadPhase.RUNNING)
         told = under.backend.changes("of-another-time-99", 0)
         assert told.complete
         assert told.inventory is not None
-        assert [copy.job_id for copy in told.copies] == [deployment.job_id]
+        assert [copy.job_id for copy in told.workloads] == [deployment.job_id]
 
     def test_a_late_cursor_brings_everything(self, under: BackendUnderTest) -> None:
         """A cursor from before more than is remembered is answered by all there is."""
@@ -353,7 +353,7 @@ class BackendSuite:
         disconnect, reconnect = have(under.disconnect), have(under.reconnect)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         disconnect()
         calls: tuple[Callable[[], object], ...] = (
             lambda: send(under, deployment),
@@ -367,17 +367,17 @@ class BackendSuite:
             assert error.value.retry_after_s > 0
             assert monotonic() - begun < under.timeout_s
         reconnect()
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
     def test_a_failed_node_is_told(self, under: BackendUnderTest) -> None:
         """Its replicas fail for no fault of their own, and it is announced not to be ready until it is back."""
         fail_node, heal_node = have(under.fail_node), have(under.heal_node)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         node = deployment.placements[0].node
         fail_node(node)
-        failed = watch.until_phase(deployment, CopyPhase.FAILED)
+        failed = watch.until_phase(deployment, WorkloadPhase.FAILED)
         assert failed.reason
         assert failed.cause is Cause.INFRASTRUCTURE
         watch.until(lambda: not ready(watch, node), "the node not ready")
@@ -389,11 +389,11 @@ class BackendSuite:
         vanish = have(under.vanish)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
         vanish(deployment.job_id, deployment.attempt)
         watch.until(lambda: bool(watch.gone), "that it vanished")
         assert send(under, deployment)[0].done
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
     def test_a_part_that_somebody_else_removed_is_told(self, under: BackendUnderTest) -> None:
         """A copy lists the replicas that are there; one that vanishes is not among them until it is made again."""
@@ -403,24 +403,24 @@ class BackendSuite:
         send(under, deployment)
 
         def listed() -> int:
-            return len(watch.copies[key].replicas) if key in watch.copies else 0
+            return len(watch.workloads[key].replicas) if key in watch.workloads else 0
 
         watch.until(lambda: listed() == 2, "both replicas")
         vanish_part(*key)
         watch.until(lambda: listed() == 1, "that one vanished")
         assert send(under, deployment)[0].done
         watch.until(lambda: listed() == 2, "both replicas again")
-        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
     def test_what_ended_makes_room(self, under: BackendUnderTest) -> None:
         """The devices of a copy that ended can be taken by another, though it is still listed."""
         if not under.refuses_overbooking:
             pytest.skip("the cluster does not refuse what does not fit")
         watch = Watch(under)
-        first, second = deploy(under, runs_s=1, whole=True), deploy(under, "second", whole=True)
+        first, second = deploy(under, expected_duration_s=1, whole=True), deploy(under, "second", whole=True)
         assert send(under, first)[0].done
         assert send(under, second)[0].refused
-        watch.until_phase(first, CopyPhase.SUCCEEDED)
+        watch.until_phase(first, WorkloadPhase.SUCCEEDED)
         assert send(under, deploy(under, "third", whole=True))[0].done
 
     def test_objects_are_named_and_marked(self, under: BackendUnderTest) -> None:
@@ -456,7 +456,7 @@ def deploy(
     attempt: int = 1,
     *,
     cpu_milli: int = 100,
-    runs_s: int | None = None,
+    expected_duration_s: int | None = None,
     whole: bool = False,
     replicas: int = 1,
 ) -> Deployment:
@@ -481,7 +481,7 @@ def deploy(
     job_id = ids.encode(int.from_bytes(job.encode().ljust(7)[:7]))
     request = ResourceRequest(cpu_milli, 64, 1, memory_mib, 0, core_milli)
     run = Run("busybox:1", ("sleep", "1000"))
-    spec = JobSpec(job, Demand(request), replicas, run=run, runs_s=runs_s)
+    spec = JobSpec(job, Demand(request), replicas, run=run, expected_duration_s=expected_duration_s)
     places = [Placement(job_id, number, inventory.name, node.name, (each,)) for number, each in enumerate(taken)]
     return Deployment(job_id, attempt, inventory.name, spec, tuple(places))
 

@@ -62,6 +62,6 @@ class VirtualClock:
         self.advance(round(seconds * NS_PER_S))
 
     def jump(self, ns: int) -> None:
-        """Set the time of day alone, nanoseconds ahead (or back, when negative), as somebody who sets a clock."""
+        """Set the time of day alone, nanoseconds ahead (or back, when negative), as a user who sets a clock."""
         with self._lock:
             self._ahead_ns += ns

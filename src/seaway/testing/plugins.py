@@ -19,8 +19,8 @@ import numpy as np
 
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.scheduling.arrays import copied
-from seaway.scheduling.columns import CLUSTERS_GATE, NODE_DEVICE_END, NODE_DEVICE_FIRST
+from seaway.scheduling.arrays import copy_arrays
+from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import (
     EXTENSION_POINTS,
@@ -43,7 +43,7 @@ from seaway.scheduling.framework import (
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
@@ -60,7 +60,7 @@ def check_plugin(plugin: Plugin) -> None:
     assert points, "a plugin takes part in at least one extension point"
     assert plugin.name, "a plugin has a name"
     for snapshot, asked in _occasions():
-        before = copied(snapshot.arrays)
+        before = copy_arrays(snapshot.arrays)
         for point in points:
             if point in _CHECKS:
                 _CHECKS[point](plugin, _cycle(snapshot, asked))
@@ -86,9 +86,9 @@ def _cycle(snapshot: Snapshot, asked: Job) -> Cycle:
         snapshot=snapshot,
         job=asked,
         replica=0,
-        line=snapshot.demands.line(asked.demand),
-        draw=7,
-        usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+        demand_index=snapshot.demands.index(asked.demand),
+        random_bits=7,
+        usable=snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
         feasible=np.ones(len(snapshot.nodes), np.bool_),
     )
 
@@ -163,14 +163,14 @@ _CHECKS: dict[type, Callable[..., None]] = {
 def _check_in_profile(plugin: Plugin) -> None:
     """Decide with the plugin beside the rules of fit: same seed, same plan, nothing over capacity."""
     others = [rule for rule in rules_of_fit() if rule.name != plugin.name]
-    score = () if isinstance(plugin, Score) else (Weighted(BestFit()),)
-    profile = Profile("check", (*(Weighted(rule) for rule in others), Weighted(plugin), *score), plain=True)
+    score = () if isinstance(plugin, Score) else (WeightedPlugin(BestFit()),)
+    profile = Profile("check", (*(WeightedPlugin(rule) for rule in others), WeightedPlugin(plugin), *score), plain=True)
     for snapshot, asked in _occasions():
         twin = snapshot.copy()
         jobs = [replace(asked, name=f"job-{number}") for number in range(4)]
         plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
         again = decide(twin, JobQueue(twin, jobs), profile)
         stateful = isinstance(plugin, Reserve | Permit)
-        assert stateful or np.array_equal(plan.lines, again.lines), "the same seed gives the same plan"
+        assert stateful or np.array_equal(plan.decisions, again.decisions), "the same seed gives the same plan"
         for placement in plan.placements():
             assert placement.node in {each.name for each in snapshot.nodes}, "a placement names a node"

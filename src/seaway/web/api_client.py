@@ -30,7 +30,7 @@ class Asker:
     api
         The application that answers.
     token
-        In whose name; empty for nobody's.
+        In whose name; empty for no one's.
     address
         Where the visitor is, whom failed logins count against.
 

@@ -1,4 +1,4 @@
-"""What somebody writes and has not sent yet: his browser's tab keeps it, for him alone, until he logs out."""
+"""What a user writes and has not sent yet: his browser's tab keeps it, for him alone, until he logs out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAVING = f"""(() => {{
     tabs.onmessage = () => {{ forget(); location.assign("{addresses.LOGIN}?state={addresses.LEFT}"); }};
     window.leaveSeaway = () => {{ forget(); tabs.postMessage("left"); }};
 }})();"""
-"""In every page: forgets what is kept when somebody logs out, here or in another tab, which is left then, too."""
+"""In every page: forgets what is kept when a user logs out, here or in another tab, which is left then, too."""
 
 LEAVE = "() => window.leaveSeaway()"
 """Does so, in JavaScript."""
@@ -30,12 +30,12 @@ FOUND = "seaway-draft-found"
 
 
 def keeping(who: WhoOut, text: str) -> str:
-    """Return what keeps somebody's draft, in JavaScript."""
+    """Return what keeps a user's draft, in JavaScript."""
     return f"sessionStorage.setItem({draft_of(who)}, {json.dumps(text)})"
 
 
 def telling(who: WhoOut) -> str:
-    """Return what tells of somebody's draft, in JavaScript: by `FOUND`, with nothing where none is kept."""
+    """Return what tells of a user's draft, in JavaScript: by `FOUND`, with nothing where none is kept."""
     return f"""(() => {{
         let kept = null;
         try {{ kept = sessionStorage.getItem({draft_of(who)}); }} catch {{ /* it keeps nothing at all */ }}
@@ -44,5 +44,5 @@ def telling(who: WhoOut) -> str:
 
 
 def draft_of(who: WhoOut) -> str:
-    """Return under which name somebody's draft is kept, as JavaScript has it."""
+    """Return under which name a user's draft is kept, as JavaScript has it."""
     return json.dumps(f"{_BEGIN} {who.tenant}/{who.name}")

@@ -1,4 +1,4 @@
-"""Pieces of a page that are text with figures in it: templates, filled in anew when figures change.
+"""Pieces of a page that are text with figures in it: templates, filled in again when figures change.
 
 They are made on the server as HTML, which is quick and takes no element for each cell; names of all kinds are escaped.
 The browser changes what has changed and leaves the rest (`static/piece.js`).
@@ -71,7 +71,7 @@ class Fragment:
         Parameters
         ----------
         answers
-            What it follows from, as `Board` hands it out: the same objects to all.
+            What it follows from, as `QueryCache` hands it out: the same objects to all.
         make
             Makes the figures.
         choices

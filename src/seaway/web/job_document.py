@@ -39,7 +39,7 @@ def read_document(text: str) -> Document:
     if read is None:
         return {}
     if not isinstance(read, dict) or not all(isinstance(name, str) for name in read):
-        raise RejectedError("has to be a mapping of names to values, like `name: train`")
+        raise RejectedError("must be a mapping of names to values, like `name: train`")
     try:
         repr(read)
     except ValueError:  # Python writes no number of thousands of digits, which hexadecimal may have

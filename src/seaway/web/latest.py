@@ -34,7 +34,7 @@ class Turn:
         return not self._ended
 
     async def follow(
-        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], every_s: float = EVERY_S
+        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> bool:
         """Follow a call as `Visit.follow` does, for as long as the choice counts; return whether it still does.
 
@@ -50,7 +50,7 @@ class Turn:
         if not self.counts():
             return False
         try:
-            stop = await self._visit.follow(call, hear, every_s)
+            stop = await self._visit.follow(call, hear, interval_s)
         except SeawayError:
             if self.counts():
                 raise

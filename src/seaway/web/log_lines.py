@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 """Lines of a log that a page keeps."""
 
 
@@ -21,8 +21,8 @@ class News:
         How many lines came before these that are not among them.
     joins
         Whether nothing else is missing; else more than `left_out` are.
-    anew
-        Whether the log began anew: what was there before is of another.
+    again
+        Whether the log started over: what was there before is of another.
     """
 
     lines: list[str]
@@ -44,12 +44,12 @@ def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
     Examples
     --------
     >>> news(["a", "b"], ["b", "c"], whole=False)
-    News(lines=['c'], left_out=0, joins=True, anew=False)
+    News(lines=['c'], left_out=0, joins=True, again=False)
     >>> news(["a", "b"], ["d", "e"], whole=False)
-    News(lines=['d', 'e'], left_out=0, joins=False, anew=False)
+    News(lines=['d', 'e'], left_out=0, joins=False, again=False)
     """
     new = added(before, now, whole=whole)
-    kept = list(now if new is None else new)[-MOST_LINES:]
+    kept = list(now if new is None else new)[-MAX_LINES:]
     left_out = len(now if new is None else new) - len(kept)
     return News(kept, left_out, joins=new is not None or whole, anew=new is None and whole)
 

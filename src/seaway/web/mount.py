@@ -28,7 +28,7 @@ from seaway.web.pages.settings import settings
 from seaway.web.pages.whatif import whatif
 from seaway.web.plain import ICON, broken, posted, wrong
 from seaway.web.provider import Provider, ProviderSettings
-from seaway.web.query_cache import Board, Busy
+from seaway.web.query_cache import Busy, QueryCache
 from seaway.web.renewals import Renewals
 from seaway.web.routes import Entrance
 from seaway.web.sockets import Sockets
@@ -60,7 +60,7 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; worker-src 'self' blob:; object-src 'none'; "
     "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Nothing comes from elsewhere, and nobody shows a page within one of his own. The library's templates need eval."""
+"""Nothing comes from elsewhere, and no one shows a page within one of his own. The library's templates need eval."""
 
 LEFT = "No response returned."
 """What the framework raises where a browser left before it was answered."""
@@ -98,7 +98,7 @@ def mount(
     """
     _check_library()
     public, renewals = addresses.origin_of(public_url), Renewals()
-    platform = Platform(api, Board(busy), renewals, PAGES)
+    platform = Platform(api, QueryCache(busy), renewals, PAGES)
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
         add_page(page, platform)
@@ -187,7 +187,7 @@ class _Pages(Mount):
                 await wrong(Request(scope), refused)(scope, receive, send)
             return
         if scope["path"].startswith(tabs.OF_TABS) and not await tabs.is_of(scope, self._api):
-            refused = ForbiddenError("this is sent to a page that somebody else looks at, or nobody any more")
+            refused = ForbiddenError("this is sent to a page that another user looks at, or no one any more")
             await wrong(Request(scope), refused)(scope, receive, send)
             return
 

@@ -18,7 +18,7 @@ from seaway.web import addresses, cookies, tabs
 from seaway.web.api_client import Asker
 from seaway.web.frame import frame
 from seaway.web.plain import too_many, wrong
-from seaway.web.query_cache import Board
+from seaway.web.query_cache import QueryCache
 from seaway.web.renewals import Renewals
 from seaway.web.tabs import Visitor
 from seaway.web.visit import Visit
@@ -79,13 +79,13 @@ class Platform:
     """
 
     api: ASGIApp
-    board: Board
+    query_cache: QueryCache
     renewals: Renewals
     menu: Sequence[Page]
 
 
 class TurnedAwayError(Exception):
-    """Somebody comes to a page who may not see it.
+    """A user comes to a page who may not see it.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def add_page(page: Page, platform: Platform) -> None:
     async def handler(request: Request) -> None:
         visitor: Visitor = request.state.visitor
         words, theme = words_for(request), cookies.theme_of(request.cookies)
-        visit = Visit(visitor.who, visitor.asker, platform.board, words, theme, request, context.client)
+        visit = Visit(visitor.who, visitor.asker, platform.query_cache, words, theme, request, context.client)
         lines = [each for each in platform.menu if each.icon and visit.may(each.role)]
         try:
             with frame(visit, words(page.title), lines, page.style):

@@ -84,7 +84,7 @@ def posted(request: Request) -> HTMLResponse:
 
 
 def too_many(request: Request, most: int) -> HTMLResponse:
-    """Return a page that says that somebody has as many open as are kept."""
+    """Return a page that says that a user has as many open as are kept."""
     words = words_for(request)
     why = words("{most} are open by this token. Close some, wait for half a minute, and reload this one.", most=most)
     return plain(request, "wrong", 429, title=words("Too many pages are open"), why=why)

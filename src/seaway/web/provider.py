@@ -141,7 +141,7 @@ class Provider:
         self._renewing: dict[bytes, asyncio.Task[Given]] = {}
 
     async def begin(self, wanted: str) -> tuple[str, Begun]:
-        """Return where to send somebody who logs in, and what to keep until he is back.
+        """Return where to send a user who logs in, and what to keep until he is back.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Provider:
         return self._given({"refresh_token": renewal, **answer})
 
     async def leave(self, hint: str) -> str:
-        """Return where to send somebody to be logged out, who comes back then; empty where the provider has no such."""
+        """Return where to send a user to be logged out, who comes back then; empty where the provider has no such."""
         try:
             address = await self._address("end_session_endpoint")
         except UnavailableError:
@@ -244,7 +244,7 @@ class Provider:
         ours = [each for each in both if self.settings.audience in _audiences(each)]
         if not ours:
             raise UnauthenticatedError(
-                f"the provider gave no token for {self.settings.audience!r}: its access token or its ID token has to be"
+                f"the provider gave no token for {self.settings.audience!r}: its access token or its ID token must be"
                 " for that audience"
             )
         tokens = tuple(each for each in ours if len(each) <= LONGEST)
@@ -337,9 +337,9 @@ def require_whole(settings: ProviderSettings) -> None:
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise RejectedError("has to begin with https:// for people to log in there", where="oidc.issuer")
     if urlsplit(settings.redirect).path != LOGIN_CALLBACK:
-        raise RejectedError(f"has to be this server's address with {LOGIN_CALLBACK}", where="oidc.redirect")
+        raise RejectedError(f"must be this server's address with {LOGIN_CALLBACK}", where="oidc.redirect")
     if "openid" not in settings.scopes.split():
-        raise RejectedError("has to have openid among them for people to log in there", where="oidc.scopes")
+        raise RejectedError("must have openid among them for people to log in there", where="oidc.scopes")
 
 
 def _audiences(token: str) -> list[str]:

@@ -25,32 +25,32 @@ Heard = Callable[[T], Awaitable[None] | None]
 """Takes an answer."""
 
 EVERY_S = 0.5
-"""How often the same is asked again while somebody looks: a change is to be seen within a second."""
+"""How often the same is asked again while a user looks: a change is to be seen within a second."""
 
 REST = 20.0
 """While jobs are being placed one thing is asked at a time, and then nothing for so many times as long as that took."""
 
-MOST_REST_S = 1.0
-"""For so long at the most."""
+MAX_REST_S = 1.0
+"""For so long at most."""
 
 LOOK_S = 0.02
 """How often the next in turn sees meanwhile whether that is over; who is behind does so more seldom."""
 
-MOST_LOOK_S = 0.2
+MAX_LOOK_S = 0.2
 """But so often."""
 
 Busy = Callable[[], bool]
 """Tells whether jobs are being placed just now."""
 
 SLOWER = 4.0
-"""An answer that takes long is asked for more seldom: so many times as long as it takes at the least."""
+"""An answer that takes long is asked for more seldom: so many times as long as it takes at least."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
 class Follower(Generic[T]):
-    """Somebody who looks at an answer.
+    """A user who looks at an answer.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class _Line(Generic[T]):
     """A call that is made again and again."""
 
     call: Call[T]
-    every_s: float
+    interval_s: float
     followers: list[Follower[T]] = field(default_factory=list)
     content: bytes = b""
     value: T | None = None
@@ -98,7 +98,7 @@ class _Line(Generic[T]):
         return any(each.looks() for each in self.followers)
 
 
-class Board:
+class QueryCache:
     """Has answers at hand for all who look.
 
     Parameters
@@ -115,7 +115,7 @@ class Board:
         self._tellings: set[asyncio.Task[None]] = set()
 
     async def follow(
-        self, scope: object, call: Call[T], follower: Follower[T], every_s: float = EVERY_S
+        self, scope: object, call: Call[T], follower: Follower[T], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
         """Tell a follower the answer of a call now, and whenever it has changed; return what ends that.
 
@@ -129,8 +129,8 @@ class Board:
         SeawayError
             What goes wrong with the first answer.
         """
-        key = (scope, call.path, tuple(call.parameters), every_s)
-        line = self._lines.setdefault(key, _Line(call, every_s))
+        key = (scope, call.path, tuple(call.parameters), interval_s)
+        line = self._lines.setdefault(key, _Line(call, interval_s))
         line.followers.append(follower)
 
         def stop() -> None:
@@ -165,7 +165,7 @@ class Board:
 
     async def _fresh(self, line: _Line[T], follower: Follower[T]) -> None:
         async with line.lock:
-            if not line.number or time.monotonic() - line.asked_s > line.every_s:
+            if not line.number or time.monotonic() - line.asked_s > line.interval_s:
                 await self._ask(line, follower.asker)
         await _tell(line, follower)
 
@@ -184,15 +184,15 @@ class Board:
             line.task = asyncio.create_task(self._keep_asking(line), name=f"follow {line.call.path}")
 
     async def _keep_asking(self, line: _Line[T]) -> None:
-        pause_s = line.every_s
+        pause_s = line.interval_s
         while line.is_looked_at():
             if not await _within(line.again.wait(), pause_s):
                 await self._turn(line)
             line.again.clear()
-            self._next_s = time.monotonic() + MOST_REST_S  # who hangs, as on a database, holds up nobody for longer
+            self._next_s = time.monotonic() + MAX_REST_S  # who hangs, as on a database, holds up no one for longer
             took_s = await self._go_round(line)
-            self._next_s = time.monotonic() + min(REST * took_s, MOST_REST_S)
-            pause_s = max(line.every_s, SLOWER * took_s)
+            self._next_s = time.monotonic() + min(REST * took_s, MAX_REST_S)
+            pause_s = max(line.interval_s, SLOWER * took_s)
         line.task = None
 
     async def _turn(self, line: _Line[Any]) -> None:
@@ -201,7 +201,7 @@ class Board:
         try:
             while self._busy() and (self._waiting[0] is not line or time.monotonic() < self._next_s):
                 behind = self._waiting.index(line)
-                if await _within(line.again.wait(), min(LOOK_S * (1 + behind), MOST_LOOK_S)):
+                if await _within(line.again.wait(), min(LOOK_S * (1 + behind), MAX_LOOK_S)):
                     break
         finally:
             self._waiting.remove(line)

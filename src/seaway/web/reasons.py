@@ -63,7 +63,7 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
         How many nodes each cluster has.
     """
     refused: dict[str, list[tuple[str, int]]] = {}
-    for each in explanation.refusals:
+    for each in explanation.filtered:
         for cluster, count in each.clusters.items():
             refused.setdefault(cluster, []).append((each.reason, count))
     rows = [
@@ -81,7 +81,7 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
 def mends(remedies: list[RemedyOut]) -> Iterator[Mend]:
     """List single changes that would admit a job, as jobs write them."""
     for each in remedies:
-        word, asked = figure_text(each.field, each.asked)
+        word, asked = figure_text(each.field, each.requested)
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
         yield Mend(word, asked, admits, f"{each.cluster}/{each.node}", path_of(each.field) if admits else "")
 
@@ -100,8 +100,8 @@ def gpus(job: JobOut) -> str:
     return " · ".join([f"{asked['gpus']} × GPU", *parts])
 
 
-LEAST_PERCENT = 1.5
-"""How wide a step is drawn at the least, of all of them."""
+MIN_PERCENT = 1.5
+"""How wide a step is drawn at least, of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Step:
     reason, actor
         Why, and who did it.
     lasted_s
-        How long; None for a state that a job stays in for good.
+        How long; None for a state that a job stays in permanently.
     percent
         How wide it is drawn, of all steps.
     now
@@ -149,7 +149,7 @@ def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]
     if turns and JobState(turns[-1].state).final:
         lasted[-1] = 0.0
     total = sum(lasted) or 1.0
-    widths = [max(100 * each / total, LEAST_PERCENT) for each in lasted]
+    widths = [max(100 * each / total, MIN_PERCENT) for each in lasted]
     last = len(turns) - 1
     return [
         Step(

@@ -1,4 +1,4 @@
-"""Tokens that end while somebody looks: his browser has the next one, without his page being loaded anew.
+"""Tokens that end while a user looks: his browser has the next one, without his page being loaded again.
 
 The browser keeps by what a provider renews a token, and no page sees that. So shortly before a token ends the server
 has the page's browser ask for another; what comes of it goes to the browser, and by a secret of the page to the page.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EARLY_S = 30.0
 """How long before its end a token is renewed, at most half of what is left of it."""
 
-LEAST_S = 5.0
+MIN_S = 5.0
 """How long after it came it is renewed at the earliest."""
 
 ASK = "fetch({address}, {{method: 'POST', body: new URLSearchParams({{page: {page}}})}}).catch(() => null)"
@@ -50,7 +50,7 @@ class Renewals:
         self._wait(page, visit)
 
     async def renewed(self, page: str, who: WhoOut, token: str) -> None:
-        """Have a page go on by another token; one that cannot, or shows what another may see, is loaded anew."""
+        """Have a page go on by another token; one that cannot, or shows what another may see, is loaded again."""
         visit = self._pages.get(page)
         if visit is None:
             return
@@ -67,7 +67,7 @@ class Renewals:
     def _wait(self, page: str, visit: Visit) -> None:
         left = left_s(visit.asker.token)
         if left > 0:
-            pause_s = max(left - min(EARLY_S, left / 2), LEAST_S)
+            pause_s = max(left - min(EARLY_S, left / 2), MIN_S)
             asyncio.get_running_loop().call_later(pause_s, self._ask, page)
 
     def _ask(self, page: str) -> None:

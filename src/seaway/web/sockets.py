@@ -1,4 +1,4 @@
-"""A page's web socket is its visitor's: nobody else connects to it, or speaks for it.
+"""A page's web socket is its visitor's: no one else connects to it, or speaks for it.
 
 The library finds a page by an identifier that stands in the page, and takes whoever knows it for its visitor.
 """
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from seaway.web import tabs
 
 REFUSED = "Implicit handshake failed"
-"""What the library says where it does not know a page; its script loads the page anew then."""
+"""What the library says where it does not know a page; its script loads the page again then."""
 
 MESSAGES = ("handshake", "event", "javascript_response", "ack")
 """What a page's script sends that the library takes."""

@@ -1,4 +1,4 @@
-"""Browsers' tabs: whose each is, how many somebody has, and that those go that never come to life.
+"""Browsers' tabs: whose each is, how many a user has, and that those go that never come to life.
 
 The library makes a tab with each page that is asked for, and keeps it until its browser's web socket has been gone for
 a while. What it does not know is who looks.

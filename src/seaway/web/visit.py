@@ -1,4 +1,4 @@
-"""Somebody who looks at a page."""
+"""A user who looks at a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
 from seaway.web.api_client import Asker
-from seaway.web.query_cache import EVERY_S, Board, Follower, Heard
+from seaway.web.query_cache import EVERY_S, Follower, Heard, QueryCache
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ GOING_BACK = f"""{_NOTE}
 addEventListener("popstate", () => {{
     if (location.pathname + location.search !== window.shownAddress) location.reload();
 }});"""
-"""Has a page be loaded anew where somebody goes back to, or on: its address says what was looked at."""
+"""Has a page be loaded again where a user goes back to, or on: its address says what was looked at."""
 
 
 def turning(address: str, *, back: bool) -> str:
@@ -77,7 +77,7 @@ class Visit:
 
     who: WhoOut
     asker: Asker
-    board: Board
+    query_cache: QueryCache
     words: Words
     theme: str
     request: Request
@@ -118,7 +118,7 @@ class Visit:
         return await self.asker.all(paged)
 
     async def follow(
-        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], every_s: float = EVERY_S
+        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
         """Have `heard` take the answer of a call now, and whenever it has changed; return what ends that.
 
@@ -142,11 +142,11 @@ class Visit:
                 except Exception as error:  # noqa: BLE001  # it is told and logged as those of pressing something
                     app.handle_exception(error)
 
-        return await self._follow(self._scope, call, in_place, every_s)
+        return await self._follow(self._scope, call, in_place, interval_s)
 
     def ask_again(self, call: Call[Any]) -> None:
         """Have a call that he follows be asked at once, for its answer is known to have changed."""
-        self.board.ask_again(self._scope, call)
+        self.query_cache.ask_again(self._scope, call)
 
     async def stay(self) -> None:
         """See again and again whether he may still look, tell him what goes wrong, and end all when he leaves."""
@@ -171,7 +171,7 @@ class Visit:
         """Follow who he is, together with those who have the same token."""
         self._held = await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
-    async def _follow(self, scope: object, call: Call[T], heard: Heard[T], every_s: float) -> Callable[[], None]:
+    async def _follow(self, scope: object, call: Call[T], heard: Heard[T], interval_s: float) -> Callable[[], None]:
         if self._over():
             raise UnauthenticatedError("your token does not hold any more")
 
@@ -182,7 +182,7 @@ class Visit:
                 self._say(follower, error)
 
         follower = Follower(self.asker, heard, failed, looks=lambda: self.client.has_socket_connection)
-        stop = await self.board.follow(scope, call, follower, every_s)
+        stop = await self.query_cache.follow(scope, call, follower, interval_s)
 
         def end() -> None:
             self._stops.pop(follower, None)
@@ -199,7 +199,7 @@ class Visit:
     def _come(self) -> None:
         """Have what he follows be asked again and again: his browser is there."""
         for follower in list(self._stops):
-            self.board.come(follower)
+            self.query_cache.come(follower)
 
     def _say(self, follower: Follower[Any], error: SeawayError | None) -> None:
         """Say what is wrong with what is followed, as long as anything is."""
@@ -257,5 +257,5 @@ class Visit:
 
 
 def may(who: WhoOut, role: str) -> bool:
-    """Tell whether somebody has at least a role."""
+    """Tell whether a user has at least a role."""
     return who.role in ROLES and ROLES.index(who.role) >= ROLES.index(role)

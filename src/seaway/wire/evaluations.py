@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 JSON, CSV = "application/json", "text/csv"
 """Kinds of body in which rows come."""
 
-MOST_FIGURE = 10**12
+MAX_FIGURE = 10**12
 
 Called = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Count = Annotated[int, Field(ge=0, le=MOST_FIGURE)]
-Figure = Annotated[float, Field(ge=0, le=MOST_FIGURE)]
+Count = Annotated[int, Field(ge=0, le=MAX_FIGURE)]
+Figure = Annotated[float, Field(ge=0, le=MAX_FIGURE)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 INTERVALS = ("placed", "right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
@@ -46,8 +46,8 @@ class RowIn(Incoming):
     policy: Called
     level: Annotated[str, StringConstraints(max_length=20)]
     instance: Called
-    seed: Annotated[int, Field(ge=0, le=MOST_FIGURE)]
-    trained_on_it: bool | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_FIGURE)]
+    trained_on_instance: bool | None = None
     jobs: Count | None = None
     placed: Count | None = None
     refused: Count | None = None
@@ -83,7 +83,7 @@ class EstimateOut(Shown):
     samples: int
 
 
-class LineOut(Shown):
+class PolicyResultOut(Shown):
     """How a policy did on all instances."""
 
     policy: str
@@ -91,8 +91,8 @@ class LineOut(Shown):
     instances: int
     runs: int
     """How many rows with figures there are."""
-    without_figures: int
-    trained_on_it: int | None
+    runs_without_figures: int
+    trained_on_instance: int | None
     """How many rows are of a policy that was trained on that very instance; null for what was not trained."""
     figures: dict[str, EstimateOut]
     """By name: `placed`, `right`, `ratio`, `fragmentation`, `gpu_load_variance`, `gpu_memory_pct`, `p99_us`."""
@@ -120,7 +120,7 @@ class EvaluationList(Shown):
 class EvaluationDetail(EvaluationOut):
     """An evaluation, summed up by policy: most jobs placed first."""
 
-    lines: list[LineOut]
+    lines: list[PolicyResultOut]
 
 
 def read_rows(content: bytes, kind: str) -> str:
@@ -149,9 +149,9 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
         rows = list(reader)
     except UnicodeDecodeError:
-        raise RejectedError("this is no text in UTF-8") from None
+        raise RejectedError("this is not a text in UTF-8") from None
     except csv.Error as error:
-        raise RejectedError(f"this is no CSV: {error}") from None
+        raise RejectedError(f"this is not CSV: {error}") from None
     names = set(reader.fieldnames or ())
     if SUMS in names:
         raise RejectedError("these are sums of policies; bring the rows, without --summary")
@@ -169,13 +169,13 @@ def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
     for name, text in row.items():
         if not text and name not in ("policy", "instance", "level"):
             continue
-        if name in SAID and name not in ("seed", "trained_on_it"):
+        if name in SAID and name not in ("seed", "trained_on_instance"):
             typed[name] = text
             continue
         try:
             typed[name] = _KINDS[name].validate_strings(text)
         except ValidationError:
-            raise RejectedError("is no figure", where=f"[{at}].{name}") from None
+            raise RejectedError("is not a figure", where=f"[{at}].{name}") from None
     return typed
 
 
@@ -210,8 +210,8 @@ def _line(summary: Summary) -> dict[str, Any]:
         "level": summary.level,
         "instances": summary.instances,
         "runs": summary.runs,
-        "without_figures": summary.without_figures,
-        "trained_on_it": summary.trained,
+        "runs_without_figures": summary.runs_without_figures,
+        "trained_on_instance": summary.trained,
         "figures": {name: _estimate(summary.figures[name]) for name in INTERVALS if name in summary.figures},
         "behind": _estimate(summary.behind) if summary.behind else None,
     }

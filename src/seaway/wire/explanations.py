@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import Field
 
-from seaway.application.views import Choice, Reason, Trial
+from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
 from seaway.wire.fleet import LinkOut, link_fields, price_text
 from seaway.wire.job_out import PlacementOut, placement_fields
 from seaway.wire.message import Shown
 
 
-class RefusalOut(Shown):
+class FilteredOut(Shown):
     """One rule and how many nodes it refused."""
 
     plugin: str
@@ -38,7 +38,7 @@ class RemedyOut(Shown):
     """The smallest change to one figure that would admit the job."""
 
     field: str
-    asked: int
+    requested: int
     admits: int
     cluster: str
     node: str
@@ -49,7 +49,7 @@ class ExplanationOut(Shown):
 
     nodes: int
     """How many were looked at."""
-    refusals: list[RefusalOut]
+    filtered: list[FilteredOut]
     candidates: list[CandidateOut]
     remedies: list[RemedyOut]
     links: list[str]
@@ -64,23 +64,24 @@ class ReasonOut(Shown):
     id: str
     name: str
     state: str
-    sentence: str
+    message: str
     """The answer in one sentence."""
     position: int
     """Place in its queue, from 1; 0 when it does not wait."""
     ahead: int
     """Jobs that are decided before it."""
     placements: list[PlacementOut]
-    chosen_because: str
+    placement_reason: str
     """What was noted when it was placed."""
     explanation: ExplanationOut | None
     """On the fleet as it is now; null for a job that is over."""
     code: str = ""
-    """What kind of answer it is: `refused` (no node takes it), `short` (not all replicas have room together), `held`
-    (its policy holds it back), `kept` (what is free is kept for another), `first` (a place is kept for it), `paused`,
-    `policy_unready`, `gateway_gone`, `adrift` (its queue or pool is gone), `placed`, `over`."""
-    parameters: dict[str, str | int] = Field(default_factory=dict)
-    """The names and figures in it: `policy`, `gateway`, `where`, `soon_s`."""
+    """The kind of answer: `no_node_fits`, `insufficient_capacity` (not all replicas fit), `deferred` (the policy
+    waits for a better placement), `reserved_for_others` (the free devices are reserved for another job), `reserved`
+    (devices are reserved for this job), `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed` or
+    `finished`."""
+    params: dict[str, str | int] = Field(default_factory=dict)
+    """The names and figures in the message: `policy`, `gateway`, `where`, `soon_s`."""
 
     @classmethod
     def of(cls, reason: Reason) -> ReasonOut:
@@ -104,34 +105,34 @@ class ChoiceOut(Shown):
     chosen: bool
 
 
-MOST_OBJECTS = 1_000
+MAX_OBJECTS = 1_000
 """Objects that a trial shows."""
 
 
-class TrialOut(Shown):
+class DryRunOut(Shown):
     """What would happen to a job if it were submitted now."""
 
     policy: str
     fits: bool
     """Whether it would start at once."""
-    sentence: str
-    choices: list[ChoiceOut]
+    message: str
+    candidates: list[ChoiceOut]
     placements: list[PlacementOut]
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
     """The first 1,000 objects that its clusters would be sent; the job's id in them is all zeros."""
 
     @classmethod
-    def of(cls, trial: Trial) -> TrialOut:
+    def of(cls, trial: DryRun) -> DryRunOut:
         """Show a trial."""
-        return cls.model_validate(trial_fields(trial))
+        return cls.model_validate(dry_run_fields(trial))
 
 
 def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     """Show an explanation as the fields of `ExplanationOut`."""
     return {
         "nodes": explanation.nodes,
-        "refusals": [
+        "filtered": [
             {
                 "plugin": each.plugin,
                 "reason": each.reason,
@@ -148,8 +149,8 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
         "remedies": [
             {
                 "field": each.field,
-                "asked": each.asked,
-                "admits": each.admits,
+                "requested": each.current,
+                "admits": each.required,
                 "cluster": each.cluster,
                 "node": each.node,
             }
@@ -166,14 +167,14 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         "id": reason.job.id,
         "name": reason.job.spec.name,
         "state": reason.job.state.value,
-        "sentence": reason.sentence,
+        "message": reason.message,
         "position": reason.position,
         "ahead": reason.ahead,
         "placements": [placement_fields(each) for each in reason.placements],
-        "chosen_because": reason.chosen_because,
+        "placement_reason": reason.placement_reason,
         "explanation": None if reason.explanation is None else explanation_fields(reason.explanation),
         "code": reason.code,
-        "parameters": dict(reason.parameters),
+        "params": dict(reason.params),
     }
 
 
@@ -191,14 +192,14 @@ def choice_fields(choice: Choice) -> dict[str, Any]:
     }
 
 
-def trial_fields(trial: Trial) -> dict[str, Any]:
-    """Show a trial as the fields of `TrialOut`."""
+def dry_run_fields(trial: DryRun) -> dict[str, Any]:
+    """Show a trial as the fields of `DryRunOut`."""
     return {
         "policy": trial.policy,
         "fits": trial.fits,
-        "sentence": trial.sentence,
-        "choices": [choice_fields(each) for each in trial.choices],
+        "message": trial.message,
+        "candidates": [choice_fields(each) for each in trial.candidates],
         "placements": [placement_fields(each) for each in trial.placements],
         "explanation": explanation_fields(trial.explanation),
-        "manifests": list(trial.manifests[:MOST_OBJECTS]),
+        "manifests": list(trial.manifests[:MAX_OBJECTS]),
     }

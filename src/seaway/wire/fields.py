@@ -38,7 +38,7 @@ LONGEST_BOUND_NS = 3600 * 10**9
 REMEMBERED = 4096
 """Amounts whose reading is remembered, for each unit."""
 
-MOST_LABELS = 64
+MAX_LABELS = 64
 LONGEST_TEXT = 4096
 
 
@@ -176,7 +176,7 @@ LabelValue = Annotated[str, StringConstraints(pattern=LABEL_VALUE_PATTERN, max_l
 Variable = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN, min_length=1, max_length=253)]
 
 References = Annotated[list[Reference], Field(max_length=256)]
-Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=MOST_LABELS)]
+Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=MAX_LABELS)]
 
 NameOrNone = Annotated[str, StringConstraints(pattern=NONE_OR_NAME_PATTERN, max_length=63)]
 ReferenceOrNone = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=253)]
@@ -232,7 +232,7 @@ def _checked(read: Callable[[str], object], form: str) -> AfterValidator:
         try:
             read(text)
         except ValueError:
-            raise PydanticCustomError("address", "{why}", {"why": f"{text!r} does not do; give {form}"}) from None
+            raise PydanticCustomError("address", "{why}", {"why": f"{text!r} is not valid; use {form}"}) from None
         return text
 
     return AfterValidator(check)

@@ -61,7 +61,7 @@ class ClusterOut(Shown):
 
     name: str
     state: Literal["up", "stale", "lost", "gone"]
-    silent_s: int
+    last_seen_s: int
     """Seconds since it answered last."""
     silence: str
     """Why it does not answer, in words; empty while it is up, and where nothing is known."""
@@ -78,7 +78,7 @@ class ClusterOut(Shown):
     gpu_milli: AmountOut
     gpu_memory_mib: AmountOut
     jobs: int
-    strays: list[str]
+    orphans: list[str]
     """Copies there that Seaway does not know."""
 
 
@@ -99,7 +99,7 @@ class UsedOut(Shown):
     """Seconds since then."""
 
 
-class SliceHeld(Shown):
+class AllocatedSlice(Shown):
     """A share of a device and who holds it; of another tenant's, whose job it is stays hidden."""
 
     cluster: str
@@ -120,7 +120,7 @@ class SliceHeld(Shown):
     """What the container really uses of the device; null where that is not known, or not yours to see."""
 
 
-class SliceOut(SliceHeld):
+class SliceOut(AllocatedSlice):
     """A share of a device, who holds it, and how large the device is."""
 
     index: int
@@ -146,9 +146,9 @@ class DeviceOut(Shown):
     share_limit: int
     memory_mib: AmountOut
     core_milli: AmountOut
-    slices: list[SliceHeld]
+    slices: list[AllocatedSlice]
     used: UsedOut | None = None
-    """What is really used of it; None where nobody measures that, or not of late."""
+    """What is really used of it; None where no one measures that, or not of late."""
 
 
 class FoundOut(Shown):
@@ -160,7 +160,7 @@ class FoundOut(Shown):
     memory_mib: AmountOut
     """Of these devices together, but for those of clusters that do not answer."""
     core_milli: AmountOut
-    open_memory_mib: int
+    schedulable_memory_mib: int
     """Free memory of those of these devices that take new work."""
     unknown: int
     """How many of these devices are in clusters that do not answer."""
@@ -299,7 +299,7 @@ class LinkHistory(Shown):
     """Give this as `after` to get the next page; null on the last one."""
 
 
-class SpreadOut(Shown):
+class RangeOut(Shown):
     """The least, the mean and the most of what was measured within a step."""
 
     least: int
@@ -315,13 +315,13 @@ class LinkStepOut(Shown):
     until: str
     """When the last was."""
     samples: int
-    latency_ns: SpreadOut | None
+    latency_ns: RangeOut | None
     """Of what was answered; null where nothing was."""
-    jitter_ns: SpreadOut | None
-    loss_ppm: SpreadOut
-    bandwidth_mbps: SpreadOut | None
-    """Null where nobody knew it."""
-    used_mbps: SpreadOut | None
+    jitter_ns: RangeOut | None
+    loss_ppm: RangeOut
+    bandwidth_mbps: RangeOut | None
+    """Null where no one knew it."""
+    used_mbps: RangeOut | None
 
 
 class LinkSteps(Shown):
@@ -353,7 +353,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
     return {
         "name": view.name,
         "state": view.state.value,
-        "silent_s": view.silent_s,
+        "last_seen_s": view.last_seen_s,
         "silence": view.silence,
         "gateway": view.gateway,
         "region": view.region,
@@ -367,7 +367,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
         "gpu_milli": amount_fields(view.gpu_milli),
         "gpu_memory_mib": amount_fields(view.gpu_memory_mib),
         "jobs": view.jobs,
-        "strays": list(view.strays),
+        "orphans": list(view.orphans),
     }
 
 
@@ -412,7 +412,7 @@ def used_fields(used: Used) -> dict[str, Any]:
 
 
 def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:
-    """Show a slice as the fields of `SliceHeld`; who may not know whose it is sees its figures only."""
+    """Show a slice as the fields of `AllocatedSlice`; who may not know whose it is sees its figures only."""
     own = not seen_by or view.tenant == seen_by
     return {
         "cluster": device.cluster,
@@ -449,7 +449,7 @@ def found_fields(found: Found) -> dict[str, Any]:
         "devices": len(found.devices),
         "memory_mib": amount_fields(found.memory_mib),
         "core_milli": amount_fields(found.core_milli),
-        "open_memory_mib": found.open_memory_mib,
+        "schedulable_memory_mib": found.schedulable_memory_mib,
         "unknown": found.unknown,
         "fullness": list(found.fullness),
     }

@@ -8,9 +8,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import NO_DATA, DataPlace, Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.network import NO_NEED, NetworkNeed, OnBreach
+from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
@@ -41,7 +41,7 @@ from seaway.wire.fields import (
 from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
 from seaway.wire.message import Incoming
 
-MOST_GPUS = 1024
+MAX_GPUS = 1024
 """Devices that one replica may ask for; no node has more."""
 
 Mode = Literal["hami-core", "mig", "mps", "whole", "shared"]
@@ -56,30 +56,30 @@ class ResourcesIn(Incoming):
     """CPU cores of the node."""
     memory: Memory = 0
     """Memory of the node, with its unit."""
-    gpus: Annotated[int, Field(ge=0, le=MOST_GPUS)] = 0
+    gpus: Annotated[int, Field(ge=0, le=MAX_GPUS)] = 0
     """How many devices. A slice never spans devices: each of them gives the same."""
     gpu_memory: GpuMemory | None = None
     """Memory of each device, with its unit or as a share; all of it when left out."""
     gpu_cores: Cores | None = None
     """Cores of each device, as a share; left out, none are reserved, or all where all the memory is taken."""
     gpu_model: OneOrMore = no_entries()
-    """Product names that will do, whole and without regard to case; any when left out."""
+    """Accepted product names, whole and case-insensitive; any when left out."""
     gpu_vendor: OneOrMore = no_entries()
-    """Vendors that will do, like NVIDIA; any when left out."""
+    """Accepted vendors, like NVIDIA; any when left out."""
     gpu_use_types: References = no_entries()
     """Parts of product names, one of which the device's has to contain."""
     gpu_avoid_types: References = no_entries()
     """Parts of product names that the device's may not contain."""
     gpu_uuids: References = no_entries()
-    """The only devices that will do."""
+    """The only devices to use."""
     gpu_avoid_uuids: References = no_entries()
-    """Devices that will not do."""
+    """Devices to avoid."""
     gpu_mode: Modes = no_entries()
-    """Ways of sharing that will do; any when left out. ``whole`` is none, ``shared`` by turns and unbounded."""
+    """Accepted sharing modes; any when left out. ``whole`` is none, ``shared`` by turns and unbounded."""
     same_numa: bool = False
     """Whether all devices have to hang on one NUMA node."""
     exclusive: bool = False
-    """Whether the devices have to be idle."""
+    """Whether the devices must be idle."""
 
 
 class NetworkIn(Incoming):
@@ -98,7 +98,7 @@ class NetworkIn(Incoming):
 class UserNetworkIn(NetworkIn):
     """Bounds on the link from the user's gateway, and what is done when a link breaks a bound of the job."""
 
-    on_breach: Literal["report", "move"] = "report"
+    on_violation: Literal["report", "move"] = "report"
     """What is done when a running job's links break its bounds for too long: it is told of, or started elsewhere."""
 
 
@@ -130,7 +130,7 @@ class PlacementIn(Incoming):
     regions: References = no_entries()
     """Regions."""
     hardware: References = no_entries()
-    """Special hardware that the cluster has to have, all of it."""
+    """Special hardware that the cluster must have, all of it."""
     node_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = no_pairs()
     """Labels that the node has to carry."""
     tolerations: Annotated[list[TolerationIn], Field(max_length=64)] = no_entries()
@@ -152,16 +152,16 @@ class RunIn(Incoming):
     """TCP ports that it listens on."""
 
 
-MOST_REPLICAS = 10_000
-MOST_PRIORITY = 1_000_000_000
-MOST_RETRIES = 1000
+MAX_REPLICAS = 10_000
+MAX_PRIORITY = 1_000_000_000
+MAX_RETRIES = 1000
 
 EXAMPLES: list[dict[str, Any]] = [
     {
         "name": "train",
         "resources": {"cpu": 4, "memory": "32GB", "gpus": 1, "gpu_memory": "24GB", "gpu_cores": "50%"},
         "run": {"image": "pytorch:2.9", "command": ["python", "train.py"]},
-        "runs": "10m",
+        "expected_duration": "10m",
     },
     {
         "name": "serve",
@@ -186,11 +186,11 @@ class JobIn(Incoming):
     """Whose it is; left out, your own tenant's, or `default` where you have none."""
     queue: Name = DEFAULT
     """Where it waits."""
-    priority: Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)] = 0
+    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
     """Higher goes first."""
     gateway: ReferenceOrNone = ""
     """The gateway that you reach clusters from; bounds on the network are measured there."""
-    replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] = 1
+    replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
     """How many copies run at once."""
     gang: bool = False
     """Whether all replicas have to start together or none."""
@@ -208,11 +208,11 @@ class JobIn(Incoming):
     """Where its data is. It goes to clusters that the data reaches soon, if they have room."""
     run: RunIn = RunIn()
     """What each replica runs."""
-    runs: Time | None = None
+    expected_duration: Time | None = None
     """How long you expect it to run. A short job may be let past one that waits, if it will be gone in time."""
     time_limit: Limit | None = None
     """After how long it is stopped; never when left out."""
-    retries: Annotated[int, Field(ge=0, le=MOST_RETRIES)] = 0
+    retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
     """How often it is started again after it failed by itself; a deployment always is."""
     labels: Labels = no_pairs()
     """Passed on to the workload."""
@@ -249,11 +249,11 @@ class JobIn(Incoming):
             queue=self.queue,
             template=self.template,
             run=_run(self.run),
-            runs_s=None if self.runs is None else fields.seconds(self.runs),
+            expected_duration_s=None if self.expected_duration is None else fields.seconds(self.expected_duration),
             time_limit_s=None if self.time_limit is None else fields.limit_s(self.time_limit),
             retries=self.retries,
             labels=dict(self.labels),
-            on_breach=OnBreach(self.network.on_breach),
+            on_violation=OnViolation(self.network.on_violation),
             data=_data(self.data),
         )
 
@@ -329,13 +329,13 @@ def _need(given: NetworkIn) -> NetworkNeed:
     )
 
 
-def _data(given: DataIn) -> DataPlace:
+def _data(given: DataIn) -> DataSource:
     if not given.model_fields_set:
         return NO_DATA
     size_mib = fields.memory_mib(given.size)
     if size_mib and not given.location:
         raise RejectedError("is needed: where is the data?", where="data.location")
-    return DataPlace(given.location, size_mib)
+    return DataSource(given.location, size_mib)
 
 
 def _run(given: RunIn) -> Run:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
 
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.deployment import Copy
+from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
@@ -23,7 +23,7 @@ class Remembered(Generic[Given, Made]):
     """Makes something of objects that never change, and remembers it for the latest of them.
 
     Objects are told apart by identity, so that this works for what cannot be hashed and costs nothing
-    for what is large. What is made is shared: nobody may change it.
+    for what is large. What is made is shared: no one may change it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class JobOut(Shown):
     nodes: list[str]
     submitted_at: str
     submitted_by: str
-    changed_at: str
+    updated_at: str
     started_at: str | None
     ended_at: str | None
     not_before: str | None
@@ -171,7 +171,7 @@ class AttemptOut(Shown):
     placements: list[PlacementOut]
 
 
-class SeenContainer(Shown):
+class ObservedContainer(Shown):
     """A container of a pod."""
 
     name: str
@@ -181,7 +181,7 @@ class SeenContainer(Shown):
     """Uuids of the devices that it holds, where that can be told."""
 
 
-class SeenReplica(Shown):
+class ObservedReplica(Shown):
     """One replica as its cluster tells of it."""
 
     replica: int
@@ -189,11 +189,11 @@ class SeenReplica(Shown):
     node: str
     pod: str
     """What runs it, `namespace/pod`; empty where there is nothing yet."""
-    containers: list[SeenContainer]
+    containers: list[ObservedContainer]
     reason: str
 
 
-class SeenCopy(Shown):
+class ObservedWorkload(Shown):
     """What a cluster tells of a job's latest attempt."""
 
     cluster: str
@@ -201,14 +201,14 @@ class SeenCopy(Shown):
     address: str
     """Where its ports are answered, `host:port,port`; empty when it exposes none."""
     reason: str
-    replicas: list[SeenReplica]
+    replicas: list[ObservedReplica]
 
 
 class AttemptList(Shown):
     """A job's attempts, by number, and what is seen of the latest in its clusters."""
 
     attempts: list[AttemptOut]
-    copies: list[SeenCopy]
+    workloads: list[ObservedWorkload]
     next: int | None
     """Give this as `after` to get the attempts that follow; null when there was no more."""
 
@@ -253,7 +253,7 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
         "nodes": list(job.nodes),
         "submitted_at": moment(job.submitted_ns),
         "submitted_by": job.submitted_by,
-        "changed_at": moment(job.changed_ns),
+        "updated_at": moment(job.changed_ns),
         "started_at": moment_or_none(job.started_ns),
         "ended_at": moment_or_none(job.ended_ns),
         "not_before": moment_or_none(job.not_before_ns),
@@ -295,8 +295,8 @@ def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
     }
 
 
-def copy_fields(copy: Copy, replicas: range) -> dict[str, Any]:
-    """Show what is seen of a copy, of which these replicas are wanted, as the fields of `SeenCopy`."""
+def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
+    """Show what is seen of a copy, of which these replicas are wanted, as the fields of `ObservedWorkload`."""
     return {
         "cluster": copy.cluster,
         "phase": copy.phase.value,

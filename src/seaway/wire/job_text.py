@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.domain.job import DataPlace, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.network import NetworkNeed, OnBreach
+from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.tenancy import DEFAULT
 from seaway.domain.units import (
     cpu_text,
@@ -35,7 +35,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "template": spec.template if spec.template != "job" else None,
         "resources": _request(demand.request) | _device_rules(demand.devices),
         "network": _need(demand.network)
-        | ({} if spec.on_breach is OnBreach.REPORT else {"on_breach": spec.on_breach.value}),
+        | ({} if spec.on_violation is OnViolation.REPORT else {"on_violation": spec.on_violation.value}),
         "between_replicas": _need(spec.between_replicas),
         "placement": _node_rules(demand.nodes),
         "data": _data(spec.data),
@@ -44,8 +44,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "retries": spec.retries,
         "labels": spec.labels,
     }
-    if spec.runs_s is not None:
-        written["runs"] = time_text(spec.runs_s)
+    if spec.expected_duration_s is not None:
+        written["expected_duration"] = time_text(spec.expected_duration_s)
     return _given(written)
 
 
@@ -118,7 +118,7 @@ def _need(need: NetworkNeed) -> dict[str, Any]:
     )
 
 
-def _data(data: DataPlace) -> dict[str, Any]:
+def _data(data: DataSource) -> dict[str, Any]:
     return _given({"location": data.location, "size": data.size_mib and memory_text(data.size_mib)})
 
 

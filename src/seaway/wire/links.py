@@ -53,12 +53,12 @@ class KnownLinkOut(Shown):
     loss_ppm: int | None
     """Lost echoes, parts per million."""
     bandwidth_mbps: int | None
-    """What both interfaces can carry; 0 where nobody knows."""
+    """What both interfaces can carry; 0 where no one knows."""
     used_mbps: int | None
     """Traffic that counts as that of others than jobs."""
-    carried_mbps: int | None
-    """All traffic that was measured at the fuller end; null where nobody knows, like `free_mbps`."""
-    promised_mbps: int
+    traffic_mbps: int | None
+    """All traffic that was measured at the fuller end; null where no one knows, like `free_mbps`."""
+    reserved_mbps: int
     """What is promised to jobs of the interface at its fuller end."""
     free_mbps: int | None
     """What can still be promised to a job."""
@@ -92,9 +92,9 @@ class NetFigures(BaseModel):
     packetLoss: float  # noqa: N815  # names that others share
     """Share of probes that were not answered, 0 to 1."""
     bandwidth: int | None = None
-    """What is free, Mbit/s; left out where nobody knows."""
+    """What is free, Mbit/s; left out where no one knows."""
     capacity: int | None = None
-    """What both interfaces can carry, Mbit/s; left out where nobody knows."""
+    """What both interfaces can carry, Mbit/s; left out where no one knows."""
 
 
 class NetLink(BaseModel):
@@ -126,8 +126,8 @@ def known_link_fields(view: LinkView) -> dict[str, Any]:
         "loss_ppm": link.loss_ppm if link else None,
         "bandwidth_mbps": link.bandwidth_mbps if link else None,
         "used_mbps": link.used_mbps if link else None,
-        "carried_mbps": view.carried_mbps,
-        "promised_mbps": view.promised_mbps,
+        "traffic_mbps": view.traffic_mbps,
+        "reserved_mbps": view.reserved_mbps,
         "free_mbps": view.left_mbps,
         "path": view.path,
         "state": view.state.value,
@@ -212,13 +212,13 @@ class LinkMatrix(Shown):
     figure: LinkFigure
     gateways: list[GatewayOut]
     values: list[list[int | None]]
-    """Null where nothing answers, or nobody knows, and from a gateway to itself."""
+    """Null where nothing answers, or no one knows, and from a gateway to itself."""
     states: list[list[Literal["told", "measured", "stale", "unknown"] | None]]
     """As of a link; null where there is none."""
 
 
 def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
-    """Return a figure of a link that decisions go by; None where nothing answers, or nobody knows."""
+    """Return a figure of a link that decisions go by; None where nothing answers, or no one knows."""
     link = view.link
     if link is None or not view.counts:
         return None
@@ -226,7 +226,7 @@ def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
         case LinkFigure.LATENCY:
             return link.latency_ns
         case LinkFigure.JITTER:
-            return link.jitter_ns if link.answers else None
+            return link.jitter_ns if link.reachable else None
         case LinkFigure.LOSS:
             return link.loss_ppm
         case LinkFigure.BANDWIDTH:
@@ -236,8 +236,8 @@ def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
 
 
 def worst_first(view: LinkView, figure: LinkFigure) -> tuple[int, int]:
-    """Return what sorts links: those that answer nothing, then from bad to good, then those that nobody knows."""
-    if view.link is not None and view.counts and not view.link.answers:
+    """Return what sorts links: those that answer nothing, then from bad to good, then those that no one knows."""
+    if view.link is not None and view.counts and not view.link.reachable:
         return 0, 0
     value = figure_of(view, figure)
     if value is None:

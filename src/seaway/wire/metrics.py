@@ -1,7 +1,7 @@
 """The metrics of GPUs: of clusters, devices and vGPUs, as Prometheus' text and as JSON, in pieces.
 
 A fleet of 80,000 devices has some 600,000 series, so lines are put together by hand, labels once for all metrics of
-a thing, and nobody has to hold more than a piece of the answer.
+a thing, and no one has to hold more than a piece of the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PIECE = 4096
 
 MIB = 1 << 20
 ZONE = "vGPU"
-NOBODY = ("", "", "")
+NO_ONE = ("", "", "")
 NEAR, SOME = 0.4, 20
 PLACES = 4
 """Decimal places of percentages."""
@@ -190,7 +190,7 @@ def require_among(name: str, known: Iterable[str], what: str) -> None:
         return
     folded = {each.lower(): each for each in names}
     near = get_close_matches(name.lower(), folded, 1, NEAR)
-    there = f"; there are: {', '.join(names[:SOME])}" if names else ""
+    there = f"; available: {', '.join(names[:SOME])}" if names else ""
     meant = f"; did you mean {folded[near[0]]!r}?" if near else there
     raise RejectedError(f"there is no {what} {name[:100]!r}{meant}", where=what)
 
@@ -338,7 +338,7 @@ def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style
 
 
 def _by_holder(holdings: Sequence[Holding], seen_by: str) -> Iterable[Holding]:
-    """Make one of all shares of a container; where somebody may not see whose they are, one of all those of others.
+    """Make one of all shares of a container; where a user may not see whose they are, one of all those of others.
 
     What is used was measured of a container, so it is the same for all of its shares.
     """
@@ -354,7 +354,7 @@ def _by_holder(holdings: Sequence[Holding], seen_by: str) -> Iterable[Holding]:
     if not hidden:
         return own.values()
     (memory_mib, core_milli), used = _sums(hidden), add_up(each.used for each in hidden)
-    others = Holding("", *NOBODY, memory_mib, core_milli, used)
+    others = Holding("", *NO_ONE, memory_mib, core_milli, used)
     return [*(each for each in own.values() if each.tenant == seen_by), others]
 
 

@@ -44,11 +44,11 @@ from seaway.wire.fields import (
 )
 from seaway.wire.message import Incoming
 
-MOST_GATEWAYS = 500
-MOST_VALUES = 500_000
+MAX_GATEWAYS = 500
+MAX_VALUES = 500_000
 """Values that a network may have as YAML: 100 gateways with two paths for every pair have 200,000."""
 
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 """Mistakes that are told of one configuration."""
 
 NS_PER_S = 10**9
@@ -56,15 +56,15 @@ NS_PER_S = 10**9
 UNKNOWN = IPv6Address("::")
 """Stands for a segment whose name is not known, so that the others can be looked at."""
 
-_every_ns = reader(units.duration_ns, 3600 * NS_PER_S, least=NS_PER_S // 10)
+_interval_ns = reader(units.duration_ns, 3600 * NS_PER_S, least=NS_PER_S // 10)
 _timeout_ns = reader(units.duration_ns, 60 * NS_PER_S, least=NS_PER_S // 1000)
 
-Every = Annotated[Amount, Unit(_every_ns, "10s")]
+Interval = Annotated[Amount, Unit(_interval_ns, "10s")]
 Timeout = Annotated[Amount, Unit(_timeout_ns, "1s", "500ms")]
 BehaviourName = Literal["End", "End.X", "End.DT6", "End.DX6"]
 
 EXAMPLE: dict[str, Any] = {
-    "probe": {"every": "10s", "count": 5, "timeout": "1s"},
+    "probe": {"interval": "10s", "count": 5, "timeout": "1s"},
     "mesh": True,
     "gateways": [
         {
@@ -164,7 +164,7 @@ class PairIn(Incoming):
 
     source: Annotated[GatewayName, Field(alias="from", description="The gateway that they begin at.")]
     target: Annotated[GatewayName, Field(alias="to", description="The gateway that they end at.")]
-    share: bool = False
+    load_balance: bool = False
     """Whether traffic is spread over all of them by weight; else it takes one, which Seaway chooses."""
     paths: Annotated[list[PathIn], Field(min_length=1, max_length=32)]
     """At least one, in order of preference among equal weights."""
@@ -173,7 +173,7 @@ class PairIn(Incoming):
 class ProbeIn(Incoming):
     """How links are measured."""
 
-    every: Every = "10s"
+    interval: Interval = "10s"
     """From the start of one round to the start of the next."""
     count: Annotated[int, Field(ge=1, le=100)] = 5
     """Probes to each target in a round."""
@@ -190,7 +190,7 @@ class NetworkConfigIn(Incoming):
     """How links are measured."""
     mesh: bool = True
     """Whether every pair without paths of its own is connected as well, straight."""
-    gateways: Annotated[list[GatewayIn], Field(max_length=MOST_GATEWAYS)] = no_entries()
+    gateways: Annotated[list[GatewayIn], Field(max_length=MAX_GATEWAYS)] = no_entries()
     """Every gateway."""
     paths: Annotated[list[PairIn], Field(max_length=10_000)] = no_entries()
     """Pairs with paths of their own."""
@@ -211,7 +211,7 @@ class NetworkConfigIn(Incoming):
         for each in problems(read):
             wrong.setdefault(each.where, each)
         if wrong:
-            first, *others = list(wrong.values())[:MOST_ERRORS]
+            first, *others = list(wrong.values())[:MAX_ERRORS]
             raise RejectedError(first.message, where=first.where, also=tuple(others))
         return read
 
@@ -240,7 +240,7 @@ def _sid(given: SidIn) -> Sid:
 
 
 def _probe(given: ProbeIn) -> ProbeConfig:
-    return ProbeConfig(_every_ns(given.every) / NS_PER_S, given.count, _timeout_ns(given.timeout) / NS_PER_S)
+    return ProbeConfig(_interval_ns(given.interval) / NS_PER_S, given.count, _timeout_ns(given.timeout) / NS_PER_S)
 
 
 def _pair(given: PairIn, known: Mapping[str, GatewayConfig], where: str, wrong: dict[str, RejectedError]) -> Pair:
@@ -250,7 +250,7 @@ def _pair(given: PairIn, known: Mapping[str, GatewayConfig], where: str, wrong: 
         at = f"{where}.paths[{number}].segments"
         segments = tuple(_segments(path.segments, known, at, wrong))
         paths.append(Path(path.name, segments, path.weight))
-    return Pair(given.source, given.target, tuple(paths), given.share)
+    return Pair(given.source, given.target, tuple(paths), given.load_balance)
 
 
 def _segments(
@@ -291,7 +291,7 @@ def network_text(config: NetworkConfig) -> dict[str, Any]:
 
 def _probe_out(probe: ProbeConfig) -> dict[str, Any]:
     return {
-        "every": short_time_text(round(probe.every_s * NS_PER_S)),
+        "interval": short_time_text(round(probe.interval_s * NS_PER_S)),
         "count": probe.count,
         "timeout": short_time_text(round(probe.timeout_s * NS_PER_S)),
     }
@@ -337,7 +337,7 @@ def _pair_out(pair: Pair, names: dict[tuple[Behaviour, IPv6Address], str]) -> di
     return {
         "from": pair.source,
         "to": pair.target,
-        "share": pair.share,
+        "load_balance": pair.load_balance,
         "paths": [_path(each, names) for each in pair.paths],
     }
 

@@ -31,14 +31,14 @@ class NetworkPlan(Shown):
     """Of the network after it; give it in `If-Match` to change just this one."""
     changes: list[str]
     """What becomes different; empty when nothing does."""
-    hurts: list[str]
+    impact: list[str]
     """What running jobs lose by it, when it is forced."""
 
 
 class ProbeOut(Shown):
     """How links are measured."""
 
-    every_s: float
+    interval_s: float
     """From the start of one round to the start of the next."""
     count: int
     """Probes to each target in a round."""
@@ -47,7 +47,7 @@ class ProbeOut(Shown):
 
 
 class TargetOut(Shown):
-    """Somebody who is to be probed."""
+    """A user who is to be probed."""
 
     gateway: str
     address: str
@@ -106,8 +106,8 @@ class AgentList(Shown):
     agents: list[AgentOut]
 
 
-class GatewayWanted(Shown):
-    """What a gateway has to have."""
+class GatewayConfigOut(Shown):
+    """What a gateway must have."""
 
     gateway: str
     version: str
@@ -121,7 +121,7 @@ class GatewayWanted(Shown):
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
     """Show what a change comes to as the fields of `NetworkPlan`."""
-    return {"version": str(plan.version), "changes": plan.changes, "hurts": plan.hurts}
+    return {"version": str(plan.version), "changes": plan.changes, "impact": plan.impact}
 
 
 def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
         "gateway": gateway,
         "address": str(todo.own or ""),
         "version": todo.version,
-        "probe": {"every_s": how.every_s, "count": how.count, "timeout_s": how.timeout_s},
+        "probe": {"interval_s": how.interval_s, "count": how.count, "timeout_s": how.timeout_s},
         "reflect": todo.reflect,
         "targets": [_target_fields(each) for each in todo.targets],
     }
@@ -159,7 +159,7 @@ def agent_fields(view: AgentView) -> dict[str, Any]:
 def wanted_fields(
     gateway: str, network: object, version: int, active: Mapping[str, str], applied: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Show what a gateway has to have as the fields of `GatewayWanted`; `network` is the document, in any form."""
+    """Show what a gateway must have as the fields of `GatewayConfigOut`; `network` is the document, in any form."""
     return {
         "gateway": gateway,
         "version": str(version),
@@ -180,15 +180,15 @@ def _target_fields(target: Target) -> dict[str, Any]:
     }
 
 
-MOST_ROUNDS = 2000
-MOST_PROBES = 1000
-MOST_PATHS = 500
+MAX_ROUNDS = 2000
+MAX_PROBES = 1000
+MAX_PATHS = 500
 LARGEST = 2**63 - 1
 
 Moment = Annotated[int, Field(ge=0, le=LARGEST)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
 Duration = Annotated[int, Field(ge=0, le=LONGEST_BOUND_NS)]
-Probes = Annotated[int, Field(ge=0, le=MOST_PROBES)]
+Probes = Annotated[int, Field(ge=0, le=MAX_PROBES)]
 PathName = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=253)]
 
 EXAMPLE: dict[str, Any] = {
@@ -221,7 +221,7 @@ class RoundIn(Incoming):
     """Along which path; empty for the way that routes lead."""
     at_ns: Moment
     """When it began, by the agent's clock, nanoseconds since 1970."""
-    sent: Annotated[int, Field(ge=1, le=MOST_PROBES)]
+    sent: Annotated[int, Field(ge=1, le=MAX_PROBES)]
     """Probes."""
     received: Probes
     """How many of them were answered."""
@@ -246,7 +246,7 @@ class ReportIn(Incoming):
     """Which of its reports since then this is: with `started_ns` it is above that of the last one taken."""
     dropped: Count = 0
     """Rounds that it gave up since its last report, because too many waited."""
-    rounds: Annotated[list[RoundIn], Field(max_length=MOST_ROUNDS)]
+    rounds: Annotated[list[RoundIn], Field(max_length=MAX_ROUNDS)]
     """Rounds, old to new."""
 
     def report(self) -> Report:
@@ -274,5 +274,5 @@ class AppliedIn(Incoming):
 
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
     """Of the network that it goes by."""
-    active: Annotated[dict[GatewayName, PathName], Field(max_length=MOST_PATHS)]
+    active: Annotated[dict[GatewayName, PathName], Field(max_length=MAX_PATHS)]
     """Path by target."""

@@ -62,7 +62,7 @@ class NormalisedJob(Shown):
     priority: int
     tenant: str
     queue: str
-    runs_s: int | None
+    expected_duration_s: int | None
     request: RequestOut
     devices: DeviceRulesOut
     nodes: NodeRulesOut
@@ -88,7 +88,7 @@ def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset(
         "priority": job.priority,
         "tenant": job.tenant,
         "queue": job.queue,
-        "runs_s": job.runs_s,
+        "expected_duration_s": job.expected_duration_s,
         "request": request_fields(job.demand.request),
         "devices": {
             "models": sorted(devices.models),

@@ -1,14 +1,14 @@
-"""Strays as they are shown: copies in clusters that no job known to Seaway accounts for."""
+"""Orphans as they are shown: copies in clusters that no job known to Seaway accounts for."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from seaway.domain.deployment import OVER, Copy
+from seaway.domain.deployment import FINISHED_PHASES, Workload
 from seaway.wire.message import Shown
 
 
-class StrayOut(Shown):
+class OrphanOut(Shown):
     """A copy that no job accounts for, and what it holds; one that is over holds nothing."""
 
     cluster: str
@@ -26,21 +26,21 @@ class StrayOut(Shown):
     memory_mib: int
 
 
-class StrayList(Shown):
-    """Strays, by cluster and name."""
+class OrphanList(Shown):
+    """Orphans, by cluster and name."""
 
-    strays: list[StrayOut]
+    orphans: list[OrphanOut]
 
 
-class StraysRemoved(Shown):
+class OrphansRemoved(Shown):
     """What a cluster is to remove; it is listed until it is gone."""
 
     removed: list[str]
 
 
-def stray_fields(copy: Copy) -> dict[str, Any]:
-    """Show a stray as the fields of `StrayOut`."""
-    holding = () if copy.phase in OVER else copy.replicas
+def orphan_fields(copy: Workload) -> dict[str, Any]:
+    """Show an orphan as the fields of `OrphanOut`."""
+    holding = () if copy.phase in FINISHED_PHASES else copy.replicas
     slices = [taken for each in holding for taken in each.slices]
     return {
         "cluster": copy.cluster,

@@ -82,8 +82,8 @@ class TrainedOut(Shown):
     size_bytes: int
     """Of its file."""
     signed_by: str
-    """Fingerprint of the key that it is signed by; empty where nobody signed."""
-    brought_by: str
+    """Fingerprint of the key that it is signed by; empty where no one signed."""
+    imported_by: str
     """Who imported it; empty for one that comes with Seaway."""
     at: str | None
     """When; null for one that comes with Seaway."""
@@ -141,7 +141,7 @@ def trained_fields(brought: Brought) -> dict[str, Any]:
         "model_sha256": said.model_sha256,
         "size_bytes": file.size_bytes,
         "signed_by": brought.signed_by.fingerprint if brought.signed_by else "",
-        "brought_by": brought.actor,
+        "imported_by": brought.actor,
         "at": moment(brought.at_ns) if brought.at_ns else None,
         "made_by": said.made_by,
         "created": said.created,

@@ -15,11 +15,11 @@ from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.fields import PATTERNS
-from seaway.wire.yaml import MOST_VALUES, read_yaml
+from seaway.wire.yaml import MAX_VALUES, read_yaml
 
 Message = TypeVar("Message", bound=BaseModel)
 
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 """Errors that are told about one message."""
 
 SHOWN = 60
@@ -36,7 +36,7 @@ def read_json(model: type[Message], body: bytes | str) -> Message:
     Raises
     ------
     RejectedError
-        Says what is wrong and where; `also` has what else is. A field that stands there twice is wrong too.
+        Says what is wrong and where; `also` has what else is. A field that is duplicated is wrong too.
     """
     read = _read_json(model, body)
     require_once(body)
@@ -68,7 +68,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise RejectedError("this field stands there twice", where=_short(twice))
+        raise RejectedError("this field is duplicated", where=_short(twice))
     return fields
 
 
@@ -79,7 +79,7 @@ def _read_json(model: type[Message], body: bytes | str) -> Message:
         raise rejected(error, model) from None
 
 
-def read_yaml_message(model: type[Message], body: bytes | str, most: int = MOST_VALUES) -> Message:
+def read_yaml_message(model: type[Message], body: bytes | str, most: int = MAX_VALUES) -> Message:
     """Read a message in YAML, which JSON is a part of, of `most` values; raises as `read_json`."""
     try:
         written = orjson.dumps(read_yaml(body, most))
@@ -101,7 +101,7 @@ def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
     told: dict[str, RejectedError] = {}
     for each in error.errors(include_url=False):
         path = _path(each)
-        if path not in told and len(told) < MOST_ERRORS:
+        if path not in told and len(told) < MAX_ERRORS:
             told[path] = RejectedError(_message(each, model), where=path)
     first, *others = told.values()
     return RejectedError(first.message, where=first.where, also=tuple(others))
@@ -110,29 +110,29 @@ def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
 def unknown_field(name: str, known: list[str]) -> str:
     """Say that a field is unknown, and which may have been meant."""
     near = get_close_matches(name, known, n=1, cutoff=0.6)
-    meant = f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(known)}"
+    meant = f"; did you mean '{near[0]}'?" if near else f"; available: {', '.join(known)}"
     return f"unknown field '{_short(name)}'{meant}"
 
 
 _SAYS = {
     "missing": "is missing",
-    "int_type": "has to be a whole number",
-    "int_parsing": "has to be a whole number",
-    "int_from_float": "has to be a whole number",
-    "bool_parsing": "has to be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "bool_parsing": "must be true or false",
     "int_parsing_size": "is a number too large for anything",
-    "string_type": "has to be a text",
-    "bool_type": "has to be true or false",
-    "list_type": "has to be a list",
-    "dict_type": "has to be a mapping of names to values",
-    "model_type": "has to be a mapping of names to values",
-    "model_attributes_type": "has to be a mapping of names to values",
-    "greater_than_equal": "has to be at least {ge}",
-    "less_than_equal": "may be {le} at the most",
-    "string_too_long": "may have {max_length} characters at the most",
-    "string_too_short": "has to have at least {min_length} characters",
-    "too_long": "may have {max_length} entries at the most",
-    "literal_error": "has to be one of {expected}",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping of names to values",
+    "model_type": "must be a mapping of names to values",
+    "model_attributes_type": "must be a mapping of names to values",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "may be {le} at most",
+    "string_too_long": "may have {max_length} characters at most",
+    "string_too_short": "must have at least {min_length} characters",
+    "too_long": "may have {max_length} entries at most",
+    "literal_error": "must be one of {expected}",
 }
 
 
@@ -149,7 +149,7 @@ def message_of(error: ErrorDetails) -> str:
         why = PATTERNS.get(context["pattern"], f"has to match {context['pattern']}")
         return f"{_shown(error['input'])} does not do; {why}"
     if kind == "json_invalid":
-        return f"this is no JSON: {context['error']}"
+        return f"this is not JSON: {context['error']}"
     if kind in _SAYS:
         return _SAYS[kind].format(**context)
     return error["msg"]

@@ -8,18 +8,18 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from seaway.application.fleet.queues import Place, QueueUse
+from seaway.application.fleet.queues import Place, QueueUsage
 from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
-from seaway.wire.explanations import RefusalOut, reason_fields
+from seaway.wire.explanations import FilteredOut, reason_fields
 from seaway.wire.fields import Line, Name, NameOrNone, References, no_entries
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment
 
 
-class QueueUseOut(Shown):
+class QueueUsageOut(Shown):
     """What the jobs of a tenant in a queue hold, and how many wait."""
 
     queue: str
@@ -38,10 +38,10 @@ class QueueUseOut(Shown):
     memory_mib: int
 
 
-class QueueUseList(Shown):
+class QueueUsageList(Shown):
     """What is held and what waits, by queue and tenant; of those that have nothing, nothing."""
 
-    uses: list[QueueUseOut]
+    uses: list[QueueUsageOut]
 
 
 class WaitingOut(JobOut):
@@ -49,14 +49,14 @@ class WaitingOut(JobOut):
 
     position: int
     """Its place in the line of its tenant in its queue, from 1."""
-    sentence: str
+    message: str
     """Why it waits, on the fleet as it is now."""
     code: str = ""
     """What kind of reason that is, as in `GET /jobs/{job}/explain`."""
-    parameters: dict[str, str | int] = Field(default_factory=dict)
-    looked_at: int = 0
+    params: dict[str, str | int] = Field(default_factory=dict)
+    nodes_evaluated: int = 0
     """How many nodes were looked at."""
-    refusals: list[RefusalOut] = Field(default_factory=list)
+    filtered: list[FilteredOut] = Field(default_factory=list)
 
 
 class WaitingPage(Shown):
@@ -69,8 +69,8 @@ class WaitingPage(Shown):
     """Give this as `after` to get the next page; null on the last one."""
 
 
-def use_fields(use: QueueUse) -> dict[str, Any]:
-    """Show what is held as the fields of `QueueUseOut`."""
+def use_fields(use: QueueUsage) -> dict[str, Any]:
+    """Show what is held as the fields of `QueueUsageOut`."""
     return {
         "queue": use.queue,
         "tenant": use.tenant,
@@ -88,14 +88,14 @@ def use_fields(use: QueueUse) -> dict[str, Any]:
 def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     """Show a job that waits as the fields of `WaitingOut`."""
     told = reason_fields(reason)
-    explained = told["explanation"] or {"nodes": 0, "refusals": []}
-    named = {name: told[name] for name in ("sentence", "code", "parameters")}
+    explained = told["explanation"] or {"nodes": 0, "filtered": []}
+    named = {name: told[name] for name in ("message", "code", "params")}
     return {
         **job_fields(place.job),
         "position": place.position,
         **named,
-        "looked_at": explained["nodes"],
-        "refusals": explained["refusals"],
+        "nodes_evaluated": explained["nodes"],
+        "filtered": explained["filtered"],
     }
 
 
@@ -105,7 +105,7 @@ def versioned(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class TenantIn(Incoming):
-    """Somebody jobs belong to; the name stands in the path."""
+    """A user jobs belong to; the name stands in the path."""
 
     description: Line = ""
 
@@ -147,7 +147,7 @@ class QueueIn(Incoming):
 
 
 class TenantOut(Shown):
-    """Somebody jobs belong to."""
+    """A user jobs belong to."""
 
     name: str
     description: str

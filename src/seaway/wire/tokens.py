@@ -61,9 +61,9 @@ class WhoOut(Shown):
     role: RoleName
     tenant: str
     """Whose jobs; empty for all."""
-    largest_body: int = 1_048_576
+    max_body_bytes: int = 1_048_576
     """What the body of a request may have here, bytes."""
-    largest_policy_file: int = 1_048_576
+    max_policy_file_bytes: int = 1_048_576
     """What a policy file may have that is imported here, bytes."""
 
 

@@ -15,8 +15,8 @@ from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
 from seaway.wire.message import Incoming, Shown
 
-MOST_JOBS = 100
-MOST_PLACES = 100
+MAX_JOBS = 100
+MAX_PLACES = 100
 
 
 class NewNodesIn(Incoming):
@@ -28,8 +28,8 @@ class NewNodesIn(Incoming):
     count: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
-Places = Annotated[list[Reference], Field(max_length=MOST_PLACES), BeforeValidator(several)]
-Additions = Annotated[list[NewNodesIn], Field(max_length=MOST_PLACES)]
+Places = Annotated[list[Reference], Field(max_length=MAX_PLACES), BeforeValidator(several)]
+Additions = Annotated[list[NewNodesIn], Field(max_length=MAX_PLACES)]
 
 
 class QuestionIn(Incoming):
@@ -40,14 +40,14 @@ class QuestionIn(Incoming):
     add_nodes: NewNodesIn | Additions = []
     """Nodes that come."""
     policy: NameOrNone = ""
-    """Everything that is live is placed anew, by this policy."""
+    """Everything that is live is placed again, by this policy."""
     replay: bool = False
-    """Everything that is live is placed anew, by the policies of its queues."""
-    jobs: Annotated[list[JobIn], Field(max_length=MOST_JOBS)] = []
+    """Everything that is live is placed again, by the policies of its queues."""
+    jobs: Annotated[list[JobIn], Field(max_length=MAX_JOBS)] = []
     """Jobs that are submitted."""
 
     def question(self, tenant: str) -> Question:
-        """Return what is asked, by somebody of `tenant`."""
+        """Return what is asked, by a user of `tenant`."""
         added = [self.add_nodes] if isinstance(self.add_nodes, NewNodesIn) else self.add_nodes
         return Question(
             tuple(self.drain),
@@ -107,10 +107,10 @@ class MoveOut(Shown):
     """Whether only the question has it: no job of that id was ever submitted."""
 
 
-class ConsequencesOut(Shown):
+class WhatIfOut(Shown):
     """What would follow."""
 
-    sentence: str
+    message: str
     before: SumsOut
     after: SumsOut
     clusters: list[ClusterChangeOut]
@@ -126,9 +126,9 @@ class ConsequencesOut(Shown):
 
 
 def consequences_fields(answer: Consequences) -> dict[str, Any]:
-    """Write an answer as `ConsequencesOut`."""
+    """Write an answer as `WhatIfOut`."""
     return {
-        "sentence": answer.sentence,
+        "message": answer.message,
         "before": _sums(answer.before),
         "after": _sums(answer.after),
         "clusters": [

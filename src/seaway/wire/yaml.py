@@ -18,7 +18,7 @@ SAYS = (
     ("duplicate anchor", "two values are marked by the same name"),
     ("single document", "only one document is read, and another begins here"),
     ("constructor for the tag", "only plain values are read, without a tag like this"),
-    ("unhashable key", "the name of a field has to be a text"),
+    ("unhashable key", "the name of a field must be a text"),
     ("for merging", "only mappings can be merged"),
     ("escape character", "this is no way to write a letter between double quotes: take single ones"),
     (
@@ -38,13 +38,13 @@ SHOWN = 40
 
 
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
-    """Say of a text that it is no YAML."""
+    """Say of a text that it is not YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
-        return RejectedError("this is no YAML: it holds what no text has", where=f"line {_line(error, body)}")
+        return RejectedError("this is not YAML: it holds what no text has", where=f"line {_line(error, body)}")
     said = str(error)
     says = next((says for part, says in SAYS if part in said), OTHERWISE)
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
-    return RejectedError(f"this is no YAML: {says}", where=place(mark) if mark else "")
+    return RejectedError(f"this is not YAML: {says}", where=place(mark) if mark else "")
 
 
 def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNode], object]) -> RejectedError:
@@ -72,10 +72,10 @@ def place(mark: yaml.Mark) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-MOST_NESTED = 32
+MAX_NESTED = 32
 """How deep values may lie in each other."""
 
-MOST_VALUES = 50_000
+MAX_VALUES = 50_000
 """Values that most documents may have, each alias counted as all that it stands for."""
 
 LONG = 200
@@ -94,13 +94,13 @@ NONE = _Extent(0, 0)
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_yaml(body: bytes | str, most: int = MOST_VALUES) -> object:
+def read_yaml(body: bytes | str, most: int = MAX_VALUES) -> object:
     """Read one document; `most` is how many values it may have.
 
     Raises
     ------
     RejectedError
-        When it is no YAML, holds other than plain values or a key twice, nests too deep, or is larger
+        When it is not YAML, holds other than plain values or a key twice, nests too deep, or is larger
         than it looks.
     """
     try:
@@ -123,8 +123,8 @@ def _require_flat(body: bytes | str, most: int) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         values += isinstance(event, yaml.NodeEvent)
-        if depth > MOST_NESTED or values > most:
-            raise RejectedError(f"this YAML nests deeper than {MOST_NESTED} or has more than {most} values")
+        if depth > MAX_NESTED or values > most:
+            raise RejectedError(f"this YAML nests deeper than {MAX_NESTED} or has more than {most} values")
 
 
 def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
@@ -145,8 +145,8 @@ def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
         extent = known[id(node)] = _Extent(size, height)
     if extent.values > most:
         raise RejectedError(f"this YAML stands for more than {most} values")
-    if extent.height > MOST_NESTED:
-        raise RejectedError(f"this YAML nests deeper than {MOST_NESTED}, each alias as what it stands for")
+    if extent.height > MAX_NESTED:
+        raise RejectedError(f"this YAML nests deeper than {MAX_NESTED}, each alias as what it stands for")
     return extent
 
 
@@ -155,14 +155,12 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise RejectedError(
-                f"the field {twice[:60]!r} stands there twice", where=f"line {node.start_mark.line + 1}"
-            )
+            raise RejectedError(f"the field {twice[:60]!r} is duplicated", where=f"line {node.start_mark.line + 1}")
         return [part for pair in node.value for part in pair]
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
-        raise RejectedError(f"{node.value} is no number", where=f"line {node.start_mark.line + 1}")
+        raise RejectedError(f"{node.value} is not a number", where=f"line {node.start_mark.line + 1}")
     return []
 
 
@@ -170,7 +168,7 @@ def _is_finite(text: str) -> bool:
     """Tell whether a text is no way to write infinity or nothing at all; `1e999` is one, for it becomes infinity."""
     try:
         return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
-    except ValueError:  # as 1:30.5, which is 90.5, and what is no number, of which it is told as it is read
+    except ValueError:  # as 1:30.5, which is 90.5, and what is not a number, of which it is told as it is read
         return True
 
 

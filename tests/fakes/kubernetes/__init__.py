@@ -20,7 +20,7 @@ What goes wrong is said by `server.faults`, and by `stop`, `start`, `forget_hist
         ...                                              # open watches of pods are silent, too
 
 All servers of a process share one thread with one event loop, so nothing in them needs a lock; methods of
-`ApiServer` may be called from any other thread. Nobody polls, and only timers wait: `settle` is exact, and
+`ApiServer` may be called from any other thread. No one polls, and only timers wait: `settle` is exact, and
 `wait_for` looks at every change. Trust those rules of Kubernetes and Karmada that
 ``tests/conformance/test_server_*.py`` puts to real servers as well.
 

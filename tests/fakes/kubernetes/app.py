@@ -26,7 +26,7 @@ from tests.fakes.kubernetes.listing import Lister, Selection
 from tests.fakes.kubernetes.options import APPLY_PATCH, PATCHES, DeleteOptions
 from tests.fakes.kubernetes.parts import Parts
 from tests.fakes.kubernetes.store import Store, Stored
-from tests.fakes.kubernetes.syntax import MOST_BODY, UnreadableError
+from tests.fakes.kubernetes.syntax import MAX_BODY, UnreadableError
 from tests.fakes.kubernetes.verbs import Verbs
 from tests.fakes.kubernetes.watching import CutError, Watches
 
@@ -338,8 +338,8 @@ async def _body(receive: Receive) -> bytes:
             raise DropError
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
-        if size > MOST_BODY:
-            too_large = f"Request entity too large: limit is {MOST_BODY}"
+        if size > MAX_BODY:
+            too_large = f"Request entity too large: limit is {MAX_BODY}"
             raise FailureError(413, "RequestEntityTooLarge", too_large, {})
         if not message.get("more_body"):
             return b"".join(pieces)

@@ -89,7 +89,7 @@ class Request:
         """
         found = self.document()
         if not isinstance(found, dict):
-            raise bad_request("couldn't get version/kind; the body is no object")
+            raise bad_request("couldn't get version/kind; the body is not an object")
         return found
 
 

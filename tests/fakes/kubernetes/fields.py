@@ -25,7 +25,7 @@ ATOMIC = frozenset({"nodeSelector", "matchLabels", "fieldRef", "secretKeyRef", "
 SETS = frozenset({"finalizers"})
 """Lists whose members are owned each for itself."""
 MAPS = frozenset({"labels", "annotations", "data", "limits", "requests", "rollingUpdate", "capacity", "allocatable"})
-"""Members that may be missing as a whole, so that somebody owns that they are there."""
+"""Members that may be missing as a whole, so that a user owns that they are there."""
 _UNTRACKED = frozenset(
     {
         *("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"),
@@ -35,7 +35,7 @@ _UNTRACKED = frozenset(
 
 
 def fields_of(body: Json, *, maps: bool = False) -> Fields:
-    """Return all fields of an object that somebody may own; with `maps` also that there are maps to put them in.
+    """Return all fields of an object that a user may own; with `maps` also that there are maps to put them in.
 
     Who applies owns what is in a map, who creates or updates also that it is there.
 

@@ -14,7 +14,7 @@ Follow = Callable[[Callable[[object], None]], Callable[[], None]]
 
 
 class Hall:
-    """An event loop on a thread of its own, which lives while somebody holds it."""
+    """An event loop on a thread of its own, which lives while a user holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class Hall:
                 self._thread.start()
 
     def release(self) -> None:
-        """Let the thread end when nobody holds it."""
+        """Let the thread end when no one holds it."""
         with self._lock:
             self._holders -= 1
             if self._holders or self._thread is None or self._loop is None:
@@ -64,7 +64,7 @@ class Hall:
         return self.run(carry_out())
 
 
-async def settled(idle: Callable[[], bool]) -> None:
+async def with_template_traits(idle: Callable[[], bool]) -> None:
     """Wait until there is nothing left to do at once."""
     while not idle():
         await asyncio.sleep(0)

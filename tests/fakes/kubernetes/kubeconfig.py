@@ -37,7 +37,7 @@ class Entry:
 
 
 def write_kubeconfig(path: Path, entries: Sequence[Entry], current: str = "") -> Path:
-    """Write a kubeconfig that nobody else may read; its context is `current`, or the first."""
+    """Write a kubeconfig that no one else may read; its context is `current`, or the first."""
     clusters, users, contexts = [], [], []
     for one in entries:
         cluster: Json = {"server": one.url}

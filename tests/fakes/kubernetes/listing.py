@@ -15,7 +15,7 @@ from tests.fakes.kubernetes.kinds import Json, Kind
 from tests.fakes.kubernetes.selectors import FieldRule, Rule, fields_rule, labels_rule
 from tests.fakes.kubernetes.store import Store, Stored
 
-MOST_STATES = 32
+MAX_STATES = 32
 """How many states are kept for pages yet to come; the oldest is forgotten."""
 
 _TOO_OLD = (
@@ -28,7 +28,7 @@ _TOO_OLD = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects somebody wants.
+    """Which objects a user wants.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Lister:
         self._states.clear()
 
     def select(self, kind: Kind, selection: Selection) -> list[Stored]:
-        """Return the objects that somebody wants, sorted."""
+        """Return the objects that a user wants, sorted."""
         found = self._store.all(kind, selection.namespace)
         return [one for one in found if selection.wants(one)] if selection.picks else list(found)
 
@@ -174,7 +174,7 @@ class Lister:
         key = (kind, namespace, state.version)
         self._states[key] = state
         self._states.move_to_end(key)
-        while len(self._states) > MOST_STATES:
+        while len(self._states) > MAX_STATES:
             self._states.popitem(last=False)
 
 

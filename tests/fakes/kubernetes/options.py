@@ -37,17 +37,17 @@ class DeleteOptions:
 
     Attributes
     ----------
-    grace_s
+    grace_period_s
         gracePeriodSeconds; None for what the pod says.
     propagation
         ``Foreground``, ``Background``, ``Orphan``, or empty for the kind's default.
     uid, version
-        Which object it has to be, and at which version; empty for any.
+        Which object it must be, and at which version; empty for any.
     dry_run
         Whether nothing is to be deleted.
     """
 
-    grace_s: int | None = None
+    grace_period_s: int | None = None
     propagation: str = ""
     uid: str = ""
     version: str = ""

@@ -24,7 +24,7 @@ def milli(quantity: object) -> int:
     Raises
     ------
     ValueError
-        If it is no quantity.
+        If it is not a quantity.
     """
     text = str(quantity)
     suffix = next((one for one in _SUFFIXES if text.endswith(one)), "")

@@ -1,6 +1,6 @@
 """Fills servers with nodes and pods as HAMi leaves them, as large as real ones, and the same for the same seed.
 
-Real nodes and pods are mostly what nobody asks for: managedFields, images, conditions, volumes. All of that is here,
+Real nodes and pods are mostly what no one asks for: managedFields, images, conditions, volumes. All of that is here,
 made once for each shape and filled up to the size that is wanted, so that 60,000 objects take seconds.
 """
 
@@ -57,7 +57,7 @@ class Crowd:
 
 
 def seed(server: ApiServer, crowd: Crowd, seed: int = 0) -> int:
-    """Fill a server that is open and return how many objects it got; nobody at it is told."""
+    """Fill a server that is open and return how many objects it got; no one at it is told."""
 
     def fill() -> int:
         return server.store.load(_objects(server.store, server.name, crowd, Random(f"{seed} {server.name}")))

@@ -23,7 +23,7 @@ from tests.fakes.kubernetes.controllers.staff import Controller, Staff
 from tests.fakes.kubernetes.controllers.stateful_sets import StatefulSets
 from tests.fakes.kubernetes.failures import FailureError, denied, forbidden
 from tests.fakes.kubernetes.faults import Fault, FaultList
-from tests.fakes.kubernetes.hall import HALL, met, settled
+from tests.fakes.kubernetes.hall import HALL, met, with_template_traits
 from tests.fakes.kubernetes.kinds import KUBERNETES, NAMESPACES, OPERATORS, Json, Kind, Kinds
 from tests.fakes.kubernetes.kubeconfig import Entry, write_kubeconfig
 from tests.fakes.kubernetes.listener import Listener
@@ -202,7 +202,7 @@ class ApiServer:
         return self
 
     def close(self) -> None:
-        """End for good."""
+        """End permanently."""
         if self._open:
             self._open = False
             self.faults.clear()
@@ -329,10 +329,10 @@ class ApiServer:
         return [one.read() for one in self.call(lambda: self.lister.select(kind, selection))]
 
     def delete(
-        self, kind: Kind, namespace: str, name: str, *, grace_s: int | None = None, propagation: str = ""
+        self, kind: Kind, namespace: str, name: str, *, grace_period_s: int | None = None, propagation: str = ""
     ) -> None:
         """Delete an object as a client would."""
-        options = DeleteOptions(grace_s, propagation)
+        options = DeleteOptions(grace_period_s, propagation)
         self.call(lambda: self.verbs.delete(kind, namespace, name, options))
 
     def load(self, objects: Iterable[Stored]) -> int:
@@ -355,7 +355,7 @@ class ApiServer:
 
     def settle(self) -> None:
         """Wait until controllers have done what is to be done at once; what waits for a timer is left."""
-        HALL.run(settled(lambda: self.staff.idle))
+        HALL.run(with_template_traits(lambda: self.staff.idle))
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 10.0) -> bool:
         """Wait until a condition is met, and tell whether it was in time.

@@ -198,7 +198,7 @@ class Store:
         return "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
 
     def follow(self, follower: Follower, kinds: Iterable[Kind] | None = None) -> Callable[[], None]:
-        """Have somebody called at every change (of some kinds); return what ends that."""
+        """Have a user called at every change (of some kinds); return what ends that."""
         lists = [self._followers] if kinds is None else [self._followers_of[kind] for kind in kinds]
         for followers in lists:
             followers.append(follower)
@@ -261,7 +261,7 @@ class Store:
     def load(self, objects: Iterable[Stored]) -> int:
         """Take many new objects at once, without history and without telling anybody; return how many.
 
-        Their versions have to be above the latest.
+        Their versions must be above the latest.
         """
         count = 0
         touched = set()

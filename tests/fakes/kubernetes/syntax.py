@@ -9,13 +9,13 @@ from functools import lru_cache
 from tests.fakes.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Json, Kind
 from tests.fakes.kubernetes.quantities import milli
 
-MOST_BODY = 3 * 1024 * 1024
+MAX_BODY = 3 * 1024 * 1024
 """Bytes of a request."""
 
-MOST_ANNOTATIONS = 256 * 1024
+MAX_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object together, names and values."""
 
-MOST_DATA = 1024 * 1024
+MAX_DATA = 1024 * 1024
 """Bytes of all that a ConfigMap has."""
 
 LONGEST = 63
@@ -87,8 +87,8 @@ def check_metadata(meta: Json, where: str, causes: Causes) -> None:
             if wrong_value and (why := wrong_value(value)):
                 causes.append((f"{where}.{part}", "FieldValueInvalid", f'Invalid value: "{value}": {why}'))
     annotations = meta.get("annotations") or {}
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MOST_ANNOTATIONS:
-        why = f"Too long: may not be more than {MOST_ANNOTATIONS} bytes"
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATIONS:
+        why = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
         causes.append((f"{where}.annotations", "FieldValueTooLong", why))
 
 
@@ -136,8 +136,8 @@ def wrong_dns_label(name: str) -> str:
 def check_data(body: Json, causes: Causes) -> None:
     """Find that a ConfigMap is too large."""
     texts = {**(body.get("data") or {}), **(body.get("binaryData") or {})}
-    if sum(len(str(value).encode()) for value in texts.values()) > MOST_DATA:
-        causes.append(("", "FieldValueTooLong", f"Too long: may not be more than {MOST_DATA} bytes"))
+    if sum(len(str(value).encode()) for value in texts.values()) > MAX_DATA:
+        causes.append(("", "FieldValueTooLong", f"Too long: may not be more than {MAX_DATA} bytes"))
 
 
 def check_types(kind: Kind, body: Json) -> None:

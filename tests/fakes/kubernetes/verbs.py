@@ -317,19 +317,19 @@ class Verbs:
                 raise conflict(kind, name, why)
         body = old.read()
         meta = body["metadata"]
-        grace_s = self._grace(kind, body, options)
+        grace_period_s = self._grace(kind, body, options)
         self._propagate(kind, meta, options.propagation)
         if kind is NAMESPACES:
             body["status"] = {**(body.get("status") or {}), "phase": "Terminating"}
-        stays = grace_s > 0 or bool(meta.get("finalizers")) or kind is NAMESPACES
+        stays = grace_period_s > 0 or bool(meta.get("finalizers")) or kind is NAMESPACES
         if options.dry_run:
             return old, not stays
         if not stays:
             return self.store.remove(kind, body), True
-        if not old.deleting or grace_s < meta.get("deletionGracePeriodSeconds", 0):
-            meta["deletionTimestamp"] = stamp(self.now() + timedelta(seconds=grace_s))
+        if not old.deleting or grace_period_s < meta.get("deletionGracePeriodSeconds", 0):
+            meta["deletionTimestamp"] = stamp(self.now() + timedelta(seconds=grace_period_s))
             if kind is not NAMESPACES:
-                meta["deletionGracePeriodSeconds"] = grace_s
+                meta["deletionGracePeriodSeconds"] = grace_period_s
             if kind.generation and not old.deleting:
                 meta["generation"] = meta.get("generation", 0) + 1
         if _same(body, old.read()):
@@ -342,7 +342,7 @@ class Verbs:
             return 0
         if not body["spec"].get("nodeName") or body.get("status", {}).get("phase") in ENDED:
             return 0
-        asked = options.grace_s
+        asked = options.grace_period_s
         return max(0, int(body["spec"].get("terminationGracePeriodSeconds", 30) if asked is None else asked))
 
     @staticmethod

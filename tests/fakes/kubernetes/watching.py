@@ -15,7 +15,7 @@ from tests.fakes.kubernetes.kinds import Kind
 from tests.fakes.kubernetes.listing import Lister, Selection
 from tests.fakes.kubernetes.store import Event, Store
 
-MOST_WAITING_BYTES = 256 << 20
+MAX_WAITING_BYTES = 256 << 20
 """What waits for one watcher; one that falls further behind is cut off."""
 LONGEST_S = 3600.0
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -63,7 +63,7 @@ class Watcher:
         """Have a line sent."""
         self._waiting.append(frame)
         self._size += len(frame)
-        if self._size > MOST_WAITING_BYTES:
+        if self._size > MAX_WAITING_BYTES:
             self.cut = True
         self._wake.set()
 

@@ -10,7 +10,7 @@ from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults, Options
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.cluster import Fleet
-from seaway.domain.deployment import Copy, CopyPhase, Deployment
+from seaway.domain.deployment import Deployment, Workload, WorkloadPhase
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.placement import DeviceSlice, Placement
@@ -36,7 +36,7 @@ def deployment(
     attempt: int = 1,
     places: tuple[int, ...] = (0,),
     cpu_milli: int = 1_000,
-    runs_s: int | None = None,
+    expected_duration_s: int | None = None,
 ) -> Deployment:
     """Make a deployment with a replica on each of `places`; without `slices` each takes a tenth of device 0."""
     tenth = DeviceSlice("", 8_192, 100)
@@ -51,7 +51,13 @@ def deployment(
         for replica, place in enumerate(places)
     )
     request = ResourceRequest(cpu_milli, 1_024, 1, tenth.memory_mib, 0, tenth.core_milli)
-    spec = JobSpec("train", Demand(request), len(places), runs_s=runs_s, run=Run("registry/train:1", ports=(8080,)))
+    spec = JobSpec(
+        "train",
+        Demand(request),
+        len(places),
+        expected_duration_s=expected_duration_s,
+        run=Run("registry/train:1", ports=(8080,)),
+    )
     return Deployment(job, attempt, "alpha", spec, placements)
 
 
@@ -72,14 +78,14 @@ class World:
         """Send commands."""
         return self.cluster.send(commands)
 
-    def copies(self) -> dict[str, Copy]:
+    def workloads(self) -> dict[str, Workload]:
         """Return what there is, by job."""
-        return {copy.job_id: copy for copy in self.cluster.changes("", 0).copies}
+        return {copy.job_id: copy for copy in self.cluster.changes("", 0).workloads}
 
-    def phase(self, job: str = "a") -> CopyPhase:
+    def phase(self, job: str = "a") -> WorkloadPhase:
         """Return how a job is doing."""
-        copies = self.copies()
-        return copies[job].phase if job in copies else CopyPhase.GONE
+        workloads = self.workloads()
+        return workloads[job].phase if job in workloads else WorkloadPhase.GONE
 
 
 WITH_FILES: list[World] = []

@@ -63,7 +63,7 @@ def test_two_looks_make_a_rate_of_the_interface_that_is_meant() -> None:
 
 
 def test_an_interface_that_comes_back_is_not_measured_across_the_gap() -> None:
-    """It was counted anew meanwhile, and may have come further than it was."""
+    """It was counted again meanwhile, and may have come further than it was."""
     gone = b'node_network_receive_bytes_total{device="lan"} 5\n'
     found = seen(*(Page(200, each, n * NS_PER_S) for n, each in enumerate([page(5, 5), gone, page(9, 9), page(9, 9)])))
     assert isinstance(found[1], Missed)
@@ -124,7 +124,7 @@ def test_a_gateway_whose_exporter_is_another_begins_again() -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=15))
 @example('w"a\\n')
 def test_an_interface_may_be_called_anything(name: str) -> None:
-    """Kernels take all names without spaces and slashes, and node-exporter escapes what has to be."""
+    """Kernels take all names without spaces and slashes, and node-exporter escapes what must be."""
     written = name.replace("\\", "\\\\").replace('"', '\\"')
     line = f'node_network_receive_bytes_total{{device="{written}"}} 42\n'
     assert read_counters(line.encode(), name) == Counted(42, None, None)

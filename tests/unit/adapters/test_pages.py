@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.http_pages import MOST_BYTES, HttpPages, Trust
+from seaway.adapters.http_pages import MAX_BYTES, HttpPages, Trust
 from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/refused":
             status = 403
         elif self.path == "/long":
-            body = b"x" * (MOST_BYTES + 1)
+            body = b"x" * (MAX_BYTES + 1)
         elif self.path == "/headers":
             body = bytes(self.headers)
         elif self.path == "/cut":
@@ -76,10 +76,10 @@ def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "why"), [("/elsewhere", "elsewhere"), ("/compressed", "compressed"), ("/long", f"more than {MOST_BYTES}")]
+    ("path", "why"), [("/elsewhere", "elsewhere"), ("/compressed", "compressed"), ("/long", f"more than {MAX_BYTES}")]
 )
 def test_what_is_not_read_is_told(path: str, why: str) -> None:
-    """Nobody sends Seaway elsewhere, nor has it unpack or keep more than a page has."""
+    """No one sends Seaway elsewhere, nor has it unpack or keep more than a page has."""
     with server() as url:
         found = read_one(url + path)
     assert isinstance(found, NoPage)

@@ -11,7 +11,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.logs import NoContainerError
-from seaway.domain.deployment import Container, CopyPhase
+from seaway.domain.deployment import Container, WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.builders import cluster, fleet, mig_gpu, node
@@ -24,46 +24,46 @@ WHOLE = DeviceSlice(uuid(), 81_920, 1_000)
 def test_a_copy_starts_runs_and_ends_on_the_clock() -> None:
     """A copy is starting for the delay, runs for as long as its job does, and has succeeded then."""
     alpha = world()
-    alpha.send(deployment(runs_s=60))
-    assert alpha.phase() is CopyPhase.STARTING
+    alpha.send(deployment(expected_duration_s=60))
+    assert alpha.phase() is WorkloadPhase.STARTING
     alpha.clock.advance_s(START_DELAY_S - 0.001)
-    assert alpha.phase() is CopyPhase.STARTING
+    assert alpha.phase() is WorkloadPhase.STARTING
     alpha.clock.advance_s(0.001)
-    assert alpha.phase() is CopyPhase.RUNNING
-    assert alpha.copies()["a"].address == "sw-a-1.alpha.simulated:8080"
+    assert alpha.phase() is WorkloadPhase.RUNNING
+    assert alpha.workloads()["a"].address == "sw-a-1.alpha.simulated:8080"
     alpha.clock.advance_s(59.999)
-    assert alpha.phase() is CopyPhase.RUNNING
+    assert alpha.phase() is WorkloadPhase.RUNNING
     alpha.clock.advance_s(0.001)
-    assert alpha.phase() is CopyPhase.SUCCEEDED
+    assert alpha.phase() is WorkloadPhase.SUCCEEDED
 
 
 def test_replicas_are_told_with_pod_container_and_ports() -> None:
     """As in a real cluster: a pod of its own for each, by the name of its object, and who holds which device."""
     alpha = world()
     alpha.send(deployment(places=(0, 1)))
-    for replica in alpha.copies()["a"].replicas:
+    for replica in alpha.workloads()["a"].replicas:
         assert replica.pod == f"default/sw-a-1-{replica.replica}"
         assert replica.containers == (Container("main", (8080,)),)
         assert replica.holders == ("main",)
 
 
 def test_a_job_without_an_end_runs_on() -> None:
-    """Where nobody knows how long a job runs, it never ends by itself."""
+    """Where no one knows how long a job runs, it never ends by itself."""
     alpha = world()
     alpha.send(deployment())
     alpha.clock.advance_s(10**8)
-    assert alpha.phase() is CopyPhase.RUNNING
+    assert alpha.phase() is WorkloadPhase.RUNNING
 
 
 def test_a_clock_set_back_changes_no_delay() -> None:
     """Delays go by the time that never goes back."""
     alpha = world()
-    alpha.send(deployment(runs_s=60))
+    alpha.send(deployment(expected_duration_s=60))
     alpha.clock.jump(-(10**15))
     alpha.clock.advance_s(START_DELAY_S)
-    assert alpha.phase() is CopyPhase.RUNNING
+    assert alpha.phase() is WorkloadPhase.RUNNING
     alpha.clock.jump(10**16)
-    assert alpha.phase() is CopyPhase.RUNNING
+    assert alpha.phase() is WorkloadPhase.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_more_than_there_is_is_refused(slices: list[DeviceSlice], cpu_milli: int
     answer = alpha.send(deployment("a", *slices, cpu_milli=cpu_milli))[0]
     assert answer.refused
     assert why in answer.reason
-    assert alpha.phase() is CopyPhase.GONE
+    assert alpha.phase() is WorkloadPhase.GONE
     assert alpha.send(deployment("b", WHOLE))[0].done, "nothing of it is kept"
 
 
@@ -99,7 +99,7 @@ def test_a_replica_that_does_not_fit_refuses_all() -> None:
 def test_what_is_over_gives_its_devices_back(mend: str) -> None:
     """Devices are free again once a copy is removed, succeeded, failed or vanished, and not before."""
     alpha = world()
-    alpha.send(deployment("a", WHOLE, runs_s=10))
+    alpha.send(deployment("a", WHOLE, expected_duration_s=10))
     alpha.clock.advance_s(START_DELAY_S)
     assert alpha.send(deployment("b"))[0].refused
     if mend == "remove":
@@ -133,11 +133,11 @@ def test_what_was_removed_long_ago_does_not_come_back() -> None:
     """Times that lie ahead of removed copies are forgotten, and a new attempt keeps its own."""
     alpha = world()
     for attempt in range(1, 3_000):
-        alpha.send(deployment(attempt=attempt, runs_s=10**6), removal(attempt=attempt))
-    alpha.send(deployment(runs_s=10))
+        alpha.send(deployment(attempt=attempt, expected_duration_s=10**6), removal(attempt=attempt))
+    alpha.send(deployment(expected_duration_s=10))
     alpha.clock.advance_s(START_DELAY_S + 10)
-    assert alpha.phase() is CopyPhase.SUCCEEDED
-    assert len(alpha.copies()) == 1
+    assert alpha.phase() is WorkloadPhase.SUCCEEDED
+    assert len(alpha.workloads()) == 1
 
 
 def test_a_deployment_for_elsewhere_is_refused() -> None:
@@ -175,7 +175,7 @@ def test_objects_pin_node_and_devices() -> None:
 def test_lines_tell_how_far_a_replica_is() -> None:
     """Lines are made up from how long a replica runs, the same each time, and only the last are given."""
     alpha = world()
-    alpha.send(deployment(runs_s=100))
+    alpha.send(deployment(expected_duration_s=100))
     assert len(list(alpha.cluster.logs("sw-a-1", 0, 100))) == 1
     alpha.clock.advance_s(START_DELAY_S + 51)
     lines = list(alpha.cluster.logs("sw-a-1", 0, 100))
@@ -204,19 +204,19 @@ def test_who_waits_is_woken() -> None:
     backends = SimulatedBackends(small(), SystemClock(), Options(start_delay_s=0.01))
     alpha = backends.clusters()[0]
     cursor = alpha.changes("", 0).cursor
-    phases: list[CopyPhase] = []
+    phases: list[WorkloadPhase] = []
 
     def watch(cursor: str) -> None:
-        while not phases or phases[-1] is not CopyPhase.SUCCEEDED:
+        while not phases or phases[-1] is not WorkloadPhase.SUCCEEDED:
             told = alpha.changes(cursor, 60)
             cursor = told.cursor
-            phases.extend(copy.phase for copy in told.copies)
+            phases.extend(copy.phase for copy in told.workloads)
         alpha.changes(cursor, 60)
 
     watcher = Thread(target=watch, args=(cursor,))
     watcher.start()
-    alpha.send([deployment(runs_s=0)])
-    while CopyPhase.SUCCEEDED not in phases:
+    alpha.send([deployment(expected_duration_s=0)])
+    while WorkloadPhase.SUCCEEDED not in phases:
         alpha.changes("", 0)
     backends.close()
     watcher.join(30)

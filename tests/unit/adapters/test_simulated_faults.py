@@ -11,7 +11,7 @@ import pytest
 from seaway.adapters.simulated.fault_commands import KINDS, Trouble, cause, heal
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.adapters.simulated.journal import Entry, journal_path, read_journal
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from tests.unit.adapters.simulated_fleet import START_DELAY_S, World, deployment, removal, uuid, world
 
@@ -21,7 +21,7 @@ def running(*places: int) -> World:
     alpha = world()
     alpha.send(deployment(places=places or (0,)))
     alpha.clock.advance_s(START_DELAY_S)
-    assert alpha.phase() is CopyPhase.RUNNING
+    assert alpha.phase() is WorkloadPhase.RUNNING
     return alpha
 
 
@@ -31,8 +31,8 @@ def test_a_node_that_fails_takes_its_copies_along() -> None:
     cursor = alpha.cluster.changes("", 0).cursor
     alpha.cluster.fail_node("node-0", for_s=60)
     told = alpha.cluster.changes(cursor, 0)
-    copy = told.copies[0]
-    assert (copy.phase, copy.reason) == (CopyPhase.FAILED, "node node-0 failed")
+    copy = told.workloads[0]
+    assert (copy.phase, copy.reason) == (WorkloadPhase.FAILED, "node node-0 failed")
     assert [each.reason for each in copy.replicas] == ["stopped, for replica 1 failed", "node node-0 failed"]
     assert told.inventory is not None
     assert [each.ready for each in told.inventory.nodes] == [False, True, True]
@@ -57,9 +57,9 @@ def test_a_device_that_fails_takes_only_its_copies_along() -> None:
     """What holds a slice of it fails, the rest of the node goes on, and it is announced unhealthy until it is well."""
     alpha = running()
     alpha.cluster.fail_device(uuid(0, 1))
-    assert alpha.phase() is CopyPhase.RUNNING
+    assert alpha.phase() is WorkloadPhase.RUNNING
     alpha.cluster.fail_device(uuid())
-    assert alpha.copies()["a"].reason == f"device {uuid()} failed"
+    assert alpha.workloads()["a"].reason == f"device {uuid()} failed"
     inventory = alpha.cluster.changes("", 0).inventory
     assert inventory is not None
     assert [each.healthy for each in inventory.nodes[0].devices] == [False, False]
@@ -71,23 +71,23 @@ def test_a_device_that_fails_takes_only_its_copies_along() -> None:
 def test_what_runs_goes_on_while_nobody_can_ask() -> None:
     """An outage stops no copy, and ends by itself when it was ordered for a time."""
     alpha = world()
-    alpha.send(deployment(runs_s=10))
+    alpha.send(deployment(expected_duration_s=10))
     alpha.cluster.disconnect(for_s=60)
-    for call in (lambda: alpha.send(deployment()), alpha.copies, lambda: alpha.cluster.logs("sw-a-1", 0, 1)):
+    for call in (lambda: alpha.send(deployment()), alpha.workloads, lambda: alpha.cluster.logs("sw-a-1", 0, 1)):
         with pytest.raises(UnavailableError, match="cannot be reached"):
             call()
     alpha.clock.advance_s(60)
-    assert alpha.phase() is CopyPhase.SUCCEEDED
+    assert alpha.phase() is WorkloadPhase.SUCCEEDED
 
 
 def test_a_hang_ends_with_the_timeout() -> None:
-    """A call that hangs is not carried out, and says for how long nobody answered."""
+    """A call that hangs is not carried out, and says for how long no one answered."""
     alpha = world()
     alpha.cluster.disconnect(hangs=True)
     with pytest.raises(UnavailableError, match="no answer within 5 s"):
         alpha.send(deployment())
     alpha.cluster.reconnect()
-    assert alpha.phase() is CopyPhase.GONE
+    assert alpha.phase() is WorkloadPhase.GONE
 
 
 def test_orders_hold_for_what_comes_after() -> None:
@@ -103,11 +103,11 @@ def test_orders_hold_for_what_comes_after() -> None:
     alpha.send(deployment("broken"))
     alpha.cluster.fail_starts("")
     alpha.send(deployment("good"))
-    assert alpha.phase("broken") is CopyPhase.STARTING
+    assert alpha.phase("broken") is WorkloadPhase.STARTING
     alpha.clock.advance_s(START_DELAY_S)
-    assert alpha.phase("slow") is CopyPhase.STARTING
-    assert alpha.copies()["broken"].reason == "image pull error"
-    assert alpha.phase("good") is CopyPhase.RUNNING
+    assert alpha.phase("slow") is WorkloadPhase.STARTING
+    assert alpha.workloads()["broken"].reason == "image pull error"
+    assert alpha.phase("good") is WorkloadPhase.RUNNING
 
 
 def test_healing_all_ends_every_order() -> None:
@@ -123,13 +123,13 @@ def test_healing_all_ends_every_order() -> None:
     ):
         cause(alpha.cluster, trouble)
     heal(alpha.cluster, "all")
-    assert alpha.phase() is CopyPhase.FAILED
+    assert alpha.phase() is WorkloadPhase.FAILED
     inventory = alpha.cluster.changes("", 0).inventory
     assert inventory is not None
     assert all(each.ready and all(one.healthy for one in each.devices) for each in inventory.nodes)
     alpha.send(deployment("b", places=(0, 1)))
     alpha.clock.advance_s(START_DELAY_S)
-    assert alpha.phase("b") is CopyPhase.RUNNING
+    assert alpha.phase("b") is WorkloadPhase.RUNNING
 
 
 @pytest.mark.parametrize("kind", ["copy", "vanish"])
@@ -137,7 +137,7 @@ def test_copies_are_troubled_by_name(kind: str) -> None:
     """A copy that fails or vanishes is named as its objects are, and that cannot be undone."""
     alpha = running()
     cause(alpha.cluster, Trouble(kind, "sw-a-1"))
-    assert alpha.phase() is (CopyPhase.FAILED if kind == "copy" else CopyPhase.GONE)
+    assert alpha.phase() is (WorkloadPhase.FAILED if kind == "copy" else WorkloadPhase.GONE)
     with pytest.raises(RejectedError, match="over as soon as"):
         heal(alpha.cluster, kind)
 
@@ -145,13 +145,13 @@ def test_copies_are_troubled_by_name(kind: str) -> None:
 @pytest.mark.parametrize(
     ("trouble", "says"),
     [
-        (Trouble("flood"), "there is no fault 'flood'; there are: node"),
+        (Trouble("flood"), "fault 'flood' not found; available: node"),
         (Trouble("node"), "say which: node needs NODE"),
         (Trouble("node", "x"), "no node 'x'"),
         (Trouble("device", "x"), "no device 'x'"),
         (Trouble("copy", "sw-x-1"), "no copy of job 'x', attempt 1"),
-        (Trouble("slow", "fast"), "'fast' is no number of seconds"),
-        (Trouble("node", "node-0", float("nan")), "nan is no number of seconds"),
+        (Trouble("slow", "fast"), "'fast' is not a number of seconds"),
+        (Trouble("node", "node-0", float("nan")), "nan is not a number of seconds"),
     ],
 )
 def test_orders_that_cannot_be_are_rejected(trouble: Trouble, says: str) -> None:
@@ -192,7 +192,10 @@ def history(seed: int, data: Path, step_s: float = 1) -> tuple[list[Entry], list
     heard = []
     for number in range(300):
         try:
-            commands = (deployment(f"j{number}", places=(number % 3,), runs_s=30), removal(f"j{number - 20}"))
+            commands = (
+                deployment(f"j{number}", places=(number % 3,), expected_duration_s=30),
+                removal(f"j{number - 20}"),
+            )
             heard.append(str(alpha.send(*commands)))
         except UnavailableError as error:
             heard.append(str(error))
@@ -204,7 +207,7 @@ def history(seed: int, data: Path, step_s: float = 1) -> tuple[list[Entry], list
 
 
 def test_one_seed_gives_one_history(tmp_path: Path) -> None:
-    """With the same seed, clock and calls everything happens again, however often somebody looks."""
+    """With the same seed, clock and calls everything happens again, however often a user looks."""
     first = history(1, tmp_path / "first")
     assert first == history(1, tmp_path / "again")
     assert first == history(1, tmp_path / "looked-at-more", step_s=0.25)
@@ -224,7 +227,10 @@ def test_what_was_refused_by_chance_is_refused_again() -> None:
 
 def test_a_lost_answer_was_carried_out() -> None:
     """A request that is lost changes nothing; an answer that is lost leaves what was done."""
-    for faults, phase in ((Faults(request_lost=1), CopyPhase.GONE), (Faults(answer_lost=1), CopyPhase.STARTING)):
+    for faults, phase in (
+        (Faults(request_lost=1), WorkloadPhase.GONE),
+        (Faults(answer_lost=1), WorkloadPhase.STARTING),
+    ):
         alpha = world(faults)
         with pytest.raises(UnavailableError, match="was lost"):
             alpha.send(deployment())

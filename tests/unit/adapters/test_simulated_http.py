@@ -87,10 +87,10 @@ def test_everything_comes_through_as_it_was(url: str) -> None:
     here = SimulatedBackends(small(), VirtualClock(), Options(waits=False))
     remote, local = there.cluster("alpha"), here.cluster("alpha")
     assert (tuple(there.links()), tuple(there.gateways())) == (tuple(here.links()), tuple(here.gateways()))
-    sent = [deployment("a", places=(0, 2), runs_s=5), deployment("b", cpu_milli=10**7), deployment("c")]
+    sent = [deployment("a", places=(0, 2), expected_duration_s=5), deployment("b", cpu_milli=10**7), deployment("c")]
     assert remote.send(sent) == local.send(sent)
     far, near = remote.changes("", 0), local.changes("", 0)
-    assert (far.copies, far.inventory, far.complete) == (near.copies, near.inventory, near.complete)
+    assert (far.workloads, far.inventory, far.complete) == (near.workloads, near.inventory, near.complete)
     assert remote.manifests(sent[0]) == local.manifests(sent[0])
     assert list(remote.logs("sw-a-1", 0, 5)) == list(local.logs("sw-a-1", 0, 5))
     assert list(remote.logs("sw-a-1", 0, 5, "main")) == list(local.logs("sw-a-1", 0, 5))
@@ -98,15 +98,15 @@ def test_everything_comes_through_as_it_was(url: str) -> None:
 
 
 def test_a_cluster_that_the_server_lacks_is_rejected(url: str) -> None:
-    """A name that nobody has is the asker's mistake."""
+    """A name that no one has is the asker's mistake."""
     with (
         closing(RemoteSimulatedBackends(url)) as remote,
-        pytest.raises(RejectedError, match="there is no cluster 'beta'"),
+        pytest.raises(RejectedError, match="cluster 'beta' not found"),
     ):
         remote.cluster("beta")
     with (
         closing(RemoteSimulatedCluster(url, "a/b c")) as other,
-        pytest.raises(RejectedError, match="no cluster 'a/b c'"),
+        pytest.raises(RejectedError, match="cluster 'a/b c'"),
     ):
         other.changes("", 0)
 
@@ -171,7 +171,7 @@ def test_clusters_outlive_a_kill(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline().startswith("1 clusters with 6 devices at ")
             alpha = remote.cluster("alpha")
-            before = {copy.job_id for copy in alpha.changes("", 0).copies}
+            before = {copy.job_id for copy in alpha.changes("", 0).workloads}
             assert before == ({f"j{number}" for number in range(5)} if round_ else set())
             assert all(answer.done for answer in alpha.send(sent))
             process.send_signal(signal.SIGKILL)

@@ -11,7 +11,7 @@ from seaway.adapters.simulated.audit import read_journals, violations
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import Created, Ended, Entry, Journal, Refused, journal_path, read_journal
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.builders import cluster, fleet, gpu, node
@@ -45,23 +45,23 @@ def again(alpha: World, data: Path) -> World:
 def test_a_cluster_that_starts_again_is_as_it_was(tmp_path: Path) -> None:
     """Copies in every phase, failed nodes and devices are there again, and go on as they would have."""
     alpha = world(data=tmp_path)
-    alpha.send(deployment("done", runs_s=1), deployment("lost", places=(1,)), deployment("out"))
+    alpha.send(deployment("done", expected_duration_s=1), deployment("lost", places=(1,)), deployment("out"))
     alpha.clock.advance_s(START_DELAY_S + 1)
-    alpha.send(removal("out"), deployment("starting"), deployment("runs", runs_s=600))
+    alpha.send(removal("out"), deployment("starting"), deployment("runs", expected_duration_s=600))
     alpha.cluster.fail_node("node-1", for_s=100)
     alpha.cluster.fail_device(uuid(2))
     before = alpha.cluster.changes("", 0)
     alpha = again(alpha, tmp_path)
     after = alpha.cluster.changes("", 0)
-    assert (after.copies, after.inventory) == (before.copies, before.inventory)
-    assert alpha.phase("lost") is CopyPhase.FAILED
+    assert (after.workloads, after.inventory) == (before.workloads, before.inventory)
+    assert alpha.phase("lost") is WorkloadPhase.FAILED
     alpha.clock.advance_s(START_DELAY_S)
-    assert alpha.phase("runs") is CopyPhase.RUNNING
+    assert alpha.phase("runs") is WorkloadPhase.RUNNING
     alpha = again(alpha, tmp_path)
     assert alpha.send(deployment("late", places=(1,)))[0].refused
     alpha.clock.advance_s(600)
     alpha = again(alpha, tmp_path)
-    assert alpha.phase("runs") is CopyPhase.SUCCEEDED
+    assert alpha.phase("runs") is WorkloadPhase.SUCCEEDED
     assert alpha.send(deployment("late", places=(1,)))[0].done
 
 
@@ -101,13 +101,13 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
     path = journal_path(tmp_path, "alpha")
     path.write_bytes(path.read_bytes()[:-cut])
     alpha = again(alpha, tmp_path)
-    assert set(alpha.copies()) == {"a"}
+    assert set(alpha.workloads()) == {"a"}
     alpha.send(deployment("c"))
-    assert set(again(alpha, tmp_path).copies()) == {"a", "c"}
+    assert set(again(alpha, tmp_path).workloads()) == {"a", "c"}
 
 
 def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
-    """A journal that somebody damaged is not guessed at."""
+    """A journal that a user damaged is not guessed at."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("a"))
     path = journal_path(tmp_path, "alpha")
@@ -128,8 +128,8 @@ def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
     """What is over and removed is left out, and the cluster is as before."""
     alpha = world(data=tmp_path)
     for number in range(50):
-        alpha.send(deployment(f"j{number}", runs_s=1), removal(f"j{number}"))
-    alpha.send(deployment("done", runs_s=1), deployment("fails"), deployment("runs", places=(1,)))
+        alpha.send(deployment(f"j{number}", expected_duration_s=1), removal(f"j{number}"))
+    alpha.send(deployment("done", expected_duration_s=1), deployment("fails"), deployment("runs", places=(1,)))
     alpha.clock.advance_s(START_DELAY_S + 1)
     alpha.cluster.fail_node("node-0")
     alpha.cluster.fail_device(uuid(2))
@@ -139,7 +139,7 @@ def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
     for _ in range(2):
         short = SimulatedBackends(small(), alpha.clock, Options(waits=False, journal_kept=50), tmp_path)
         after = short.cluster("alpha").changes("", 0)
-        assert (after.copies, after.inventory) == (before.copies, before.inventory)
+        assert (after.workloads, after.inventory) == (before.workloads, before.inventory)
         short.close()
     assert long > 100
     assert len(read_journal(path)) < 15
@@ -207,7 +207,7 @@ def test_a_simulated_cluster_passes_the_audit(tmp_path: Path) -> None:
     """What its own books allow is what the audit allows."""
     alpha = world(data=tmp_path)
     for number in range(200):
-        alpha.send(deployment(f"j{number}", places=(number % 3,), runs_s=5))
+        alpha.send(deployment(f"j{number}", places=(number % 3,), expected_duration_s=5))
         alpha.clock.advance_s(1)
     alpha.backends.close()
     assert violations(small(), read_journals(small(), tmp_path)) == []

@@ -16,7 +16,7 @@ from seaway.api.app import make_app
 from seaway.application.access import Bearer
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import Role
-from seaway.bootstrap.control_plane import Plane, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.domain.cluster import Cluster
 from seaway.domain.network import Link
@@ -37,7 +37,7 @@ def small_cluster(name: str, gateway: str) -> Cluster:
 class Rig:
     """A control plane, its application, and tokens by role, and ``other`` of another tenant's user."""
 
-    plane: Plane
+    plane: ControlPlane
     app: FastAPI
     store: MemoryStore
     clock: VirtualClock

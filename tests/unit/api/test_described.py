@@ -91,10 +91,10 @@ def test_what_stands_below_a_field_is_told_of_it(rig: Rig, message: str, field: 
 @pytest.mark.parametrize(
     ("query", "field", "says"),
     [
-        ("limit=x", "limit", "has to be a whole number"),
-        ("limit=0", "limit", "has to be at least 1"),
-        ("limit=1001", "limit", "at the most"),
-        ("state=lost", "state.0", "has to be one of"),
+        ("limit=x", "limit", "must be a whole number"),
+        ("limit=0", "limit", "must be at least 1"),
+        ("limit=1001", "limit", "at most"),
+        ("state=lost", "state.0", "must be one of"),
         ("state=deleted", "state.0", "not shown any more"),
     ],
 )

@@ -56,7 +56,7 @@ async def test_what_the_command_wrote_is_kept_and_summed_up(rig: Rig) -> None:
         assert (await client.delete(PATH)).status_code == 204
         assert (await client.get(PATH)).status_code == 404
     noted = [(each.verb, each.actor, each.status) for each in rig.store.audit(0, 100)]
-    assert ("PUT keep_evaluation", "operator", 201) in noted
+    assert ("PUT put_evaluation", "operator", 201) in noted
 
 
 async def test_only_operators_bring_evaluations(rig: Rig) -> None:
@@ -68,13 +68,13 @@ async def test_only_operators_bring_evaluations(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("[", "no JSON"),
+        ("[", "not JSON"),
         ("[]", "at least 1"),
-        ('{"policy": "fgd"}', "has to be a list"),
+        ('{"policy": "fgd"}', "must be a list"),
         (json.dumps([{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "evil": 1}]), "unknown field"),
         (json.dumps([{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "placed": -1}]), "at least 0"),
         ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "ratio": NaN}]', "finite number"),
-        ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "p50_us": 1e300}]', "at the most"),
+        ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "p50_us": 1e300}]', "at most"),
         (json.dumps(as_json(rows(fgd=(11,)))), "more jobs are placed than came"),
         (json.dumps(as_json(rows(fgd=(1,)) * 2)), "stand there twice"),
     ],
@@ -91,11 +91,11 @@ async def test_what_is_no_evaluation_in_json_is_refused(rig: Rig, given: str, sa
     ("given", "says"),
     [
         (b"", "these are no rows"),
-        (b"\xff\xfe", "no text in UTF-8"),
+        (b"\xff\xfe", "not a text in UTF-8"),
         (as_csv(rows(fgd=(1, 2))).encode()[:-20], "cut off"),
-        (as_csv(rows(fgd=(1,))).replace(",1.5,", ",much,").encode(), "[0].fragmentation: is no figure"),
+        (as_csv(rows(fgd=(1,))).replace(",1.5,", ",much,").encode(), "[0].fragmentation: is not a figure"),
         (b"policy,level,instances,runs\nfgd,node,1,1\n", "without --summary"),
-        (b'policy,"level\n', "no CSV"),
+        (b'policy,"level\n', "not CSV"),
     ],
 )
 async def test_what_is_no_evaluation_in_csv_is_refused(rig: Rig, given: bytes, says: str) -> None:

@@ -38,6 +38,6 @@ async def test_each_example_starts_on_the_demo_fleet() -> None:
                 headers={"content-type": "application/yaml"},
             )
             assert answer.status_code == 200, answer.text
-            assert answer.json()["fits"], f"{path.name}: {answer.json()['sentence']}"
+            assert answer.json()["fits"], f"{path.name}: {answer.json()['message']}"
     plane.stop()
     assert len(EXAMPLES) >= 3

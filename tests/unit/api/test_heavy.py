@@ -35,7 +35,7 @@ async def test_what_takes_long_holds_up_nothing_else(rig: Rig, monkeypatch: pyte
 
         for _ in range(HEAVY + IN_LINE):
             group.start_soon(ask)
-        while rig.app.state.desk.threads.heavy_ahead < HEAVY + IN_LINE:
+        while rig.app.state.pipeline.threads.heavy_ahead < HEAVY + IN_LINE:
             await anyio.sleep(0)
         refused = await client.get(f"{JOBS}/{job['id']}/manifest")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from seaway.application.admission import Door
+from seaway.application.admission import Admission
 from seaway.application.changes import Change, Record
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState
-from seaway.wire.explanations import TrialOut
+from seaway.wire.explanations import DryRunOut
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -68,10 +68,10 @@ async def test_a_dry_run_stores_nothing(rig: Rig) -> None:
     async with rig.client("user") as client:
         trial = await client.post(f"{JOBS}?dry_run=true", json=JOB)
         jobs = await client.get(JOBS)
-    assert (trial.status_code, trial.json()["fits"], trial.json()["choices"][0]["chosen"]) == (200, True, True)
+    assert (trial.status_code, trial.json()["fits"], trial.json()["candidates"][0]["chosen"]) == (200, True, True)
     assert jobs.json()["jobs"] == []
     assert [each["kind"] for each in trial.json()["manifests"]] == ["Job"]
-    TrialOut.model_validate(trial.json())
+    DryRunOut.model_validate(trial.json())
 
 
 async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
@@ -166,19 +166,19 @@ async def test_a_patch_that_names_no_version_is_put_to_the_newest(rig: Rig, monk
     """A job that moves between the look and the change is looked at again; who named a version is told instead."""
     job = await rig.submit(labels={"a": "1"})
     path = f"{JOBS}/{job['id']}"
-    admit = type(rig.plane.door).admit
+    admit = type(rig.plane.admission).admit
 
-    def moves_meanwhile(door: Door, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
+    def moves_meanwhile(admission: Admission, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
         monkeypatch.undo()
         found = rig.plane.jobs.find(job["id"])
-        rig.plane.jobs.change(found.id, replace(found.spec, labels={"b": "2"}), "somebody else")
-        admit(door, spec, seen_by, before)
+        rig.plane.jobs.change(found.id, replace(found.spec, labels={"b": "2"}), "another user")
+        admit(admission, spec, seen_by, before)
 
     async with rig.client("user") as client:
-        monkeypatch.setattr(type(rig.plane.door), "admit", moves_meanwhile)
+        monkeypatch.setattr(type(rig.plane.admission), "admit", moves_meanwhile)
         answer = await client.patch(path, json={"priority": 3})
         assert (answer.status_code, answer.json()["spec"]["labels"]) == (200, {"b": "2"})
-        monkeypatch.setattr(type(rig.plane.door), "admit", moves_meanwhile)
+        monkeypatch.setattr(type(rig.plane.admission), "admit", moves_meanwhile)
         stale = await client.patch(path, json={"priority": 4}, headers={"if-match": answer.headers["etag"]})
         assert stale.status_code == 412
 
@@ -222,7 +222,7 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         assert (later["events"], later["next"]) == ([events[1]], events[1]["id"])
         ran = (await client.get(f"{path}/attempts")).json()
         assert ran["attempts"][0]["number"] == 1
-        assert [(each["cluster"], each["phase"]) for each in ran["copies"]] == [
+        assert [(each["cluster"], each["phase"]) for each in ran["workloads"]] == [
             (ran["attempts"][0]["placements"][0]["cluster"], "running")
         ]
         assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
@@ -266,7 +266,7 @@ async def test_attempts_tell_of_the_replicas_that_are_asked_for(rig: Rig) -> Non
         for query, wanted in (({}, [0, 1, 2]), ({"first": 1, "replicas": 1}, [1]), ({"first": 3}, [])):
             told = (await client.get(path, params=query)).json()
             assert [each["replica"] for each in told["attempts"][0]["placements"]] == wanted
-            assert sorted(each["replica"] for copy in told["copies"] for each in copy["replicas"]) == wanted
+            assert sorted(each["replica"] for copy in told["workloads"] for each in copy["replicas"]) == wanted
 
 
 async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:
@@ -305,7 +305,7 @@ async def test_our_own_faults_tell_nothing(rig: Rig, monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> None:
         raise RuntimeError("secret internals")
 
-    monkeypatch.setattr(type(rig.plane.door), "admit", broken)
+    monkeypatch.setattr(type(rig.plane.admission), "admit", broken)
     async with rig.client("user") as client:
         answer = await client.post(JOBS, json=JOB)
     assert answer.status_code == 500
@@ -325,7 +325,7 @@ async def test_a_change_can_be_tried(rig: Rig) -> None:
         await client.post(f"{path}/cancel")
         over = await client.patch(path, params={"dry_run": True}, json={"priority": 5})
         assert over.status_code == 409
-    assert "PATCH change_job" not in [entry.verb for entry in rig.store.audit(0, 100)]
+    assert "PATCH update_job" not in [entry.verb for entry in rig.store.audit(0, 100)]
 
 
 async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
@@ -340,8 +340,8 @@ async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
 async def test_a_template_says_whether_a_job_comes_back(rig: Rig) -> None:
     """Whoever submits or changes it: a service is started again, and is none any more as another kind of work."""
     made = await rig.submit(template="deployment")
-    assert rig.plane.jobs.find(made["id"]).spec.comes_back
+    assert rig.plane.jobs.find(made["id"]).spec.restarts
     async with rig.client("user") as client:
         changed = await client.patch(f"{JOBS}/{made['id']}", json={"template": "job"})
     assert changed.status_code == 200
-    assert not rig.plane.jobs.find(made["id"]).spec.comes_back
+    assert not rig.plane.jobs.find(made["id"]).spec.restarts

@@ -20,7 +20,7 @@ async def test_gateways_and_clusters_that_are_not_there_are_refused(rig: Rig, pa
         answer = await client.get(path, params={name: "nope"})
         assert answer.status_code == 422
         assert name in answer.text
-        assert "there are: " in answer.text
+        assert "available: " in answer.text
         known = "a" if name == "cluster" else "gw-a"
         assert (await client.get(path, params={name: known})).status_code == 200
 
@@ -51,11 +51,11 @@ async def test_links_and_candidates_show_what_is_promised_and_what_is_free(rig: 
     rig.plane.controller.step()
     async with rig.client("user") as client:
         links = (await client.get("/api/v1/fleet/links", params={"target": "gw-a"})).json()["links"]
-        assert [(each["promised_mbps"], each["free_mbps"], each["bandwidth_mbps"]) for each in links] == [
+        assert [(each["reserved_mbps"], each["free_mbps"], each["bandwidth_mbps"]) for each in links] == [
             (400, 600, 1000)
         ]
         tried = await client.post("/api/v1/jobs?dry_run=true", json={**SMALL, **JOB, "placement": {"clusters": ["a"]}})
-        link = tried.json()["choices"][0]["link"]
+        link = tried.json()["candidates"][0]["link"]
         assert link["bandwidth_mbps"] - link["used_mbps"] == 600
 
 

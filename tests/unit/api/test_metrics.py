@@ -9,7 +9,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from seaway import __version__
-from seaway.domain.deployment import Occupant
+from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
 from seaway.learning.policies.monitor import Reason
 from seaway.wire.metrics import METRICS
@@ -29,15 +29,15 @@ OWN = (
     ("seaway_ready",),
     ("seaway_jobs", "state"),
     ("seaway_jobs_reached_total", "state"),
-    ("seaway_jobs_refused", "rule"),
+    ("seaway_jobs_unschedulable", "rule"),
     ("seaway_jobs_placed_total", "policy"),
     ("seaway_queue_longest_wait_seconds", "queue"),
     ("seaway_queue_wait_seconds_bucket", "queue", "le"),
     ("seaway_stage_seconds_bucket", "stage", "le"),
     ("seaway_deployments_total", "cluster", "outcome"),
-    ("seaway_outgoing", "cluster"),
-    ("seaway_outgoing_delayed", "cluster"),
-    ("seaway_outgoing_oldest_seconds", "cluster"),
+    ("seaway_pending_commands", "cluster"),
+    ("seaway_pending_commands_retrying", "cluster"),
+    ("seaway_pending_command_oldest_seconds", "cluster"),
     ("seaway_loop_failures_total",),
     ("seaway_transaction_seconds_bucket", "le"),
     ("seaway_transaction_failures_total",),
@@ -57,7 +57,7 @@ async def test_metrics_are_there_as_text_and_as_json(rig: Rig) -> None:
         body = (await client.get("/api/v1/metrics")).json()
     assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = {each.name: each.samples for each in text_string_to_metric_families(text.text)}
-    assert {"seaway_jobs", "seaway_cluster_silent_seconds", *METRICS} <= found.keys()
+    assert {"seaway_jobs", "seaway_cluster_last_seen_seconds", *METRICS} <= found.keys()
     assert body["code"] == 200
     rows = body["data"]["GPUDeviceMemoryAllocated"]
     assert [one.value for one in found["GPUDeviceMemoryAllocated"]] == [row["value"] for row in rows]
@@ -103,7 +103,7 @@ async def test_names_of_others_stay_hidden_from_tenants(rig: Rig) -> None:
     assert told is not None
     node = told.nodes[0]
     taken = DeviceSlice(node.devices[0].uuid, 1024, 100)
-    live.occupy("a", [Occupant("hidden-namespace/hidden-pod", node.name, (taken,))], complete=True)
+    live.occupy("a", [UnmanagedPod("hidden-namespace/hidden-pod", node.name, (taken,))], complete=True)
     for path in ("/metrics", "/api/v1/metrics"):
         async with rig.client("viewer") as client:
             seen = (await client.get(path, params={"metric": "vGPUMemoryAllocated"})).text

@@ -10,11 +10,11 @@ import orjson
 import pytest
 import yaml
 
-from seaway.api.network import MOST_REPORTED_BYTES
-from seaway.application.network.reports import MOST_AT_ONCE
+from seaway.api.network import MAX_REPORTED_BYTES
+from seaway.application.network.reports import MAX_AT_ONCE
 from seaway.application.records import Role
 from seaway.wire.network_in import EXAMPLE, network_text
-from seaway.wire.network_views import MOST_PROBES, MOST_ROUNDS
+from seaway.wire.network_views import MAX_PROBES, MAX_ROUNDS
 from tests.fakes.gateways import make_network, make_paths
 from tests.unit.api.rig import Rig, make_rig
 
@@ -66,11 +66,11 @@ async def test_a_network_is_put_read_and_removed(rig: Rig) -> None:
         assert (first.status_code, first.headers["etag"], first.json()["version"]) == (200, '"1"', "1")
         assert "gateway gw-1 is added" in first.json()["changes"]
         read = await client.get(NETWORK)
-        assert (read.headers["etag"], read.json()["probe"]) == ('"1"', {"every": "10s", "count": 5, "timeout": "1s"})
+        assert (read.headers["etag"], read.json()["probe"]) == ('"1"', {"interval": "10s", "count": 5, "timeout": "1s"})
         assert (await client.get(NETWORK, headers={"if-none-match": '"1"'})).status_code == 304
         for kind, text in (("json", orjson.dumps(read.json())), ("yaml", yaml.safe_dump(read.json()).encode())):
             again = await client.put(NETWORK, content=text, headers={"content-type": f"application/{kind}"})
-            assert again.json() == {"version": "1", "changes": [], "hurts": []}
+            assert again.json() == {"version": "1", "changes": [], "impact": []}
         assert (await client.delete(NETWORK, headers={"if-match": '"9"'})).status_code == 412
         assert (await client.delete(NETWORK, headers={"if-match": '"1"'})).status_code == 204
         assert (await client.get(NETWORK)).status_code == 404
@@ -78,13 +78,13 @@ async def test_a_network_is_put_read_and_removed(rig: Rig) -> None:
 
 
 async def test_a_change_is_made_to_the_version_it_was_meant_for(net: Rig) -> None:
-    """Who says which version he saw changes no other, and who says that there is none makes none anew."""
-    faster = example(probe={"every": "5s"})
+    """Who says which version he saw changes no other, and who says that there is none re-creates none."""
+    faster = example(probe={"interval": "5s"})
     async with net.client("operator") as client:
         for headers in ({"if-match": '"7"'}, {"if-none-match": "*"}):
             assert (await client.put(NETWORK, json=faster, headers=headers)).status_code == 412
         assert (await client.put(NETWORK, json=faster, headers={"if-match": '"1"'})).json()["changes"] == [
-            "probe: every 10 -> 5"
+            "probe: interval 10 -> 5"
         ]
 
 
@@ -136,7 +136,7 @@ async def test_paths_of_every_pair_of_many_gateways_are_taken(rig: Rig) -> None:
 
 
 async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
-    """An agent gets the targets of its own gateway, an operator of any; nobody else gets them."""
+    """An agent gets the targets of its own gateway, an operator of any; no one else gets them."""
     asked = f"{NETWORK}/targets"
     async with net.client("gw-1") as client:
         answer = await client.get(asked, params={"gateway": "gw-1"})
@@ -145,7 +145,7 @@ async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
         body = answer.json()
         assert (body["version"], body["probe"], body["reflect"]) == (
             "1",
-            {"every_s": 10, "count": 5, "timeout_s": 1},
+            {"interval_s": 10, "count": 5, "timeout_s": 1},
             0,
         )
         assert body["address"] == example()["gateways"][0]["address"]
@@ -184,7 +184,7 @@ async def test_what_an_agent_reports_becomes_a_link(net: Rig) -> None:
     [("", 401), ("forged", 401), ("user", 403), ("operator", 403), ("admin", 403), ("agent", 403), ("gw-2", 403)],
 )
 async def test_forged_reports_are_refused(net: Rig, token: str, status: int) -> None:
-    """Nobody but a gateway's own agent reports for it: not without a token, nor with any other; nothing is taken."""
+    """No one but a gateway's own agent reports for it: not without a token, nor with any other; nothing is taken."""
     own = net.tokens["gw-1"]
     net.tokens["forged"] = own[:-4] + ("AAAA" if own[-4:] != "AAAA" else "BBBB")
     async with net.client(token) as client:
@@ -220,8 +220,8 @@ async def test_replayed_reports_are_refused(net: Rig) -> None:
 async def test_oversized_reports_are_refused(net: Rig) -> None:
     """Too many rounds or too many bytes are refused, however they are sent."""
     one = report(net)["rounds"][0]
-    many = [{**one, "at_ns": one["at_ns"] + at} for at in range(MOST_ROUNDS + 1)]
-    text = orjson.dumps(report(net)) + b" " * MOST_REPORTED_BYTES
+    many = [{**one, "at_ns": one["at_ns"] + at} for at in range(MAX_ROUNDS + 1)]
+    text = orjson.dumps(report(net)) + b" " * MAX_REPORTED_BYTES
 
     async def pieces() -> Any:  # noqa: ANN401  # pieces of a body
         for at in range(0, len(text), 65_536):
@@ -234,8 +234,8 @@ async def test_oversized_reports_are_refused(net: Rig) -> None:
         assert (await client.post(REPORTS, content=pieces(), headers=json)).status_code == 413
         assert nothing_taken(net)
         own = net.plane.network.agents.views()[0]
-        assert (own.refused, own.trouble) == (3, f"this body may have {MOST_REPORTED_BYTES} bytes at the most")
-        assert (await client.post(REPORTS, json=report(net, rounds=many[:MOST_ROUNDS]))).status_code == 204
+        assert (own.refused, own.trouble) == (3, f"this body may have {MAX_REPORTED_BYTES} bytes at most")
+        assert (await client.post(REPORTS, json=report(net, rounds=many[:MAX_ROUNDS]))).status_code == 204
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ async def test_oversized_reports_are_refused(net: Rig) -> None:
         ("rounds[0].path", "scenic"),
         ("rounds[0].at_ns", 2**63),
         ("rounds[0].sent", 0),
-        ("rounds[0].sent", MOST_PROBES + 1),
+        ("rounds[0].sent", MAX_PROBES + 1),
         ("rounds[0].received", 6),
         ("rounds[0].received", -1),
         ("rounds[0].latency_ns", None),
@@ -297,7 +297,7 @@ async def test_what_is_no_report_is_refused(net: Rig, body: bytes) -> None:
 async def test_an_agent_that_floods_is_slowed_down(net: Rig) -> None:
     """Beyond some reports in one go an agent gets 429 before its report is even read, and others go on."""
     async with net.client("gw-1") as client:
-        for number in range(MOST_AT_ONCE):
+        for number in range(MAX_AT_ONCE):
             assert (await client.post(REPORTS, json=report(net, number + 1))).status_code == 204
         answer = await client.post(REPORTS, content=b"{" * 1000, headers={"content-type": "application/json"})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
@@ -345,7 +345,7 @@ async def test_a_gateway_that_confirms_and_confirms_has_to_wait(net: Rig) -> Non
     """Beyond some in one go it gets 429, whatever it says and of whom: nothing is written, nor audited."""
     applied = f"{NETWORK}/gateways/gw-1/applied"
     async with net.client("gw-1") as client:
-        for number in range(MOST_AT_ONCE):
+        for number in range(MAX_AT_ONCE):
             path = applied if number % 2 else applied.replace("gw-1", "gw-2")
             assert (await client.post(path, json={"version": "1", "active": {}})).status_code in (204, 403)
         audited, stored = len(net.store.audit(0, 100)), len(net.store.commits)
@@ -388,8 +388,8 @@ async def test_a_running_job_keeps_its_gateway(net: Rig) -> None:
     gateways = (*config.now.config.gateways[:2], replace(config.now.config.gateways[2], name="site"))
     config.put(replace(config.now.config, gateways=gateways, pairs=()), "rig")
     async with net.client("operator") as client:
-        hurts = (await client.put(f"{NETWORK}?dry_run=true", json=example())).json()["hurts"]
-        assert hurts == ["site is used by far"]
+        impact = (await client.put(f"{NETWORK}?dry_run=true", json=example())).json()["impact"]
+        assert impact == ["site is used by far"]
         assert (await client.put(NETWORK, json=example())).status_code == 409
         assert (await client.delete(NETWORK)).status_code == 409
         assert (await client.put(f"{NETWORK}?force=true", json=example())).status_code == 200

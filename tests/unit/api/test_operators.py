@@ -116,7 +116,7 @@ async def test_queues_pools_and_tenants_come_and_go(rig: Rig) -> None:
 
 @pytest.mark.parametrize("kind", ["queues", "pools", "tenants"])
 async def test_a_change_counts_for_the_version_that_it_names(rig: Rig, kind: str) -> None:
-    """What was changed since somebody read it is not changed over it, nor removed; what was not is."""
+    """What was changed since a user read it is not changed over it, nor removed; what was not is."""
     path = f"/api/v1/{kind}/new"
     async with rig.client("admin") as client:
         first = await client.put(path, json={"description": "one"}, headers={"if-none-match": "*"})
@@ -151,7 +151,7 @@ async def test_policies_can_be_chosen_from(rig: Rig) -> None:
 
 
 async def test_what_left_the_fleet_is_forgotten_by_operators(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster that is gone is shown while something is held there; forgetting it is told, and put down."""
+    """A cluster that is gone is shown while something is held there; cluster_removal it is told, and put down."""
     held = await rig.submit()
     rig.step(5)
     where = (rig.plane.jobs.find(held["id"]).clusters)[0]
@@ -172,4 +172,4 @@ async def test_what_left_the_fleet_is_forgotten_by_operators(rig: Rig, monkeypat
     async with rig.client("user") as client:
         assert (await client.delete(path)).status_code == 403
     verbs = [(entry.verb, entry.status) for entry in rig.store.audit(0, 100)]
-    assert ("DELETE forget_cluster", 204) in verbs
+    assert ("DELETE remove_cluster", 204) in verbs

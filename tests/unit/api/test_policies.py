@@ -45,7 +45,7 @@ async def test_a_policy_comes_and_goes(rig: Rig) -> None:
 
 
 async def test_heuristics_are_shown_as_well(rig: Rig) -> None:
-    """What nobody trained has no file and is always there."""
+    """What no one trained has no file and is always there."""
     async with rig.client("operator") as client:
         shown = await client.get(f"{PATH}/bestfit")
         assert (shown.json()["trained"], shown.json()["source"]) == (None, "seaway")
@@ -56,7 +56,7 @@ async def test_heuristics_are_shown_as_well(rig: Rig) -> None:
 
 
 async def test_the_tag_of_a_policy_covers_its_queues(rig: Rig) -> None:
-    """Who read it before a queue had it is shown it anew, a heuristic and a trained one alike."""
+    """Who read it before a queue had it is shown it again, a heuristic and a trained one alike."""
     async with rig.client("operator") as client:
         await client.post(PATH, content=MINE, headers=SENT)
         tags = {name: (await client.get(f"{PATH}/{name}")).headers["etag"] for name in ("greedy", "mine")}

@@ -18,7 +18,7 @@ async def test_what_is_held_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig)
     await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)
     rig.step(8)
     async with rig.client("operator") as client:
-        ours, theirs = (await client.get("/api/v1/queue-uses")).json()["uses"]
+        ours, theirs = (await client.get("/api/v1/queue-usage")).json()["uses"]
     assert (ours["queue"], ours["tenant"], theirs["queue"], theirs["tenant"]) == (
         "default",
         "default",
@@ -31,7 +31,7 @@ async def test_what_is_held_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig)
     assert ours["gpu_memory_mib"] == 2 * 81_920 * ours["running"]
     assert max(ours["longest_wait_s"], theirs["longest_wait_s"]) > 0
     async with rig.client("other") as client:
-        assert (await client.get("/api/v1/queue-uses")).json()["uses"] == [theirs]
+        assert (await client.get("/api/v1/queue-usage")).json()["uses"] == [theirs]
 
 
 async def test_what_waits_stands_in_the_order_in_which_it_is_tried(rig: Rig) -> None:
@@ -46,10 +46,10 @@ async def test_what_waits_stands_in_the_order_in_which_it_is_tried(rig: Rig) -> 
         path = "/api/v1/queues/default/waiting"
         first = (await client.get(path, params={"limit": 2})).json()
         assert [(each["name"], each["position"]) for each in first["jobs"]] == [("urgent", 1), ("late", 2)]
-        assert (first["total"], "0 of 4 nodes fit" in first["jobs"][1]["sentence"]) == (3, True)
+        assert (first["total"], "0 of 4 nodes fit" in first["jobs"][1]["message"]) == (3, True)
         waits = first["jobs"][1]
-        assert (waits["code"], waits["looked_at"], waits["parameters"]) == ("refused", 4, {})
-        assert [(each["code"], each["nodes"]) for each in waits["refusals"]] == [("DeviceFit.8", 4)]
+        assert (waits["code"], waits["nodes_evaluated"], waits["params"]) == ("no_node_fits", 4, {})
+        assert [(each["code"], each["nodes"]) for each in waits["filtered"]] == [("DeviceFit.8", 4)]
         rest = (await client.get(path, params={"limit": 2, "after": first["next"]})).json()
         assert ([each["name"] for each in rest["jobs"]], rest["next"]) == (["later"], None)
         assert (await client.get("/api/v1/queues/theirs/waiting")).status_code == 404

@@ -49,7 +49,7 @@ async def test_every_error_is_a_problem(rig: Rig, method: str, path: str, status
     ],
 )
 async def test_bodies_of_another_kind_are_refused(rig: Rig, headers: dict[str, str], body: bytes) -> None:
-    """A body that is no JSON in UTF-8, as it is, gets 415."""
+    """A body that is not JSON in UTF-8, as it is, gets 415."""
     async with rig.client() as client:
         assert (await client.post(JOBS, content=body, headers=headers)).status_code == 415
 
@@ -89,7 +89,7 @@ async def test_addresses_and_headers_are_bounded(rig: Rig) -> None:
 
 
 async def test_a_policy_file_has_a_bound_of_its_own(rig: Rig) -> None:
-    """All that the format allows is taken, by programs and by pages, however small other bodies have to be."""
+    """All that the format allows is taken, by programs and by pages, however small other bodies must be."""
     async with rig.client("admin") as client:
         for path, status in (("/api/v1/policies", 422), ("/_nicegui/client/x/upload/1", 404)):
             for size, expected in ((LARGEST_FILE, status), (LARGEST_FILE + 1, 413)):
@@ -98,12 +98,12 @@ async def test_a_policy_file_has_a_bound_of_its_own(rig: Rig) -> None:
 
 
 async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
-    """Where nobody is asked who he is, pages of other sites and names that are not this machine's get nothing."""
+    """Where no one is asked who he is, pages of other sites and names that are not this machine's get nothing."""
     rig = make_rig(no_auth=True)
     async with rig.client("") as client:
         assert (await client.post(JOBS, json=JOB)).status_code == 201
-        anybody = {"name": "anonymous", "role": "admin", "tenant": "", "largest_body": 1_048_576}
-        assert (await client.get("/api/v1/me")).json() == {**anybody, "largest_policy_file": LARGEST_FILE}
+        anybody = {"name": "anonymous", "role": "admin", "tenant": "", "max_body_bytes": 1_048_576}
+        assert (await client.get("/api/v1/me")).json() == {**anybody, "max_policy_file_bytes": LARGEST_FILE}
         assert (await client.get(JOBS, headers={"host": "evil.example:8080"})).status_code == 403
         assert (await client.post(JOBS, json=JOB, headers={"origin": "http://evil.example"})).status_code == 403
         assert (await client.delete(f"{JOBS}/train", headers={"sec-fetch-site": "cross-site"})).status_code == 403
@@ -160,7 +160,7 @@ async def test_an_unknown_parameter_is_told_with_those_there_are(rig: Rig) -> No
     """The parameters that are named are those that an operation takes, and no other."""
     async with rig.client() as client:
         detail = (await client.get(JOBS, params={"stat": "x"})).json()["detail"]
-    there = detail.partition("unknown parameter; there are: ")[2].split(", ")
+    there = detail.partition("unknown parameter; available: ")[2].split(", ")
     assert {"state", "limit", "after"} <= set(there)
     assert "query" not in there
 

@@ -28,19 +28,19 @@ async def test_queues_of_others_are_not_there(rig: Rig) -> None:
             operators = await client.post(JOBS, json={**JOB, "queue": name})
         assert ("another tenant" in operators.text) is (name == "theirs")
     assert told["theirs"] == told["nowhere"]
-    assert "there are: default" in told["theirs"]
+    assert "available: default" in told["theirs"]
 
 
-async def test_strays_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of strays hold ids of others' jobs: clusters and events show them to operators and admins alone."""
-    views = [replace(each, strays=("sw-x-1",)) for each in rig.plane.overview.clusters()]
+async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of orphans hold ids of others' jobs: clusters and events show them to operators and admins alone."""
+    views = [replace(each, orphans=("sw-x-1",)) for each in rig.plane.overview.clusters()]
     monkeypatch.setattr(rig.plane.overview, "clusters", lambda: views)
     for token, names in (("viewer", []), ("user", []), ("operator", ["sw-x-1"]), ("admin", ["sw-x-1"])):
         async with rig.client(token) as client:
             listed = (await client.get("/api/v1/fleet/clusters")).json()["clusters"]
-            assert [each["strays"] for each in listed] == [names, names]
-            assert (await client.get("/api/v1/fleet/clusters/a")).json()["strays"] == names
-    event = Event(1, "strays", "a is to remove sw-x-1", "op")
+            assert [each["orphans"] for each in listed] == [names, names]
+            assert (await client.get("/api/v1/fleet/clusters/a")).json()["orphans"] == names
+    event = Event(1, "orphans_removed", "a is to remove sw-x-1", "op")
     assert not Wish("default", "", confined=True).wants(event)
     assert Wish("", "", confined=False).wants(event)
 
@@ -78,14 +78,14 @@ async def test_who_has_to_be_thought_about_holds_up_nobody(rig: Rig, monkeypatch
     """While the door thinks about one job, others are answered, and jobs like those that it knows are taken in."""
     await rig.submit()
     thinking, go_on = threading.Event(), threading.Event()
-    judge = rig.plane.door._judge  # noqa: SLF001  # what takes long
+    judge = rig.plane.admission._judge  # noqa: SLF001  # what takes long
 
     def slow(*given: object) -> str:
         thinking.set()
         go_on.wait(10)
         return judge(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rig.plane.door, "_judge", slow)
+    monkeypatch.setattr(rig.plane.admission, "_judge", slow)
     async with rig.client("user") as client, anyio.create_task_group() as group:
 
         async def ask() -> None:

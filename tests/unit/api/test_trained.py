@@ -49,7 +49,7 @@ async def test_a_trained_policy_is_watched_and_then_decides(rig: Rig) -> None:
 
 
 async def test_another_file_under_an_old_name_decides(rig: Rig) -> None:
-    """Where a policy is removed and another brought by its name, that is asked, and starts in the shadow anew."""
+    """Where a policy is removed and another brought by its name, that is asked, and starts in the shadow again."""
     titles = []
     async with rig.client("admin") as client:
         for seed in range(2):
@@ -83,10 +83,10 @@ async def test_jobs_that_something_else_decided_do_not_count(rig: Rig) -> None:
 
 
 async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Rig) -> None:
-    """What `policies.fall_back` says decides in its place, told and counted; once it is there it decides itself."""
+    """What `policies.fallback` says decides in its place, told and counted; once it is there it decides itself."""
     rig.plane.writer.require(Change(put=[Queue(DEFAULT, policy="tiny")]))
     rig.step(3)
-    assert rig.plane.controller.scheduler.warmth.wait("tiny", most_s=60)
+    assert rig.plane.controller.scheduler.readiness.wait("tiny", most_s=60)
     job = await rig.submit(name="early")
     rig.step(3)
     (attempt,) = rig.store.attempts(job["id"])
@@ -96,7 +96,7 @@ async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Ri
         metrics = (await client.get("/metrics")).text
     assert 'seaway_policy_fallbacks_total{policy="tiny",reason="unusable"}' in metrics
     rig.plane.policies.bring(pack(node_policy()), "ada")
-    assert rig.plane.controller.scheduler.warmth.wait("tiny", most_s=60)
+    assert rig.plane.controller.scheduler.readiness.wait("tiny", most_s=60)
     assert rig.plane.controller.scheduler.policy("tiny").title.startswith("tiny@")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.api.http.meter import STREAMS
 from seaway.application.access import RANKS
-from seaway.application.login_limit import MOST_FAILURES, WINDOW_S
+from seaway.application.login_limit import MAX_FAILURES, WINDOW_S
 from seaway.application.records import Role
 from seaway.learning.policies.file import LARGEST_FILE
 from tests.unit.api.rig import JOB, Rig
@@ -18,18 +18,18 @@ pytestmark = pytest.mark.anyio
 BODIES: dict[str, Any] = {
     "submit_job": JOB,
     "replace_job": JOB,
-    "change_job": {"priority": 1},
+    "update_job": {"priority": 1},
     "cordon": {"cluster": "a"},
     "put_queue": {},
     "put_pool": {},
     "put_tenant": {},
     "create_token": {"name": "new", "role": "admin"},
     "put_network": {},
-    "take_report": {"gateway": "gw-a", "started_ns": 1, "number": 1, "rounds": []},
+    "submit_report": {"gateway": "gw-a", "started_ns": 1, "number": 1, "rounds": []},
     "confirm_applied": {"version": "1", "active": {}},
 }
 QUERIES = {"uncordon": {"cluster": "a"}, "list_targets": {"gateway": "gw-a"}}
-OF_AGENTS = {"take_report": (), "confirm_applied": (), "list_targets": (Role.OPERATOR, Role.ADMIN)}
+OF_AGENTS = {"submit_report": (), "confirm_applied": (), "list_targets": (Role.OPERATOR, Role.ADMIN)}
 """What takes the agent of that gateway, and who else may do it; of other roles, not even the higher ones."""
 
 
@@ -129,7 +129,7 @@ async def test_jobs_are_submitted_to_one_s_own_tenant(rig: Rig) -> None:
 
 
 async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
-    """The secret stands in the answer that makes it and nowhere after; revoked, it lets nobody in."""
+    """The secret stands in the answer that makes it and nowhere after; revoked, it lets no one in."""
     async with rig.client("admin") as client:
         made = await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default", "expires_in": "1h"})
         assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
@@ -139,8 +139,8 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
         assert "digest" not in listed.text
         assert (await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default"})).status_code == 409
     async with rig.client("ci") as ci, rig.client("admin") as client:
-        told = {"name": "ci", "role": "user", "tenant": "default", "largest_body": 1_048_576}
-        assert (await ci.get("/api/v1/me")).json() == {**told, "largest_policy_file": LARGEST_FILE}
+        told = {"name": "ci", "role": "user", "tenant": "default", "max_body_bytes": 1_048_576}
+        assert (await ci.get("/api/v1/me")).json() == {**told, "max_policy_file_bytes": LARGEST_FILE}
         assert (await client.delete(f"/api/v1/tokens/{made.json()['id']}")).json()["revoked_at"]
         assert (await ci.get("/api/v1/me")).status_code == 401
         assert (await client.delete("/api/v1/tokens/nothing")).status_code == 404
@@ -150,8 +150,8 @@ async def test_too_many_failures_have_to_wait(rig: Rig) -> None:
     """After some failed logins an address is told to wait, but tokens that hold still let in."""
     rig.tokens["bad"] = "sw_no_no"
     async with rig.client("bad") as bad, rig.client("user") as good:
-        statuses = [(await bad.get("/api/v1/me")).status_code for _ in range(MOST_FAILURES + 1)]
-        assert statuses == [401] * MOST_FAILURES + [429]
+        statuses = [(await bad.get("/api/v1/me")).status_code for _ in range(MAX_FAILURES + 1)]
+        assert statuses == [401] * MAX_FAILURES + [429]
         answer = await bad.get("/api/v1/me")
         assert answer.headers["retry-after"] == str(WINDOW_S)
         assert (await good.get("/api/v1/me")).status_code == 200
@@ -195,7 +195,7 @@ async def test_a_job_is_stored_together_with_who_submitted_it(rig: Rig) -> None:
         lost = await client.post("/api/v1/jobs", json=JOB)
         rig.store.database.available = True
     assert [each.status_code for each in (*sent, lost)] == [201, 200, 503]
-    await rig.app.state.desk.audit.store()
+    await rig.app.state.pipeline.audit.store()
     entries = [(entry.status, entry.target) for entry in rig.store.audit(0, 100)[::-1]]
     path = f"/api/v1/jobs/{sent[0].json()['id']}"
     assert entries == [(201, targets[0]), (201, path), (200, path), (503, "/api/v1/jobs")]
@@ -218,6 +218,6 @@ async def test_the_audit_log_names_what_was_made(rig: Rig) -> None:
     async with rig.client("admin") as client:
         token = (await client.post("/api/v1/tokens", json={"name": "new", "role": "admin"})).json()
         await client.post("/api/v1/jobs", json={"name": "a", "queue": "nowhere"})
-    await rig.app.state.desk.audit.store()
+    await rig.app.state.pipeline.audit.store()
     targets = [entry.target for entry in rig.store.audit(0, 100)]
     assert {f"/api/v1/jobs/{job['id']}", f"/api/v1/tokens/{token['id']}", "/api/v1/jobs"} <= set(targets)

@@ -12,11 +12,11 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.records import JobRecord
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Fleet
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.job_spec import JobSpec
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from seaway.testing.clocks import VirtualClock
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 
 START_S = 2
 """How long copies take to start."""
@@ -26,7 +26,7 @@ START_S = 2
 class Scene:
     """A control plane, its clusters and their clock."""
 
-    plane: SmallPlane
+    plane: SmallControlPlane
     clusters: SimulatedBackends
     clock: VirtualClock
 
@@ -52,9 +52,9 @@ class Scene:
         """Return a cluster."""
         return self.clusters.cluster(name)
 
-    def phase(self, name: str, job_id: str, attempt: int = 1) -> CopyPhase | None:
+    def phase(self, name: str, job_id: str, attempt: int = 1) -> WorkloadPhase | None:
         """Return how a copy is doing in a cluster; None without one."""
-        for copy in self.cluster(name).changes("", 0).copies:
+        for copy in self.cluster(name).changes("", 0).workloads:
             if (copy.job_id, copy.attempt) == (job_id, attempt):
                 return copy.phase
         return None
@@ -81,6 +81,6 @@ def scene(parts: Fleet | None = None, faults: Faults = NO_FAULTS, /, **settings:
     """Put a control plane over simulated clusters; `settings` are those of the control loop."""
     clock = VirtualClock()
     clusters = SimulatedBackends(parts or two_clusters(), clock, Options(faults, START_S, waits=False))
-    plane = SmallPlane(clusters, clock=clock, settings=ControlSettings(**settings))
+    plane = SmallControlPlane(clusters, clock=clock, settings=ControlSettings(**settings))
     plane.settle()
     return Scene(plane, clusters, clock)

@@ -11,8 +11,8 @@ from seaway.application.changes import Change
 from seaway.application.control import observe
 from seaway.application.control.scheduler import scheduler as schedule
 from seaway.application.login_limit import (
-    MOST_ADDRESSES,
-    MOST_FAILURES,
+    MAX_ADDRESSES,
+    MAX_FAILURES,
     WINDOW_S,
     LoginLimit,
     TooManyFailuresError,
@@ -86,13 +86,13 @@ def test_a_token_lets_in_who_has_it(world: World) -> None:
     ],
 )
 def test_what_is_no_token_lets_nobody_in(world: World, header: str | None) -> None:
-    """Without a token that holds, nobody is let in, whatever stands there instead."""
+    """Without a token that holds, no one is let in, whatever stands there instead."""
     with pytest.raises(UnauthenticatedError):
         world.access.known(header, "::1")
 
 
 def test_a_token_with_another_secret_does_not_hold(world: World) -> None:
-    """The id alone lets nobody in, nor does a part of the secret."""
+    """The id alone lets no one in, nor does a part of the secret."""
     token = world.token()
     for wrong in (token[:-1], token + "a", token.rpartition("_")[0] + "_"):
         with pytest.raises(UnauthenticatedError):
@@ -100,7 +100,7 @@ def test_a_token_with_another_secret_does_not_hold(world: World) -> None:
 
 
 def test_a_revoked_token_does_not_hold(world: World) -> None:
-    """From when revoking returns, the token lets nobody in, and requests that last are told so."""
+    """From when revoking returns, the token lets no one in, and requests that last are told so."""
     token = world.token()
     who = world.who(token)
     assert who is not None
@@ -115,7 +115,7 @@ def test_a_revoked_token_does_not_hold(world: World) -> None:
 
 
 def test_the_last_admin_is_kept(world: World) -> None:
-    """Nobody locks everybody out by mistake: the last token of an admin that holds is revoked by force only."""
+    """No one locks everybody out by mistake: the last token of an admin that holds is revoked by force only."""
     ids = []
     for name, lasts_s in (("a", None), ("b", None), ("short", 1)):
         who = world.who(world.token(Role.ADMIN, name, lasts_s))
@@ -157,7 +157,7 @@ def test_tokens_outlive_the_process(world: World) -> None:
 
 
 def test_what_another_process_wrote_is_seen_after_a_refresh(world: World) -> None:
-    """Tokens that came by another way hold after they are read anew."""
+    """Tokens that came by another way hold after they are read again."""
     other = Access(world.store, Writer(world.store), world.clock)
     token = world.token()
     with pytest.raises(UnauthenticatedError):
@@ -234,7 +234,7 @@ def test_the_first_token_is_made_once(world: World) -> None:
 
 
 def test_the_first_token_takes_another_name_where_admin_is_taken(world: World) -> None:
-    """Somebody who is called admin and is none does not keep the first admin out."""
+    """A user who is called admin and is none does not keep the first admin out."""
     world.token(Role.USER, "admin")
     first = world.access.first_token()
     assert first is not None
@@ -253,7 +253,7 @@ def test_each_role_includes_those_before_it() -> None:
 
 
 def test_a_tenant_sees_its_own_and_the_fleet_s() -> None:
-    """Who is of a tenant sees that tenant's things and nobody's; who is of none sees all."""
+    """Who is of a tenant sees that tenant's things and no one's; who is of none sees all."""
     assert [Who("x", Role.USER, "a").may_see(each) for each in ("a", "b", "")] == [True, False, True]
     assert Who("x", Role.ADMIN).may_see("b")
 
@@ -285,7 +285,7 @@ def test_failures_are_counted_by_address() -> None:
     """An address that failed too often waits until its minute is over; others do not."""
     clock = VirtualClock()
     limit = LoginLimit(clock)
-    for _ in range(MOST_FAILURES):
+    for _ in range(MAX_FAILURES):
         limit.fail("10.0.0.1")
     limit.fail("10.0.0.2")
     clock.advance_s(1)
@@ -299,9 +299,9 @@ def test_failures_are_counted_by_address() -> None:
 def test_failures_of_many_addresses_need_bounded_memory() -> None:
     """Of very many addresses the one that failed longest ago is forgotten, and an IPv6 network is one."""
     limit = LoginLimit(VirtualClock())
-    for at in range(MOST_ADDRESSES + 10):
+    for at in range(MAX_ADDRESSES + 10):
         limit.fail(f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}")
-    assert len(limit) == MOST_ADDRESSES
+    assert len(limit) == MAX_ADDRESSES
     assert site("2001:db8::1") == site("2001:db8::ffff") != site("2001:db8:1::1")
     assert len(site("x" * 1000)) == 64
 

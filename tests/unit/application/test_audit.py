@@ -49,7 +49,7 @@ def test_what_cannot_be_stored_waits() -> None:
 
 def test_entries_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded, and what is lost is told."""
-    monkeypatch.setattr(audit, "MOST_WAITING", 2)
+    monkeypatch.setattr(audit, "MAX_WAITING", 2)
     _, log = make()
     for _ in range(5):
         log.note(ENTRY)

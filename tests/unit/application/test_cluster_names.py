@@ -73,7 +73,7 @@ def test_what_cannot_be_stored_is_not_taken_for_kept() -> None:
 
 
 def test_a_name_is_free_again_once_its_cluster_is_forgotten() -> None:
-    """Who reads anew what is stored can give it to another; without a store nothing is ever forgotten."""
+    """Who reads again what is stored can give it to another; without a store nothing is ever forgotten."""
     store = led()
     names, alone = ClusterNames(store), ClusterNames()
     for each in (names, alone):
@@ -81,6 +81,6 @@ def test_a_name_is_free_again_once_its_cluster_is_forgotten() -> None:
     store.commit([Change(delete=[*store.cluster_names()])])
     assert names.of("uid-1", "here") == "alpha"
     for each in (names, alone):
-        each.read_anew()
+        each.reload()
     assert names.taken() == set()
     assert alone.taken() == {"alpha"}

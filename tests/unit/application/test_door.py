@@ -9,14 +9,14 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
 
 
 def refused(made: Scene, **fields: object) -> dict[str, str]:
     """Return where a job is wrong and why; empty when it may pass."""
     try:
-        made.plane.door.admit(spec(**fields))
+        made.plane.admission.admit(spec(**fields))
     except RejectedError as error:
         return {each.where: each.message for each in (error, *error.also)}
     return {}
@@ -27,8 +27,8 @@ def test_every_unknown_name_is_told_together() -> None:
     made = scene()
     problems = refused(made, tenant="t", queue="q", template="x", gateway="g", clusters={"nowhere"})
     assert set(problems) == {"tenant", "queue", "template", "gateway", "placement.clusters"}
-    assert problems["tenant"] == "unknown tenant 't'; there are: default"
-    assert problems["placement.clusters"] == "unknown cluster 'nowhere'; there are: alpha, beta"
+    assert problems["tenant"] == "unknown tenant 't'; available: default"
+    assert problems["placement.clusters"] == "unknown cluster 'nowhere'; available: alpha, beta"
 
 
 def test_queues_of_others_and_closed_ones_take_nothing() -> None:
@@ -51,7 +51,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
     assert "new" not in made.plane.controller.live.queues
     assert not refused(made, queue="new", tenant="team")
     assert "5 replicas are more" in refused(made, queue="new", tenant="team", replicas=5)["resources"]
-    trial = made.plane.overview.trial(spec(queue="new", tenant="team"))
+    trial = made.plane.overview.dry_run(spec(queue="new", tenant="team"))
     assert {each.cluster for each in trial.placements} == {"alpha"}
     writer.commit([Change(put=[replace(queue, open=False)])])
     assert "closed" in refused(made, queue="new", tenant="team")["queue"]
@@ -69,7 +69,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
         ({"replicas": 5}, "5 replicas are more than the empty fleet holds: 4 like these fit"),
         ({"replicas": 5, "gang": True}, "placed together, even on the empty fleet; it would fit with 4 replicas"),
         (
-            {"replicas": 3, "gang": True, "together": True},
+            {"replicas": 3, "gang": True, "single_cluster": True},
             "placed in one cluster, even on the empty fleet; it would fit",
         ),
         ({"gpus": 3, "cpu_milli": 10**9}, "it would fit with gpus 2 instead of 3 and with cpu"),
@@ -141,9 +141,9 @@ def test_a_gang_is_told_when_its_bounds_alone_are_in_the_way() -> None:
 def test_before_anything_is_known_whoever_comes_is_told_to_come_again() -> None:
     """A control plane that has not read its names yet does not call a valid job wrong."""
     made = scene()
-    fresh = SmallPlane(made.clusters, clock=made.clock)
+    fresh = SmallControlPlane(made.clusters, clock=made.clock)
     with pytest.raises(UnavailableError):
-        fresh.door.admit(spec())
+        fresh.admission.admit(spec())
 
 
 def test_jobs_pass_when_no_cluster_has_answered_yet() -> None:
@@ -151,9 +151,9 @@ def test_jobs_pass_when_no_cluster_has_answered_yet() -> None:
     made = scene()
     for each in made.clusters.clusters():
         each.disconnect()
-    fresh = SmallPlane(made.clusters, clock=made.clock)
+    fresh = SmallControlPlane(made.clusters, clock=made.clock)
     fresh.settle()
-    fresh.door.admit(spec(gpus=99))
+    fresh.admission.admit(spec(gpus=99))
 
 
 def test_a_tenant_learns_nothing_of_others() -> None:
@@ -165,11 +165,11 @@ def test_a_tenant_learns_nothing_of_others() -> None:
     told = {}
     for name in ("theirs", "nowhere"):
         with pytest.raises(RejectedError) as caught:
-            made.plane.door.admit(spec(queue=name, tenant="mine"), "mine")
+            made.plane.admission.admit(spec(queue=name, tenant="mine"), "mine")
         told[name] = str(caught.value).replace(name, "")
-    assert told["theirs"] == told["nowhere"] == "queue: unknown queue ''; there are: default, ours"
+    assert told["theirs"] == told["nowhere"] == "queue: unknown queue ''; available: default, ours"
     with pytest.raises(RejectedError, match="unknown tenant 'lost'; there is none that you may see"):
-        made.plane.door.admit(spec(tenant="lost"), "lost")
+        made.plane.admission.admit(spec(tenant="lost"), "lost")
 
 
 def test_a_change_is_held_against_what_it_changes() -> None:
@@ -177,28 +177,28 @@ def test_a_change_is_held_against_what_it_changes() -> None:
     made = scene()
     made.plane.writer.commit([Change(put=[Queue("shut", open=False), Queue("closed", open=False)])])
     made.plane.settle()
-    door, before = made.plane.door, spec(queue="shut", gpus=99, clusters={"gone"})
-    door.admit(replace(before, priority=7), before=before)
+    admission, before = made.plane.admission, spec(queue="shut", gpus=99, clusters={"gone"})
+    admission.admit(replace(before, priority=7), before=before)
     for worse, why in (({"queue": "closed"}, "'closed' is closed"), ({"clusters": {"lost"}}, "unknown cluster 'lost'")):
         with pytest.raises(RejectedError, match=why):
-            door.admit(spec(**{"queue": "shut", "gpus": 99, **worse}), before=before)
+            admission.admit(spec(**{"queue": "shut", "gpus": 99, **worse}), before=before)
     with pytest.raises(RejectedError, match="no cluster could ever hold it"):
-        door.admit(spec(gpus=98), before=spec(gpus=99))
+        admission.admit(spec(gpus=98), before=spec(gpus=99))
 
 
 def test_only_what_is_remembered_is_answered_at_once() -> None:
-    """A request that has to be held against the fleet is not; the same one is from then on, until the fleet changes."""
+    """A request that must be held against the fleet is not; the same one is from then on, until the fleet changes."""
     made = scene()
-    door = made.plane.door
-    assert not door.admits_at_once(spec())
-    door.admit(spec())
-    assert door.admits_at_once(spec(name="another"))
-    assert not door.admits_at_once(spec(gpus=99))
+    admission = made.plane.admission
+    assert not admission.admits_at_once(spec())
+    admission.admit(spec())
+    assert admission.admits_at_once(spec(name="another"))
+    assert not admission.admits_at_once(spec(gpus=99))
     with pytest.raises(RejectedError):
-        door.admit(spec(gpus=99))
-    with pytest.raises(RejectedError, match="no cluster"):
-        door.admits_at_once(spec(gpus=99))
+        admission.admit(spec(gpus=99))
+    with pytest.raises(RejectedError, match=r"cluster .* not found"):
+        admission.admits_at_once(spec(gpus=99))
     with pytest.raises(RejectedError, match="unknown queue"):
-        door.admits_at_once(spec(queue="nowhere"))
+        admission.admits_at_once(spec(queue="nowhere"))
     made.plane.controller.live.fleet.make += 1
-    assert not door.admits_at_once(spec())
+    assert not admission.admits_at_once(spec())

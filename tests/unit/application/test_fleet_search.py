@@ -8,7 +8,7 @@ import pytest
 
 from seaway.application.fleet.search import FleetFilter
 from seaway.application.views import ClusterState, DeviceView, NodeView
-from seaway.domain.deployment import Occupant
+from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
@@ -18,7 +18,7 @@ LARGE = 1 << 20
 
 @pytest.fixture
 def made() -> Scene:
-    """Make three nodes in two clusters, with devices of two models, jobs, and a pod that is nobody's."""
+    """Make three nodes in two clusters, with devices of two models, jobs, and a pod that is no one's."""
     world = fleet(
         cluster(
             node(gpu(model="NVIDIA A100"), gpu(model="NVIDIA A100"), name="Rack-1"),
@@ -33,7 +33,7 @@ def made() -> Scene:
         made.plane.submit(spec(gpu_memory_mib=memory_mib, gpu_milli=milli))
     made.plane.run(5)
     last = made.plane.overview.nodes("beta")[0].devices[0]
-    occupant = Occupant("kube-system/agent", "rack-1", (DeviceSlice(last.uuid, 4096, 100),))
+    occupant = UnmanagedPod("kube-system/agent", "rack-1", (DeviceSlice(last.uuid, 4096, 100),))
     made.plane.controller.live.fleet.occupy("beta", [occupant], complete=True)
     return made
 
@@ -41,7 +41,7 @@ def made() -> Scene:
 def test_what_is_not_known_is_not_summed_up(made: Scene) -> None:
     """Cards of a cluster that does not answer are listed and counted as unknown; what takes no work is not free."""
     found = made.plane.overview.find_nodes(FleetFilter())
-    assert (found.unknown, found.open_memory_mib) == (0, found.memory_mib.free)
+    assert (found.unknown, found.schedulable_memory_mib) == (0, found.memory_mib.free)
     live = made.plane.controller.live
     live.fleet.clusters["beta"].state = ClusterState.LOST
     lost = made.plane.overview.find_nodes(FleetFilter())

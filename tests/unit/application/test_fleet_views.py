@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.views import Amount, ClusterState
-from seaway.domain.deployment import Occupant
+from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
 from tests.unit.application.scene import scene
 
@@ -29,7 +29,7 @@ def test_what_attempts_hold_is_taken() -> None:
 
 
 def test_nodes_that_take_no_work_say_so() -> None:
-    """A node is ready when its cluster answers and says so, and nobody cordoned it."""
+    """A node is ready when its cluster answers and says so, and no one cordoned it."""
     made = scene()
     made.plane.operations.cordon("alpha", "node-0", "ada", "repair")
     made.cluster("beta").disconnect()
@@ -39,7 +39,7 @@ def test_nodes_that_take_no_work_say_so() -> None:
     assert alpha.cordon is not None
     assert alpha.cordon.reason == "repair"
     views = made.plane.overview.clusters()
-    assert [(view.state, view.silent_s) for view in views] == [(ClusterState.UP, 0), (ClusterState.STALE, 20)]
+    assert [(view.state, view.last_seen_s) for view in views] == [(ClusterState.UP, 0), (ClusterState.STALE, 20)]
     assert views[0].cordon is None
 
 
@@ -108,7 +108,7 @@ def test_a_cluster_that_never_answered_is_shown_empty() -> None:
 
 
 def test_what_pods_of_others_hold_is_shown_and_summed_up() -> None:
-    """A pod that is nobody's copy shows by its name, and counts like a job's."""
+    """A pod that is no one's copy shows by its name, and counts like a job's."""
     made = scene()
     live = made.plane.controller.live.fleet
     cluster = live.clusters["alpha"].cluster
@@ -116,7 +116,7 @@ def test_what_pods_of_others_hold_is_shown_and_summed_up() -> None:
     node = cluster.nodes[0]
     taken = DeviceSlice(node.devices[0].uuid, 1024, 100)
     before = next(each for each in made.plane.overview.clusters() if each.name == "alpha")
-    live.occupy("alpha", [Occupant("kube-system/agent", node.name, (taken,), 500, 256)], complete=True)
+    live.occupy("alpha", [UnmanagedPod("kube-system/agent", node.name, (taken,), 500, 256)], complete=True)
     after = next(each for each in made.plane.overview.clusters() if each.name == "alpha")
     assert after.cpu_milli.used - before.cpu_milli.used == 500
     assert after.gpu_memory_mib.used - before.gpu_memory_mib.used == 1024

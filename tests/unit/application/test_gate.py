@@ -31,7 +31,7 @@ class Maker:
     def __call__(self, name: str, mix: Sequence[Job]) -> Profile:
         """Make a policy."""
         profile = make_profile(name, PolicyOptions(mix=mix))
-        return profile.joined_by(Deciding(self)).of_edition(self.digest) if name == NAME else profile
+        return profile.with_plugins(Deciding(self)).with_version(self.digest) if name == NAME else profile
 
 
 class Deciding:

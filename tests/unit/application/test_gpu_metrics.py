@@ -8,7 +8,7 @@ from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.application.fleet.gpu_metrics import PART, GpuMetrics
 from seaway.application.ports.backend import CollectorState
 from seaway.application.views import DeviceUse
-from seaway.domain.deployment import Copy, CopyPhase, Occupant, ReplicaStatus
+from seaway.domain.deployment import ReplicaStatus, UnmanagedPod, Workload, WorkloadPhase
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.builders import cluster, gpu, node
 from tests.unit.application.scene import Scene, scene
@@ -51,26 +51,26 @@ def test_a_job_s_pods_have_the_names_that_their_cluster_tells() -> None:
     attempt = live.attempts[job_id, 1]
     where, slices = attempt.clusters[0], attempt.placements[0].slices
     containers = tuple(f"main-{taken.uuid}" for taken in slices)
-    status = ReplicaStatus(0, CopyPhase.RUNNING, "", slices[::-1], pod="seaway/train-0", holders=containers[::-1])
-    live.seen[job_id, 1][where] = Copy(job_id, 1, where, CopyPhase.RUNNING, (status,))
+    status = ReplicaStatus(0, WorkloadPhase.RUNNING, "", slices[::-1], pod="seaway/train-0", holders=containers[::-1])
+    live.seen[job_id, 1][where] = Workload(job_id, 1, where, WorkloadPhase.RUNNING, (status,))
     found = [(each.namespace, each.pod, each.container) for use in held(made) for each in use.holdings]
     assert sorted(found) == sorted(("seaway", "train-0", container) for container in containers)
 
 
-def test_others_pods_and_strays_hold_like_jobs() -> None:
-    """By their own names; an ended stray holds nothing."""
+def test_others_pods_and_orphans_hold_like_jobs() -> None:
+    """By their own names; an ended orphan holds nothing."""
     made = scene()
     live = made.plane.controller.live.fleet
     alpha = live.clusters["alpha"].cluster
     assert alpha is not None
     first, second = (DeviceSlice(device.uuid, 1024, 100) for device in alpha.nodes[0].devices)
-    live.occupy("alpha", [Occupant("kube-system/agent", "node-0", (first,), containers=("driver",))], complete=True)
-    replicas = (ReplicaStatus(0, CopyPhase.RUNNING, "node-0", (second,), pod="seaway/old", holders=("main",)),)
-    stray = Copy("x" * 13, 1, "alpha", CopyPhase.RUNNING, replicas)
-    live.put_stray(stray)
+    live.occupy("alpha", [UnmanagedPod("kube-system/agent", "node-0", (first,), containers=("driver",))], complete=True)
+    replicas = (ReplicaStatus(0, WorkloadPhase.RUNNING, "node-0", (second,), pod="seaway/old", holders=("main",)),)
+    orphan = Workload("x" * 13, 1, "alpha", WorkloadPhase.RUNNING, replicas)
+    live.put_orphan(orphan)
     named = [(each.tenant, each.namespace, each.pod, each.container) for use in held(made) for each in use.holdings]
     assert named == [("", "kube-system", "agent", "driver"), ("", "seaway", "old", "main")]
-    live.put_stray(replace(stray, phase=CopyPhase.SUCCEEDED))
+    live.put_orphan(replace(orphan, phase=WorkloadPhase.SUCCEEDED))
     assert [use.device.uuid for use in held(made)] == [first.uuid]
 
 
@@ -143,6 +143,6 @@ def test_nodes_that_list_what_others_have_are_a_trouble_of_their_cluster() -> No
     assert topology.known is not None
     topology.known = replace(topology.known, backends=(collector,))
     fleet.tell(replace(alpha, name="beta"))
-    assert made.plane.overview.figures().collecting["beta"].troubles == {"broken": 2, "doubled": 1}
+    assert made.plane.overview.figures().collecting["beta"].problems == {"broken": 2, "doubled": 1}
     fleet.tell(beta)
-    assert made.plane.overview.figures().collecting["beta"].troubles == {"broken": 2, "doubled": 0}
+    assert made.plane.overview.figures().collecting["beta"].problems == {"broken": 2, "doubled": 0}

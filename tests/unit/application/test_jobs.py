@@ -24,7 +24,7 @@ def bring_to(state: JobState) -> tuple[Scene, str]:
     jobs = made.plane.jobs
     if state is S.QUEUED:
         made.submit(gpus=2), made.submit(gpus=2)
-    job_id = made.plane.submit(spec(gpus=2, runs_s=20, retries=0))[0]
+    job_id = made.plane.submit(spec(gpus=2, expected_duration_s=20, retries=0))[0]
     if state is S.PENDING:
         return made, job_id
     made.plane.controller.step()
@@ -63,7 +63,7 @@ def test_people_stop_jobs_from_every_state_that_allows_it(state: JobState, then:
     made.plane.run(5)
     assert made.plane.state(job_id) is then
     assert all(each.state is AttemptState.ENDED for each in made.plane.store.attempts(job_id))
-    assert not [each for each in made.plane.store.outgoing() if each.job_id == job_id]
+    assert not [each for each in made.plane.store.pending_commands() if each.job_id == job_id]
     if then is not state:
         told = made.plane.store.events(0, 100, job_id=job_id)[-1]
         assert (told.actor, told.reason, told.state) == ("bob", "because", then.value)
@@ -84,7 +84,7 @@ def test_only_suspended_jobs_resume(state: JobState) -> None:
 
 @pytest.mark.parametrize("state", [S.SCHEDULED, S.DEPLOYING, S.RUNNING])
 def test_changing_a_placed_job_makes_a_new_attempt(state: JobState) -> None:
-    """What a job asks for is changed by stopping it and starting it anew; its priority is changed in place."""
+    """What a job asks for is changed by stopping it and starting it again; its priority is changed in place."""
     made, job_id = bring_to(state)
     before = made.job(job_id)
     made.plane.jobs.change(job_id, replace(before.spec, priority=5), "ada")
@@ -98,7 +98,7 @@ def test_changing_a_placed_job_makes_a_new_attempt(state: JobState) -> None:
 
 
 def test_a_job_leaves_where_its_new_queue_does_not_reach() -> None:
-    """A change of queue is made in place where the pool of the new one has what it runs on, else it starts anew."""
+    """A change of queue is made in place where the pool of the new one has what it runs on, else it restarts."""
     made, job_id = bring_to(S.RUNNING)
     there = made.where(job_id)
     elsewhere = next(name for name in ("alpha", "beta") if name != there)
@@ -116,9 +116,9 @@ def test_a_job_leaves_where_its_new_queue_does_not_reach() -> None:
 
 
 def test_what_is_over_cannot_be_changed_and_tenants_stay() -> None:
-    """A job that ended is submitted anew instead; and a job does not change hands."""
+    """A job that ended is submitted again instead; and a job does not change hands."""
     made, job_id = bring_to(S.COMPLETED)
-    with pytest.raises(ConflictError, match="submit it anew"):
+    with pytest.raises(ConflictError, match="submit it again"):
         made.plane.jobs.change(job_id, spec(), "ada")
     made, job_id = bring_to(S.RUNNING)
     with pytest.raises(RejectedError, match="stays with its tenant"):
@@ -192,7 +192,7 @@ def test_an_idempotency_key_makes_one_job() -> None:
 
 
 def test_a_key_whose_answer_was_lost_finds_its_job() -> None:
-    """When a submit was stored and nobody heard, sending it again finds the job, also after a restart."""
+    """When a submit was stored and no one heard, sending it again finds the job, also after a restart."""
     made = scene()
     made.plane.store.fail_next(after=True)
     with pytest.raises(UnavailableError):

@@ -54,7 +54,7 @@ def test_a_cordon_comes_off_what_is_not_there() -> None:
 
 
 def test_cordons_outlive_a_restart() -> None:
-    """What was cordoned stays so until somebody says otherwise."""
+    """What was cordoned stays so until a user says otherwise."""
     made = scene()
     made.plane.operations.cordon("alpha", "", "ada", "broken")
     made.plane.restart()
@@ -63,7 +63,7 @@ def test_cordons_outlive_a_restart() -> None:
 
 
 def test_queues_name_what_there_is() -> None:
-    """A queue's policy, shadow, pool and tenant have to be there."""
+    """A queue's policy, shadow, pool and tenant must be there."""
     made = scene()
     for queue, where in (
         (Queue("q", policy="nonsense"), "policy"),
@@ -116,7 +116,7 @@ def test_what_is_in_use_cannot_be_removed() -> None:
 
 
 def test_tokens_end_with_their_tenant() -> None:
-    """Removing a tenant revokes its tokens in the same step, and nobody gets in with them from then on."""
+    """Removing a tenant revokes its tokens in the same step, and no one gets in with them from then on."""
     made = scene()
     operations, store = made.plane.operations, made.plane.store
     operations.put_tenant(Tenant("t"), "ada")
@@ -228,7 +228,7 @@ def test_a_policy_that_may_decide_is_put_in_the_shadow_alone_where_that_is_asked
 
 
 def test_a_queue_that_was_changed_meanwhile_is_not_activated() -> None:
-    """Somebody else's change of the queue is not undone by an activation that did not see it."""
+    """Another user's change of the queue is not undone by an activation that did not see it."""
     made = scene()
     operations = made.plane.operations
     operations.put_queue(Queue("q", policy="bestfit"), "ada")

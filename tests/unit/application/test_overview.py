@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import ConflictError, UnavailableError
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import scene
 
 
@@ -17,7 +17,7 @@ def test_it_is_ready_when_memory_is_what_is_stored() -> None:
     assert not made.plane.overview.ready()
     made.plane.settle()
     assert made.plane.overview.ready()
-    assert not SmallPlane(made.clusters).overview.ready()
+    assert not SmallControlPlane(made.clusters).overview.ready()
 
 
 def test_manifests_and_logs_are_of_the_latest_attempt() -> None:
@@ -50,8 +50,8 @@ def test_figures_count() -> None:
     reached = {state: count for state, count in figures.jobs.reached.items() if count}
     assert reached == {"pending": 3, "queued": 1, "scheduled": 2, "deploying": 2, "running": 2}
     assert (figures.placed, figures.conflicts) == ({"bestfit": 2}, 0)
-    assert {name: each.count for name, each in figures.outgoing.items()} == {"alpha": 0, "beta": 0}
-    assert figures.silent_s == {"alpha": 3, "beta": 0}
+    assert {name: each.count for name, each in figures.pending_commands.items()} == {"alpha": 0, "beta": 0}
+    assert figures.last_seen_s == {"alpha": 3, "beta": 0}
     assert figures.clusters == {"up": 2}
     assert figures.store.transactions <= figures.store.changes
     assert sum(figures.store.took.counts) == figures.store.transactions

@@ -80,7 +80,7 @@ def test_a_policy_is_not_replaced_by_another() -> None:
 
 @pytest.mark.parametrize("name", ["bestfit", "pilot"])
 def test_names_of_seaways_own_policies_are_taken(name: str) -> None:
-    """Nobody brings a policy under the name of one that comes with Seaway, or removes that."""
+    """No one brings a policy under the name of one that comes with Seaway, or removes that."""
     policies = made(MemoryStore())
     with pytest.raises(RejectedError, match="that Seaway has"):
         policies.bring(pack(cluster_policy(name)), "ada")
@@ -100,7 +100,7 @@ def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_where_keys_are_trusted_others_policies_are_not_used() -> None:
-    """Neither what nobody signed is taken, nor what was taken before keys were asked for is used; it is shown."""
+    """Neither what no one signed is taken, nor what was taken before keys were asked for is used; it is shown."""
     store = MemoryStore()
     made(store).bring(pack(cluster_policy("before")), "ada")
     policies = made(store, public_key(KEY))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
+from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
 from seaway.application.transitions import (
     accepted,
     ended,
@@ -66,7 +66,7 @@ def test_a_placement_is_stored_with_what_is_to_be_told(state: JobState) -> None:
     told = [each.state for each in change.insert if isinstance(each, Event)]
     assert told == (["scheduled"] if state is JobState.QUEUED else ["queued", "scheduled"])
     assert attempt in change.insert
-    assert [each.verb for each in change.insert if isinstance(each, Outgoing)] == [Verb.CREATE]
+    assert [each.verb for each in change.insert if isinstance(each, PendingCommand)] == [Verb.CREATE]
 
 
 def test_removing_takes_the_place_of_making() -> None:
@@ -74,11 +74,15 @@ def test_removing_takes_the_place_of_making() -> None:
     attempt = attempt_of(job_record())
     change = ending(attempt, "why", LATER_NS)
     assert change.update == [replace(attempt, state=AttemptState.ENDING, reason="why")]
-    assert [(each.verb, each.cluster) for each in change.delete if isinstance(each, Outgoing)] == [(Verb.CREATE, "c1")]
-    assert [(each.verb, each.cluster) for each in change.put if isinstance(each, Outgoing)] == [(Verb.DELETE, "c1")]
+    assert [(each.verb, each.cluster) for each in change.delete if isinstance(each, PendingCommand)] == [
+        (Verb.CREATE, "c1")
+    ]
+    assert [(each.verb, each.cluster) for each in change.put if isinstance(each, PendingCommand)] == [
+        (Verb.DELETE, "c1")
+    ]
     over = ended(attempt, LATER_NS)
     assert [each.ended_ns for each in over.update if isinstance(each, Attempt)] == [LATER_NS]
-    assert {each.verb for each in over.delete if isinstance(each, Outgoing)} == set(Verb)
+    assert {each.verb for each in over.delete if isinstance(each, PendingCommand)} == set(Verb)
 
 
 def test_stopping_ends_a_live_attempt_only() -> None:
@@ -109,7 +113,7 @@ def test_changing_what_runs_makes_a_new_attempt_and_changing_priority_does_not(s
     same, change = respecified(job, attempt, replace(job.spec, priority=9, name="other"), "ada", LATER_NS)
     assert (same.state, same.version, same.spec.priority) == (state, job.version + 1, 9)
     assert change.update == [same]
-    assert [each.kind for each in change.insert if isinstance(each, Event)] == ["changed"]
+    assert [each.kind for each in change.insert if isinstance(each, Event)] == ["updated"]
     other, change = respecified(job, attempt, replace(job.spec, replicas=3), "ada", LATER_NS)
     assert other.state is (JobState.QUEUED if state in PLACED else state)
     assert other.spec.replicas == 3

@@ -6,17 +6,17 @@ from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import KEPT, free_slices
 from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.job_spec import NOWHERE
+from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
-from tests.fakes.control_plane import SmallPlane
+from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
 
 
 def what_if(made: Scene) -> WhatIf:
     """Make what answers questions about a scene."""
-    return WhatIf(made.plane.controller, made.plane.door)
+    return WhatIf(made.plane.controller, made.plane.admission)
 
 
 def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
@@ -27,16 +27,16 @@ def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
     )
     made = scene(parts)
     for _ in range(2):
-        trial = made.plane.overview.trial(spec(gateway="user", gpu_memory_mib=20_480, gpu_milli=250))
+        trial = made.plane.overview.dry_run(spec(gateway="user", gpu_memory_mib=20_480, gpu_milli=250))
         assert trial.fits
-        (choice,) = trial.choices
+        (choice,) = trial.candidates
         assert (choice.cluster, choice.node, choice.chosen) == ("alpha", "node-0", True)
         assert (choice.free_slices, choice.microprice_per_hour) == (8, 2_000_000)
         assert choice.link is not None
         assert choice.link.latency_ns == 5_000_000
-    assert not made.plane.overview.trial(spec(gpus=3)).fits
+    assert not made.plane.overview.dry_run(spec(gpus=3)).fits
     with pytest.raises(RejectedError, match="unknown gateway"):
-        made.plane.overview.trial(spec(gateway="nowhere"))
+        made.plane.overview.dry_run(spec(gateway="nowhere"))
 
 
 def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
@@ -45,7 +45,7 @@ def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
     job_id = made.submit()
     live = made.plane.controller.live
     before = len(live.fleet.snapshot.demands)
-    made.plane.overview.trial(spec(cpu_milli=7))
+    made.plane.overview.dry_run(spec(cpu_milli=7))
     made.plane.overview.reason(made.job(job_id))
     what_if(made).ask(Question(jobs=(spec(cpu_milli=8),)))
     assert len(live.fleet.snapshot.demands) == before
@@ -60,17 +60,17 @@ def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
         job_id = made.submit(queue="lost")
         made.plane.settle()
         with pytest.raises(RejectedError, match="unknown queue" if queue is None else "the pool 'gone' of its queue"):
-            made.plane.door.admit(spec(queue="lost"))
+            made.plane.admission.admit(spec(queue="lost"))
         assert made.state(job_id) == "queued"
-        assert not made.plane.overview.trial(spec(queue="lost")).fits
+        assert not made.plane.overview.dry_run(spec(queue="lost")).fits
         reason = made.plane.overview.reason(made.job(job_id))
-        assert reason.sentence == f"waits: {made.job(job_id).reason}"
+        assert reason.message == f"waits: {made.job(job_id).reason}"
         assert reason.explanation is not None
         assert not reason.explanation.fits
         with pytest.raises(RejectedError, match="queue"):
             what_if(made).ask(Question(jobs=(spec(queue="lost"),)))
         assert not what_if(made).ask(Question(anew=True)).started
-        assert made.plane.overview.clusters_of(made.job(job_id)) == NOWHERE
+        assert made.plane.overview.clusters_of(made.job(job_id)) == NO_CLUSTER
 
 
 @pytest.mark.parametrize("lost", [(), ("small",)])
@@ -91,8 +91,8 @@ def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:
     """A control plane that has not read its queues yet says so, and not that they are gone."""
     made = scene()
     job_id = made.submit(gpus=2, replicas=3)
-    fresh = SmallPlane(made.clusters, made.plane.store, made.clock)
-    for ask in (lambda: fresh.overview.trial(spec()), lambda: fresh.overview.reason(made.job(job_id))):
+    fresh = SmallControlPlane(made.clusters, made.plane.store, made.clock)
+    for ask in (lambda: fresh.overview.dry_run(spec()), lambda: fresh.overview.reason(made.job(job_id))):
         with pytest.raises(UnavailableError, match="starting"):
             ask()
 
@@ -100,27 +100,27 @@ def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:
 def test_reasons_follow_a_job() -> None:
     """Why a job is where it is: how many are before it, what is kept for it, why it was put where it runs."""
     made = scene()
-    first, second = made.submit(gpus=2, runs_s=50), made.submit(gpus=2, runs_s=50)
+    first, second = made.submit(gpus=2, expected_duration_s=50), made.submit(gpus=2, expected_duration_s=50)
     made.plane.run(5)
     head = made.submit(gpus=2)
     other = made.submit(gpus=2, cpu_milli=77)
     made.clock.advance_s(3)
     reason = made.plane.overview.reason(made.job(head))
     assert (reason.position, reason.ahead) == (1, 0)
-    assert "is kept for it, free in" in reason.sentence
+    assert "is kept for it, free in" in reason.message
     reason = made.plane.overview.reason(made.job(other))
     assert reason.position == 2
-    assert reason.sentence.startswith("waits: 0 of 2 nodes fit")
+    assert reason.message.startswith("waits: 0 of 2 nodes fit")
     reason = made.plane.overview.reason(made.job(first))
-    assert reason.sentence.startswith("running: runs on")
-    assert reason.chosen_because.startswith("bestfit chose")
+    assert reason.message.startswith("running: runs on")
+    assert reason.placement_reason.startswith("bestfit chose")
     assert len(reason.placements) == 1
     made.plane.jobs.cancel(second, "ada", "enough")
-    assert made.plane.overview.reason(made.job(second)).sentence == "cancelled: enough"
+    assert made.plane.overview.reason(made.job(second)).message == "cancelled: enough"
 
 
 def test_asking_why_a_job_pauses_leaves_no_trace() -> None:
-    """However often somebody asks, nothing is added to what the loop has to look after."""
+    """However often a user asks, nothing is added to what the loop has to look after."""
     made = scene()
     job_id = made.submit(retries=1)
     made.plane.run(5)
@@ -129,7 +129,7 @@ def test_asking_why_a_job_pauses_leaves_no_trace() -> None:
     deadlines = made.plane.controller.live.deadlines
     before = len(deadlines._heap)  # noqa: SLF001
     for _ in range(5):
-        assert "after a pause" in made.plane.overview.reason(made.job(job_id)).sentence
+        assert "after a pause" in made.plane.overview.reason(made.job(job_id)).message
     assert len(deadlines._heap) == before  # noqa: SLF001
 
 
@@ -232,18 +232,18 @@ def test_a_gang_that_waits_says_how_many_have_room() -> None:
     made.submit(gpus=1)
     gang = made.submit(replicas=4, gang=True)
     said = "4 replicas are needed together, and there is room for 3 now; it would fit with 3 replicas"
-    assert said in made.plane.overview.reason(made.job(gang)).sentence
-    trial = made.plane.overview.trial(spec(replicas=4, gang=True))
+    assert said in made.plane.overview.reason(made.job(gang)).message
+    trial = made.plane.overview.dry_run(spec(replicas=4, gang=True))
     assert not trial.fits
-    assert said in trial.sentence
+    assert said in trial.message
 
 
 def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
     """What all clusters have room for together is no help to them."""
     made = scene()
-    waits = made.submit(replicas=3, together=True)
+    waits = made.submit(replicas=3, single_cluster=True)
     said = "3 replicas are needed in one cluster, and there is room for 2 now; it would fit with 2 replicas"
-    assert said in made.plane.overview.reason(made.job(waits)).sentence
+    assert said in made.plane.overview.reason(made.job(waits)).message
     assert made.job(made.submit(replicas=3, gang=True)).clusters == ("alpha", "beta")
 
 
@@ -251,23 +251,23 @@ def test_several_nodes_are_kept_and_one_is() -> None:
     """What is said of the first of a queue is a sentence, whether one node is kept for it or more."""
     for replicas, said in ((1, ", and alpha/node-0 is kept for it"), (2, "alpha/node-0, beta/node-0 are kept for it")):
         made = scene()
-        made.submit(gpus=2, runs_s=100)
-        made.submit(gpus=2, runs_s=100)
+        made.submit(gpus=2, expected_duration_s=100)
+        made.submit(gpus=2, expected_duration_s=100)
         made.plane.run(3)
         head = made.submit(gpus=2, replicas=replicas, gang=True)
         made.plane.run(1)
-        assert said in made.plane.overview.reason(made.job(head)).sentence
+        assert said in made.plane.overview.reason(made.job(head)).message
 
 
 def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
     """Where all replicas would have room but for what is kept for the first of the queue, that is the reason."""
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
-    made.submit(gpus=1, runs_s=100)
-    head = made.submit(gpus=3, runs_s=10)
+    made.submit(gpus=1, expected_duration_s=100)
+    head = made.submit(gpus=3, expected_duration_s=10)
     gang = made.submit(replicas=2, gang=True)
-    assert "is kept for it" in made.plane.overview.reason(made.job(head)).sentence
-    assert made.plane.overview.reason(made.job(gang)).sentence.endswith(KEPT)
-    assert made.plane.overview.trial(spec(replicas=2, gang=True)).sentence.endswith(KEPT)
+    assert "is kept for it" in made.plane.overview.reason(made.job(head)).message
+    assert made.plane.overview.reason(made.job(gang)).message.endswith(KEPT)
+    assert made.plane.overview.dry_run(spec(replicas=2, gang=True)).message.endswith(KEPT)
 
 
 def test_a_job_that_was_refused_on_all_devices_says_so() -> None:
@@ -278,8 +278,8 @@ def test_a_job_that_was_refused_on_all_devices_says_so() -> None:
     job_id = made.submit()
     made.plane.run(99)
     reason = made.plane.overview.reason(made.job(job_id))
-    assert reason.sentence.endswith("; it is kept for a while from 4 devices where it was refused"), reason.sentence
+    assert reason.message.endswith("; it is kept for a while from 4 devices where it was refused"), reason.message
     assert reason.explanation is not None
     assert not reason.explanation.fits
     assert not reason.explanation.remedies, "it is not the job that says where it keeps away from"
-    assert "refused" not in made.plane.overview.reason(made.job(made.submit(gpus=3))).sentence
+    assert "refused" not in made.plane.overview.reason(made.job(made.submit(gpus=3))).message

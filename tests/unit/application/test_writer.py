@@ -80,7 +80,7 @@ def test_what_comes_in_meanwhile_is_stored_together() -> None:
 
 def test_a_group_has_a_limit_but_takes_at_least_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups end before they grow too large; one that is too large alone still goes."""
-    monkeypatch.setattr(writing, "MOST_TOGETHER", 3)
+    monkeypatch.setattr(writing, "MAX_TOGETHER", 3)
     store = SlowStore()
     writer, _ = led(store)
     told: list[int] = []
@@ -220,7 +220,7 @@ def test_stopping_stores_what_waits_and_takes_nothing_more() -> None:
 
 def test_too_much_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """When more waits than can be stored soon, whoever comes is told to come again."""
-    monkeypatch.setattr(writing, "MOST_WAITING", 1)
+    monkeypatch.setattr(writing, "MAX_WAITING", 1)
     store = SlowStore()
     writer, _ = led(store)
     writer.start()

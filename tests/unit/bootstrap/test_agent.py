@@ -54,7 +54,7 @@ def test_what_is_missing_or_wrong_is_told(settings: AgentSettings, why: str) -> 
 
 def test_gateway_that_the_file_does_not_have() -> None:
     """A gateway that is not in the file is refused, with those that are."""
-    with pytest.raises(RejectedError, match="there are: gw-1, gw-2"):
+    with pytest.raises(RejectedError, match="available: gw-1, gw-2"):
         know(AgentSettings(gateway="gw-3"), {}, NETWORK)
 
 
@@ -88,8 +88,8 @@ def test_address_is_asked_for_where_nothing_says_it() -> None:
 
 
 def test_figures_that_make_no_sense_are_refused() -> None:
-    """Limits of an agent have to be more than 0."""
-    names = ("refresh_s", "queue_rounds", "queue_mib", "call_s")
+    """Limits of an agent must be more than 0."""
+    names = ("refresh_s", "queue_rounds", "queue_mib", "request_timeout_s")
     with pytest.raises(RejectedError) as refused:
         load_settings(None, {}, {("agent", name): 0 for name in names})
     wheres = [each.where for each in (refused.value, *refused.value.also)]

@@ -26,7 +26,7 @@ def test_a_folder_belongs_to_one_server(tmp_path: Path) -> None:
 
 
 def test_what_is_in_it_is_for_the_owner_alone(tmp_path: Path) -> None:
-    """The folder, the token and the note of where the server is are nobody else's to read."""
+    """The folder, the token and the note of where the server is are not another user's to read."""
     data = DataFolder(tmp_path / "data")
     data.write_token("secret")
     data.write_token("newer")
@@ -42,7 +42,7 @@ def test_what_is_in_it_is_for_the_owner_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    """A path that is a file is no folder."""
+    """A path that is a file is not a folder."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(RejectedError, match="cannot be used"):
         DataFolder(tmp_path / "file")

@@ -27,13 +27,17 @@ def write(path: Path) -> None:
 
 def test_days_become_nanoseconds() -> None:
     """How long rows are kept is said in days."""
-    kept = retention(DatabaseSettings(keep_jobs_days=1, keep_audit_days=2, keep_samples_days=3, keep_keys_days=4))
+    kept = retention(
+        DatabaseSettings(
+            job_retention_days=1, audit_retention_days=2, sample_retention_days=3, idempotency_key_retention_days=4
+        )
+    )
     assert (kept.jobs_ns, kept.audit_ns, kept.samples_ns, kept.keys_ns) == tuple(DAY_NS * at for at in (1, 2, 3, 4))
 
 
 def test_nought_means_never(tmp_path: Path) -> None:
     """What is to be done every 0 hours is not done."""
-    settings = DatabaseSettings(prune_every_h=0, backup_every_h=0)
+    settings = DatabaseSettings(prune_interval_h=0, backup_interval_h=0)
     assert duties(settings, MemoryStore(), VirtualClock(), tmp_path, write) == []
 
 
@@ -43,7 +47,7 @@ def test_old_rows_are_removed(tmp_path: Path) -> None:
     store.lead("test")
     old = job_record(state=JobState.COMPLETED, ended_ns=clock.now_ns())
     store.commit([Change(insert=[old])])
-    (prune,) = duties(DatabaseSettings(keep_jobs_days=1, backup_every_h=0), store, clock, tmp_path, write)
+    (prune,) = duties(DatabaseSettings(job_retention_days=1, backup_interval_h=0), store, clock, tmp_path, write)
     prune.do()
     assert store.job(old.id)
     clock.advance(2 * DAY_NS)
@@ -54,7 +58,7 @@ def test_old_rows_are_removed(tmp_path: Path) -> None:
 def test_the_latest_backups_are_kept(tmp_path: Path) -> None:
     """Backups are named by time, whole or not there, and only so many are kept."""
     clock = VirtualClock()
-    settings = DatabaseSettings(prune_every_h=0, backups_kept=2)
+    settings = DatabaseSettings(prune_interval_h=0, backup_retention_count=2)
     (backup,) = duties(settings, MemoryStore(), clock, tmp_path / "backups", write)
     assert backup.first_s == FIRST_BACKUP_S
     for _ in range(4):
@@ -71,7 +75,7 @@ def test_a_backup_that_fails_leaves_the_others(tmp_path: Path) -> None:
         write(path)
         raise UnavailableError("disk full")
 
-    (backup,) = duties(DatabaseSettings(prune_every_h=0), MemoryStore(), VirtualClock(), tmp_path, fail)
+    (backup,) = duties(DatabaseSettings(prune_interval_h=0), MemoryStore(), VirtualClock(), tmp_path, fail)
     with pytest.raises(UnavailableError):
         backup.do()
     assert not list(tmp_path.iterdir())
@@ -79,7 +83,7 @@ def test_a_backup_that_fails_leaves_the_others(tmp_path: Path) -> None:
 
 def test_a_restart_does_not_put_a_backup_off(tmp_path: Path) -> None:
     """However often a server is restarted, a backup is due when the newest is a day old."""
-    clock, settings = VirtualClock(), DatabaseSettings(prune_every_h=0, backups_kept=30)
+    clock, settings = VirtualClock(), DatabaseSettings(prune_interval_h=0, backup_retention_count=30)
     store, database = open_store(f"sqlite:///{tmp_path}/seaway.db"), f"sqlite:///{tmp_path}/seaway.db"
     for _ in range(24):  # every eight hours, eight days long
         folder = tmp_path / "backups"
@@ -109,7 +113,7 @@ def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
     """One from the future says nothing about when the next is due, and makes room for it."""
     (tmp_path / "seaway-20370101T000000Z.backup").touch()
     (tmp_path / "seaway-notes.backup").touch()
-    settings = DatabaseSettings(prune_every_h=0, backups_kept=1)
+    settings = DatabaseSettings(prune_interval_h=0, backup_retention_count=1)
     (backup,) = duties(settings, MemoryStore(), VirtualClock(), tmp_path, write)
     assert backup.first_s == FIRST_BACKUP_S
     backup.do()
@@ -119,7 +123,9 @@ def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
 def test_all_backups_are_kept_if_that_is_wanted(tmp_path: Path) -> None:
     """To keep 0 means to remove none."""
     clock = VirtualClock()
-    (backup,) = duties(DatabaseSettings(prune_every_h=0, backups_kept=0), MemoryStore(), clock, tmp_path, write)
+    (backup,) = duties(
+        DatabaseSettings(prune_interval_h=0, backup_retention_count=0), MemoryStore(), clock, tmp_path, write
+    )
     for _ in range(9):
         clock.advance(DAY_NS)
         backup.do()

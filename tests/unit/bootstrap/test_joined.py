@@ -70,9 +70,9 @@ def test_a_trained_policy_is_weighed_against_other_plugins(tmp_path: Path) -> No
         "BestFit": decided(made('[[plugin]]\nname = "BestFit"', tmp_path)),
     }
     much, little = (decided(made(text, tmp_path)) for text in (BOTH.format(weight=1000), _heavy("BestFit")))
-    np.testing.assert_array_equal(much.lines, alone["tiny"].lines)
-    np.testing.assert_array_equal(little.lines, alone["BestFit"].lines)
-    assert (much.lines != little.lines).any()
+    np.testing.assert_array_equal(much.decisions, alone["tiny"].decisions)
+    np.testing.assert_array_equal(little.decisions, alone["BestFit"].decisions)
+    assert (much.decisions != little.decisions).any()
 
 
 def _heavy(name: str) -> str:
@@ -80,7 +80,7 @@ def _heavy(name: str) -> str:
 
 
 def test_the_profile_decides_and_bears_what_it_is_made_of(tmp_path: Path) -> None:
-    """Jobs are placed in the profile's name; its edition changes with weights and models: comparisons begin anew."""
+    """Jobs are placed in the profile's name; its edition changes with weights and models: comparisons start over."""
     profile = made(BOTH.format(weight="2.0"), tmp_path)
     assert [(plugin.name, weight) for plugin, weight in profile.scores()] == [("tiny", 2), ("BestFit", 1)]
     assert {each.name for each in decided(profile).deciders.values()} == {"both"}
@@ -99,11 +99,11 @@ def test_a_heuristic_scores_where_the_policy_has_no_answer(tmp_path: Path) -> No
     profile = trained.joined(read_outline(Path(written(tmp_path, BOTH.format(weight=1)))), OPTIONS)
     plan = decided(profile)
     why = "seaway scores instead of tiny: trained for 9 clusters, and the fleet has 3"
-    assert {(each.name, each.why) for each in plan.deciders.values()} == {("both", why)}
-    assert set(plan.said.values()) == {why}
+    assert {(each.name, each.reason) for each in plan.deciders.values()} == {("both", why)}
+    assert set(plan.messages.values()) == {why}
     assert list(counts.counted()["tiny"].fallbacks) == [Reason.UNSUITABLE]
     instead = decided(made(BOTH.format(weight=1).replace('"trained"\npolicy = "tiny"', '"Seaway"'), tmp_path))
-    np.testing.assert_array_equal(plan.lines, instead.lines)
+    np.testing.assert_array_equal(plan.decisions, instead.decisions)
 
 
 def test_two_trained_policies_may_join(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_two_trained_policies_may_join(tmp_path: Path) -> None:
     text = BOTH.format(weight=1) + '[[plugin]]\nname = "trained"\npolicy = "wide"\n'
     plan = decided(made(text, tmp_path))
     assert plan.jobs_placed.any()
-    assert {each.why.partition(":")[0] for each in plan.deciders.values()} == {"seaway scores instead of wide"}
+    assert {each.reason.partition(":")[0] for each in plan.deciders.values()} == {"seaway scores instead of wide"}
 
 
 def test_a_file_is_found_from_the_profile_that_names_it(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ def damaged(file: PolicyFile) -> bytes:
 BAD = {
     '[[plugin]]\nname = "trained"': 'plugin 1: needs a trained policy, like policy = "pilot"',
     '[[plugin]]\nname = "trained"\npolicy = 3': 'plugin 1: needs a trained policy, like policy = "pilot"',
-    '[[plugin]]\nname = "trained"\npolicy = "nobody"': "'nobody': there is no trained policy 'nobody'; there are: ",
-    '[[plugin]]\nname = "trained"\npolicy = "seaway"': "'seaway': there is no trained policy 'seaway'; there are: ",
+    '[[plugin]]\nname = "trained"\npolicy = "nobody"': "'nobody': there is no trained policy 'nobody'; available: ",
+    '[[plugin]]\nname = "trained"\npolicy = "seaway"': "'seaway': there is no trained policy 'seaway'; available: ",
     '[[plugin]]\nname = "trained"\npolicy = "none.policy"': "none.policy: ",
     '[[plugin]]\nname = "trained"\npolicy = "cut.policy"': "cut.policy: not a policy file",
     '[[plugin]]\nname = "trained"\npolicy = "other.policy"': "other.policy: ",
     '[[plugin]]\nname = "trained"\npolicy = "tiny"\nsettings = { depth = 3 }': "cannot be told depth, policy",
     '[[plugin]]\nname = "BestFit"\npolicy = "tiny"': "plugin 'BestFit' cannot be told policy",
-    '[[plugin]]\nname = "Trained"\npolicy = "tiny"': "unknown plugin 'Trained'; there are: BestFit, ",
+    '[[plugin]]\nname = "Trained"\npolicy = "tiny"': "unknown plugin 'Trained'; available: BestFit, ",
     2 * '[[plugin]]\nname = "trained"\npolicy = "tiny"\n': "has the plugin 'tiny' more than once",
 }
 
@@ -178,5 +178,5 @@ def test_a_folder_of_profiles_is_read_whole(tmp_path: Path) -> None:
     with pytest.raises(RejectedError, match=r"wrong\.toml: unknown plugin 'Bestfit'") as caught:
         read_outlines(str(folder))
     assert [Path(each.where).name for each in caught.value.also] == ["xtaken.toml", "yname.toml", "zbroken.toml"]
-    with pytest.raises(RejectedError, match=r"profiles_dir: .*nowhere: is no folder"):
+    with pytest.raises(RejectedError, match=r"profiles_dir: .*nowhere: is not a folder"):
         read_outlines(str(tmp_path / "nowhere"))

@@ -29,7 +29,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 
 
 def changed(file: Path, kind: str, **settings: object) -> Path:
-    """Write a kubeconfig anew with other settings of its only user or cluster."""
+    """Write a kubeconfig again with other settings of its only user or cluster."""
     written: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     (entry,) = written[f"{kind}s"]
     entry[kind] = settings
@@ -48,7 +48,7 @@ def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> 
     join(kubeconfig, "alpha", "other", tmp_path, look=False)
     assert joined(tmp_path) == ["alpha", "other"]
     leave("alpha", tmp_path)
-    with pytest.raises(RejectedError, match="no cluster 'alpha' was joined here; there are: other"):
+    with pytest.raises(RejectedError, match="cluster 'alpha' was joined here; available: other"):
         leave("alpha", tmp_path)
 
 
@@ -83,7 +83,7 @@ def test_a_name_is_one_clusters_for_ever(kubeconfig: Path, tmp_path: Path) -> No
 
 
 def test_the_name_of_a_cluster_that_is_no_more_can_be_anothers(kubeconfig: Path, tmp_path: Path) -> None:
-    """Whoever says so gives it to another, once the first was left; that one would have to have another then."""
+    """Whoever says so gives it to another, once the first was left; that one would must have another then."""
     join(kubeconfig, "", "", tmp_path)
     leave("alpha", tmp_path)
     with ApiServer("alpha", seed=1) as other:
@@ -204,7 +204,7 @@ def test_what_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             pytest.raises(UnavailableError, match=r"alpha: did not answer GET /apis/cluster\.karmada\.io in time"),
         ):
             join(kubeconfig, "", "", tmp_path)
-        monkeypatch.setattr(api, "CREDENTIALS_S", 0.3)
+        monkeypatch.setattr(api, "CREDENTIALS_TIMEOUT_S", 0.3)
         plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["5"]}
         changed(kubeconfig, "user", exec=plugin | {"interactiveMode": "Never"})
         with pytest.raises(UnavailableError, match=r"alpha: who Seaway is there was not found out in 0\.3 s"):

@@ -13,7 +13,7 @@ import pytest
 from seaway.application.control.reports import Answered
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.application.ports.clock import SystemClock
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import PendingCommand, Verb
 from seaway.bootstrap.leader_election import FencedThreads, Leadership
 from seaway.bootstrap.settings import LeaderSettings
 from seaway.domain.deployment import Deployment
@@ -63,12 +63,12 @@ def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
     threads.on_report = told.release
     threads.use([cluster])
     try:
-        outgoing = Outgoing("01k9zj5q8e0ab", 1, "alpha", Verb.DELETE, 0)
-        threads.give(outgoing, Removal("01k9zj5q8e0ab", 1, "alpha"))
+        pending_commands = PendingCommand("01k9zj5q8e0ab", 1, "alpha", Verb.DELETE, 0)
+        threads.give(pending_commands, Removal("01k9zj5q8e0ab", 1, "alpha"))
         assert asked.acquire(timeout=PATIENCE_S)
         assert asked.acquire(timeout=PATIENCE_S), "it tries again"
         assert cluster.told == []
-        assert threads.delays()[outgoing.job_id, 1, "alpha"] == "this process leads no more"
+        assert threads.delays()[pending_commands.job_id, 1, "alpha"] == "this process leads no more"
         leads.set()
         assert told.acquire(timeout=PATIENCE_S)
         assert cluster.told == [Removal("01k9zj5q8e0ab", 1, "alpha")]
@@ -105,7 +105,9 @@ def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_o
         server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec})
         fault = server.faults.error(403, "*/pods/*", "PATCH")
         file = str(server.kubeconfig(tmp_path / "alpha"))
-        settings = LeaderSettings("seaway", "default", file, "me", lease_s=60, renew_s=50, retry_s=0.02)
+        settings = LeaderSettings(
+            "seaway", "default", file, "me", lease_duration_s=60, renew_deadline_s=50, retry_period_s=0.02
+        )
         for each in handlers:
             logger.addHandler(each)
         leadership = Leadership(settings, lambda: told.append(True))

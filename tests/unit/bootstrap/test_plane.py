@@ -51,10 +51,10 @@ def test_policies_are_made_ready_before_a_plane_decides_by_them() -> None:
     """The default is ready from the start, any other only once it was compiled, which wakes the loop."""
     clock = VirtualClock()
     plane = make_plane(Settings(), MemoryStore(), SimulatedBackends(two_clusters(), clock), clock)
-    warmth = plane.controller.scheduler.warmth
-    assert [warmth.has(name) for name in ("bestfit", "greedy", "random")] == [True, True, False]
-    assert warmth.on_ready == plane.controller.wake
-    assert warmth.wait("random", most_s=300)
+    readiness = plane.controller.scheduler.readiness
+    assert [readiness.has(name) for name in ("bestfit", "greedy", "random")] == [True, True, False]
+    assert readiness.on_ready == plane.controller.wake
+    assert readiness.wait("random", most_s=300)
 
 
 def test_the_same_seed_draws_the_same_ids() -> None:

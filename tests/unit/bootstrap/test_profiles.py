@@ -22,7 +22,7 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_names_are_policies_of_the_list() -> None:
-    """What is no path of a TOML file is a policy's name."""
+    """What is not a path of a TOML file is a policy's name."""
     assert policy_of("bestfit", OPTIONS).name == "bestfit"
     with pytest.raises(RejectedError, match="unknown policy 'mine'"):
         policy_of("mine", OPTIONS)
@@ -57,13 +57,13 @@ BAD = {
     "plugin = [3]": 'plugin 1: needs a name = "..."',
     "[[plugin]]\nweight = 2": 'plugin 1: needs a name = "..."',
     '[[plugin]]\nname = "BestFit"\n[[plugin]]\nname = 3': 'plugin 2: needs a name = "..."',
-    '[[plugin]]\nname = "BestFit"\nwight = 2': "plugin 1: unknown key 'wight'; there are: name, policy, ",
-    'nmae = "x"\n[[plugin]]\nname = "BestFit"': "unknown key 'nmae'; there are: name, plugin",
-    '[[plugin]]\nname = "BestFit"\nweight = 0': "plugin 1: weight has to be a whole number from 1 up",
-    '[[plugin]]\nname = "BestFit"\nweight = 1.5': "plugin 1: weight has to be a whole number from 1 up",
-    '[[plugin]]\nname = "BestFit"\nweight = true': "plugin 1: weight has to be a whole number from 1 up",
-    '[[plugin]]\nname = "BestFit"\nsettings = 3': "plugin 1: settings have to be a table, like { price = 2 }",
-    '[[plugin]]\nname = "Bestfit"': "unknown plugin 'Bestfit'; there are: BestFit, ",
+    '[[plugin]]\nname = "BestFit"\nwight = 2': "plugin 1: unknown key 'wight'; available: name, policy, ",
+    'nmae = "x"\n[[plugin]]\nname = "BestFit"': "unknown key 'nmae'; available: name, plugin",
+    '[[plugin]]\nname = "BestFit"\nweight = 0': "plugin 1: weight must be a whole number from 1 up",
+    '[[plugin]]\nname = "BestFit"\nweight = 1.5': "plugin 1: weight must be a whole number from 1 up",
+    '[[plugin]]\nname = "BestFit"\nweight = true': "plugin 1: weight must be a whole number from 1 up",
+    '[[plugin]]\nname = "BestFit"\nsettings = 3': "plugin 1: settings must be a table, like { price = 2 }",
+    '[[plugin]]\nname = "Bestfit"': "unknown plugin 'Bestfit'; available: BestFit, ",
     '[[plugin]]\nname = "BestFit"\nsettings = { a = 1 }': "plugin 'BestFit' cannot be told a",
     '[[plugin]]\nname = "ClusterScore"\nsettings = { price = "x" }': "weights of the cluster score are whole numbers",
     '[[plugin]]\nname = "BestFit"\n[[plugin]]\nname = "BestFit"': "has the plugin 'BestFit' more than once",
@@ -86,7 +86,7 @@ def test_bad_file_is_rejected_in_one_line(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", None], ids=["no text", "no file"])
 def test_unreadable_file_is_rejected(content: bytes | None, tmp_path: Path) -> None:
-    """A file that is not there, or is no text, is named."""
+    """A file that is not there, or is not a text, is named."""
     path = tmp_path / "mine.toml"
     if content:
         path.write_bytes(content)

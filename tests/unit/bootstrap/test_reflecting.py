@@ -48,7 +48,7 @@ def test_a_taken_port_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_an_agent_without_a_server_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where nobody says anything new, the reflector is there soon after the port is free."""
+    """Also where no one says anything new, the reflector is there soon after the port is free."""
     monkeypatch.setattr(reflecting, "AGAIN_S", 0.01)
     other, todo = taken()
     stopping, answering = threading.Event(), threading.Event()

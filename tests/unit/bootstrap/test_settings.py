@@ -41,28 +41,30 @@ def test_agents_report_to_the_server_that_all_commands_mean_unless_told_another(
 
 def test_flags_go_before_the_environment_before_the_file(tmp_path: Path) -> None:
     """Whatever stands closer to the command wins, setting by setting; a flag that was not given does not count."""
-    path = written(tmp_path, '[server]\nport = 1\nhost = "file"\nbody_limit_bytes = 7\n[control]\nassume_s = 5\n')
+    path = written(
+        tmp_path, '[server]\nport = 1\nhost = "file"\nbody_limit_bytes = 7\n[control]\nassume_timeout_s = 5\n'
+    )
     environment = {"SEAWAY_SERVER_PORT": "2", "SEAWAY_SERVER_HOST": "environment", "PATH": "/bin", "SEAWAY_TOKEN": "t"}
     settings = load_settings(path, environment, {("server", "port"): 3, ("server", "host"): None})
     assert settings.server.port == 3
     assert settings.server.host == "environment"
     assert settings.body_limit_bytes == 7
-    assert settings.control.assume_s == 5.0
+    assert settings.control.assume_timeout_s == 5.0
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        '[clusters.karmada]\nkubeconfig = "karmada.config"\n[clusters]\ncall_s = 5\n',
-        '[clusters]\ncall_s = 5\nkarmada.kubeconfig = "karmada.config"\n',
-        'clusters = {call_s = 5, karmada = {kubeconfig = "karmada.config"}}\n',
+        '[clusters.karmada]\nkubeconfig = "karmada.config"\n[clusters]\nrequest_timeout_s = 5\n',
+        '[clusters]\nrequest_timeout_s = 5\nkarmada.kubeconfig = "karmada.config"\n',
+        'clusters = {request_timeout_s = 5, karmada = {kubeconfig = "karmada.config"}}\n',
     ],
 )
 def test_a_section_has_tables(tmp_path: Path, text: str) -> None:
     """A table in a section can be written in all the ways that TOML has, and gives way to its variable."""
     path = written(tmp_path, text)
     settings, sources = trace_settings(path, {}, {})
-    assert (settings.clusters.call_s, settings.clusters.karmada.kubeconfig) == (5, "karmada.config")
+    assert (settings.clusters.request_timeout_s, settings.clusters.karmada.kubeconfig) == (5, "karmada.config")
     assert sources["clusters", "karmada.kubeconfig"] == f"{path}: [clusters] karmada.kubeconfig"
     environment = {"SEAWAY_CLUSTERS_KARMADA_KUBECONFIG": "other"}
     settings, sources = trace_settings(path, environment, {})
@@ -74,9 +76,9 @@ def test_a_section_has_tables(tmp_path: Path, text: str) -> None:
     ("text", "says"),
     [
         ('karmada_kubeconfig = "a"', "unknown setting 'karmada_kubeconfig'; did you mean 'karmada.kubeconfig'?"),
-        ('karmada = "a"', "unknown setting 'karmada'; there are: fleet, "),
+        ('karmada = "a"', "unknown setting 'karmada'; available: fleet, "),
         ('karmada.config = "a"', "unknown setting 'karmada.config'; did you mean 'karmada.kubeconfig'?"),
-        ("karmada.kubeconfig = 5", "5 has to be text"),
+        ("karmada.kubeconfig = 5", "5 must be text"),
     ],
 )
 def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says: str) -> None:
@@ -88,13 +90,13 @@ def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
-        ('hami.resource_name = "gpu"', "hami.resource_name", "'gpu' is no name of a resource, like nvidia.com/gpu"),
-        ('hami.resource_mem = ""', "hami.resource_mem", "'' is no name of a resource, like nvidia.com/gpu"),
-        ("volcano_memory_factor = 0", "volcano_memory_factor", "has to be more than 0"),
-        ('pull_secrets = "good, Bad_One"', "pull_secrets", "'Bad_One' is no name of an object"),
-        ('local_queue = "a b"', "local_queue", "'a b' is no name of an object"),
-        ('local_queue = "a,b"', "local_queue", "'a,b' is no name of an object"),
-        ('volcano_queue = "-"', "volcano_queue", "'-' is no name of an object"),
+        ('hami.resource_name = "gpu"', "hami.resource_name", "'gpu' is not a name of a resource, like nvidia.com/gpu"),
+        ('hami.resource_mem = ""', "hami.resource_mem", "'' is not a name of a resource, like nvidia.com/gpu"),
+        ("volcano_memory_factor = 0", "volcano_memory_factor", "must be more than 0"),
+        ('pull_secrets = "good, Bad_One"', "pull_secrets", "'Bad_One' is not a name of an object"),
+        ('local_queue = "a b"', "local_queue", "'a b' is not a name of an object"),
+        ('local_queue = "a,b"', "local_queue", "'a,b' is not a name of an object"),
+        ('volcano_queue = "-"', "volcano_queue", "'-' is not a name of an object"),
     ],
 )
 def test_what_clusters_would_not_take_is_said_at_the_start(tmp_path: Path, text: str, where: str, says: str) -> None:
@@ -108,14 +110,16 @@ def test_what_clusters_would_not_take_is_said_at_the_start(tmp_path: Path, text:
 )
 def test_where_people_reach_it_is_a_whole_address_without_a_path(url: str) -> None:
     """What could be no origin of a browser is told at the start."""
-    assert "is no address like https://seaway.example.com" in problems(public_url=url)["[server] public_url"]
+    assert "is not an address like https://seaway.example.com" in problems(public_url=url)["[server] public_url"]
     assert problems(public_url="https://a.example:8443") == problems(public_url="http://a.example/") == {}
 
 
 @pytest.mark.parametrize("proxies", ["*", "10.0.0.1/8", "proxy.example", "10.0.0.0/8; 10.1.1.1"])
 def test_a_proxy_that_is_believed_is_an_address_or_a_network(proxies: str) -> None:
-    """Nobody is believed by a name, nor everybody by a star."""
-    assert "is no address or network, like 10.1.2.3" in problems(trusted_proxies=proxies)["[server] trusted_proxies"]
+    """No one is believed by a name, nor everybody by a star."""
+    assert (
+        "is not an address or network, like 10.1.2.3" in problems(trusted_proxies=proxies)["[server] trusted_proxies"]
+    )
     assert problems(trusted_proxies="10.0.0.0/8, fd00::/8,192.0.2.1") == {}
 
 
@@ -132,11 +136,14 @@ def test_the_environment_says_yes_and_no(text: str, value: bool) -> None:
 
 
 def test_numbers_are_read_as_they_are_meant(tmp_path: Path) -> None:
-    """A whole number may be written as 5.0 and a fraction as 5; one that is not whole is no whole number."""
-    assert load_settings(written(tmp_path, "[control]\nbatch = 5.0\npoll_s = 2"), {}, {}).control.batch == 5
+    """A whole number may be written as 5.0 and a fraction as 5; one that is not whole is not a whole number."""
+    assert (
+        load_settings(written(tmp_path, "[control]\nbatch_size = 5.0\npoll_interval_s = 2"), {}, {}).control.batch_size
+        == 5
+    )
     assert (
         "whole number"
-        in problems(written(tmp_path, "[control]\nbatch = 5.5"))[f"{tmp_path}/seaway.toml: [control] batch"]
+        in problems(written(tmp_path, "[control]\nbatch_size = 5.5"))[f"{tmp_path}/seaway.toml: [control] batch_size"]
     )
 
 
@@ -144,23 +151,23 @@ def test_every_mistake_is_told_together(tmp_path: Path) -> None:
     """Unknown names, wrong kinds and impossible figures, of file, environment and flags alike, come in one error."""
     path = written(
         tmp_path,
-        '[server]\nprot = 1\nno_auth = "perhaps"\n[sever]\nport = 2\n[database]\nurl = 5\nkeep_jobs_days = -1\n'
-        '[oidc]\nroles = 3\n[control]\npoll_s = "soon"\nbatch = 0\n',
+        '[server]\nprot = 1\nno_auth = "perhaps"\n[sever]\nport = 2\n[database]\nurl = 5\njob_retention_days = -1\n'
+        '[oidc]\nroles = 3\n[control]\npoll_interval_s = "soon"\nbatch_size = 0\n',
     )
-    found = problems(path, {"SEAWAY_SERVER_HOTS": "x", "SEAWAY_CONTROL_GRACE_S": "1"}, port=70_000)
+    found = problems(path, {"SEAWAY_SERVER_HOTS": "x", "SEAWAY_CONTROL_GRACE_PERIOD_S": "1"}, port=70_000)
     at = f"{path}: "
     assert found == {
         f"{at}[server]": "unknown setting 'prot'; did you mean 'port'?",
-        f"{at}[server] no_auth": "'perhaps' has to be true or false",
+        f"{at}[server] no_auth": "'perhaps' must be true or false",
         str(path): "unknown section 'sever'; did you mean 'server'?",
-        f"{at}[database] url": "5 has to be text",
-        f"{at}[oidc] roles": "3 has to be a table",
-        f"{at}[control] poll_s": "'soon' has to be a number",
+        f"{at}[database] url": "5 must be text",
+        f"{at}[oidc] roles": "3 must be a table",
+        f"{at}[control] poll_interval_s": "'soon' must be a number",
         "SEAWAY_SERVER_HOTS": "unknown setting 'hots'; did you mean 'host'?",
-        "[database] keep_jobs_days": "-1 is out of range",
-        "[server] port": "70000 is no port",
-        "[control] batch": "has to be more than 0",
-        "[control] grace_s": "has to be at least stale_s",
+        "[database] job_retention_days": "-1 is out of range",
+        "[server] port": "70000 is not a port",
+        "[control] batch_size": "must be more than 0",
+        "[control] grace_period_s": "must be at least stale_after_s",
     }
 
 
@@ -171,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_one_mistake_among_others(tmp_path: Path, 
     path.write_bytes(text.encode("latin-1"))
     found = problems(path, {"SEAWAY_SERVER_PORT": "eighty"})
     assert str(path) in found
-    assert found["SEAWAY_SERVER_PORT"] == "'eighty' has to be a whole number"
+    assert found["SEAWAY_SERVER_PORT"] == "'eighty' must be a whole number"
 
 
 def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
@@ -183,11 +190,11 @@ def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     ("section", "name", "value"),
     [
         ("server", "tls_key", "key.pem"),
-        ("control", "halt_share", 0),
-        ("control", "halt_share", 1.5),
-        ("control", "assume_s", float("inf")),
-        ("control", "assume_s", float("nan")),
-        ("control", "stale_s", 100),
+        ("control", "unhealthy_cluster_threshold", 0),
+        ("control", "unhealthy_cluster_threshold", 1.5),
+        ("control", "assume_timeout_s", float("inf")),
+        ("control", "assume_timeout_s", float("nan")),
+        ("control", "stale_after_s", 100),
     ],
 )
 def test_figures_that_make_no_sense_are_refused(section: str, name: str, value: object) -> None:

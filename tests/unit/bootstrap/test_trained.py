@@ -39,7 +39,7 @@ def test_names_and_paths_of_policy_files_are_policies(tmp_path: Path, monkeypatc
         policy = policy_of(text, OPTIONS)
         assert isinstance(policy, Profile)
         assert policy.title == f"{name}@{file.manifest.model_sha256[:12]}"
-    with pytest.raises(RejectedError, match=f"unknown policy 'nobody'; there are: .*{name}"):
+    with pytest.raises(RejectedError, match=f"unknown policy 'nobody'; available: .*{name}"):
         policy_of("nobody", OPTIONS)
 
 
@@ -92,7 +92,7 @@ def test_the_same_jobs_go_to_the_same_places(file: PolicyFile, tmp_path: Path) -
         queue = JobQueue(snapshot, jobs)
         plans.append(decide(snapshot, queue, trained.profile("tiny", ()), overdue=range(len(jobs))))
     assert plans[0].jobs_placed.any()
-    np.testing.assert_array_equal(plans[0].lines, plans[1].lines)
+    np.testing.assert_array_equal(plans[0].decisions, plans[1].decisions)
     np.testing.assert_array_equal(plans[0].slices, plans[1].slices)
     assert (plans[0].snapshot.arrays.nodes[[NODE_CPU_FREE, NODE_MEMORY_FREE, NODE_PODS_FREE]] >= 0).all()
 

@@ -60,8 +60,8 @@ def test_status_says_how_reporting_goes() -> None:
     assert status_line(None, None).plain == "no round yet; no server"
     fine = status_line(delivery(rounds=56_789), 3.2).plain
     assert fine == "round of 3 s ago; 56,789 results reported, 1,234 wait"
-    bad = status_line(delivery("nobody answers", dropped=7, refused=1), 3.2).plain
-    assert bad == "round of 3 s ago; 0 results reported, 1,234 wait, 8 lost: nobody answers"
+    bad = status_line(delivery("no one answers", dropped=7, refused=1), 3.2).plain
+    assert bad == "round of 3 s ago; 0 results reported, 1,234 wait, 8 lost: no one answers"
 
 
 def test_lines_are_json(capsys: pytest.CaptureFixture[str]) -> None:

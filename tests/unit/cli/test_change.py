@@ -58,23 +58,23 @@ def test_only_what_differs_is_a_change(patch: dict[str, Any], changes: list[tupl
         ("running", "priority", False),
         ("running", "labels.team", False),
         ("running", "data.size", False),
-        ("running", "network.on_breach", False),
+        ("running", "network.on_violation", False),
         ("running", "network.max_latency", True),
         ("queued", "resources.gpus", False),
     ],
 )
 def test_it_says_when_what_runs_is_stopped(state: str, path: str, stops: bool) -> None:
-    """Whoever changes what a running job hangs on is told that it starts anew."""
+    """Whoever changes what a running job hangs on is told that it restarts."""
     console = Console(width=100)
     with console.capture() as shown:
         console.print(picture({"state": state}, [(path, 1, 2)]))
     assert f"{path}: 1 → 2" in shown.get()
-    assert ("stopped and started anew" in shown.get()) is stops
+    assert ("stopped and restarted" in shown.get()) is stops
 
 
 def test_states_and_fields_are_those_of_jobs() -> None:
     """What the command believes of jobs is so."""
     assert set(PLACED) == {state.value for state in PLACED_STATES}
     assert {path.partition(".")[0] for path in KEEPS_RUNNING} <= set(JobIn.model_fields)
-    said = job_spec._essence.__doc__ or ""  # noqa: SLF001
+    said = job_spec._workload_fields.__doc__ or ""  # noqa: SLF001
     assert "all but name, labels, priority, queue, length, limits, data and breaches" in said

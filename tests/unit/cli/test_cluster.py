@@ -22,14 +22,14 @@ def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:
-    """Write a kubeconfig; nobody has to answer."""
+    """Write a kubeconfig; no one has to answer."""
     return ApiServer("alpha").kubeconfig(tmp_path / "config")
 
 
 @pytest.mark.parametrize(
     ("driven", "says"),
     [
-        ("simulated", "start it anew to drive alpha. Jobs that are not over by then go there after the grace period"),
+        ("simulated", "restart it to drive alpha. Unfinished jobs by then go there after the grace period"),
         ("set", "runs on the clusters that its settings name, and does not look at those that are joined"),
         ("joined", ""),
     ],
@@ -37,7 +37,7 @@ def kubeconfig(tmp_path: Path) -> Path:
 def test_who_has_a_server_running_is_told_what_it_makes_of_a_cluster(
     driven: str, says: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A server on simulated clusters goes on with them until it is started anew; one on joined ones looks by itself."""
+    """A server on simulated clusters goes on with them until it is restarted; one on joined ones looks by itself."""
     data = DataFolder(tmp_path / "data")
     data.announce("http://localhost:1", driven)
     said = say(capsys, "join", "--kubeconfig", str(kubeconfig), "--no-look", "--data", str(data.path))

@@ -14,7 +14,7 @@ def config(tmp_path: Path) -> Path:
     """Have a file of settings."""
     path = tmp_path / "seaway.toml"
     path.write_text(
-        "[server]\nport = 9090\nhost = 'here'\n[control]\nstale_s = 7\n[clusters.karmada]\nkubeconfig = 'k'\n",
+        "[server]\nport = 9090\nhost = 'here'\n[control]\nstale_after_s = 7\n[clusters.karmada]\nkubeconfig = 'k'\n",
         encoding="utf-8",
     )
     return path
@@ -42,7 +42,7 @@ def test_settings_of_the_server_come_with_their_source(
     shown = rows(printed(capsys, *arguments, "-o", "json"))
     assert shown["server.port"] == (9090, f"{config}: [server] port")
     assert shown["server.host"] == ("there", "SEAWAY_SERVER_HOST")
-    assert shown["control.stale_s"] == (7, f"{config}: [control] stale_s")
+    assert shown["control.stale_after_s"] == (7, f"{config}: [control] stale_after_s")
     assert shown["clusters.karmada.kubeconfig"] == ("k", f"{config}: [clusters] karmada.kubeconfig")
     assert shown["server.no_auth"] == (False, "default")
     assert shown["database.url"] == (f"sqlite:///{config.parent}/seaway.db", "default")

@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from seaway.terminal.reasons import picture, remedies
 from seaway.terminal.words import need
 
-REMEDY = {"field": "gpu_memory_mib", "asked": 190_735, "admits": 81_920, "cluster": "north", "node": "n0"}
+REMEDY = {"field": "gpu_memory_mib", "requested": 190_735, "admits": 81_920, "cluster": "north", "node": "n0"}
 
 
 def printed(*shown: RenderableType) -> str:
@@ -21,8 +21,8 @@ def printed(*shown: RenderableType) -> str:
 
 def body(**changed: object) -> dict[str, Any]:
     """Make what the API says of a job that waits."""
-    explanation = {"nodes": 1, "refusals": [], "candidates": [], "remedies": []}
-    told = {"name": "train", "sentence": "it waits", "position": 2, "ahead": 1, "chosen_because": "", "placements": []}
+    explanation = {"nodes": 1, "filtered": [], "candidates": [], "remedies": []}
+    told = {"name": "train", "message": "it waits", "position": 2, "ahead": 1, "placement_reason": "", "placements": []}
     return {**told, "explanation": explanation, **changed}
 
 
@@ -37,7 +37,7 @@ def test_it_says_how_many_jobs_come_first(ahead: int, said: str) -> None:
 
 def test_remedies_are_told_in_the_words_of_job_files() -> None:
     """What would admit a job can be copied into its file: names and units are those that it takes."""
-    dropped = {**REMEDY, "field": "max_latency_ns", "asked": 1_000_000, "admits": 0}
+    dropped = {**REMEDY, "field": "max_latency_ns", "requested": 1_000_000, "admits": 0}
     lines = [line.split() for line in printed(*remedies({"remedies": [REMEDY, dropped]})).splitlines()]
     assert ["gpu_memory", "200GB", "80Gi", "north/n0"] in lines
     assert ["max_latency", "1ms", "–", "north/n0"] in lines

@@ -101,8 +101,8 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
         for name in ("gpu_milli", "gpu_memory_mib", "cpu_milli", "memory_mib")
     }
     texts = {"price_per_gpu_hour": "0.00", "gateway": "", "region": "", "silence": f"east: {why}", "state": "lost"}
-    lists: dict[str, Any] = {"hardware": [], "strays": [], "cordon": None}
-    told = {"name": "east", "nodes": 1, "jobs": 0, "silent_s": 60, **amounts, **texts, **lists}
+    lists: dict[str, Any] = {"hardware": [], "orphans": [], "cordon": None}
+    told = {"name": "east", "nodes": 1, "jobs": 0, "last_seen_s": 60, **amounts, **texts, **lists}
 
     def lines(*, wide: bool) -> list[str]:
         out = io.StringIO()

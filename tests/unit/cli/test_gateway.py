@@ -14,7 +14,7 @@ from seaway.cli.output import as_yaml
 from seaway.client.call import Call
 from seaway.domain.gateways import Pair
 from seaway.steering.difference import Difference, difference
-from seaway.steering.state import NOTHING, GatewayState, Present
+from seaway.steering.state import NOTHING, CurrentState, GatewayState
 from seaway.wire.network_in import network_text
 from tests.fakes.gateways import make_network, make_path
 from tests.fakes.kernel import carried_out, make_present
@@ -29,12 +29,12 @@ class FakeMachine:
     def __init__(self) -> None:
         self.present = make_present()
 
-    def read(self) -> Present:
+    def read(self) -> CurrentState:
         """Read what there is."""
         return self.present
 
     def reach(self, wanted: GatewayState) -> Difference:
-        """Give the machine what it has to have."""
+        """Give the machine what it must have."""
         found = difference(wanted, self.present)
         self.present = carried_out(found, self.present)
         return found
@@ -106,7 +106,7 @@ def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
         "gateways[0].mtu",
         "paths[0].paths[0]",
     ]
-    assert told[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: has to be")
+    assert told[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: must be")
 
 
 @pytest.mark.parametrize(("text", "told"), [("", "there is no network in it"), ("[1]", "like `gateways: []`")])
@@ -147,7 +147,7 @@ def test_apply_says_what_it_did_and_then_that_there_is_nothing_to_do(run: Run, f
     assert run(*by_choice) == (
         "gw-1: 1 change made\n  ~ route fd00:a:2::/64  by gw-2 End.DT6 → by gw-3 End, gw-2 End.DT6\n"
     )
-    assert run(*by_choice) == "gw-1: all is as it has to be, nothing to change\n"
+    assert run(*by_choice) == "gw-1: all is as it must be, nothing to change\n"
 
 
 def test_apply_tells_what_the_owner_should_know(run: Run, file: str, machine: FakeMachine) -> None:
@@ -165,7 +165,7 @@ def test_remove_takes_back_what_apply_did(run: Run, file: str, machine: FakeMach
     assert run("remove", "--dry-run").startswith("9 changes to be made\n  - route fd00:a:2::/64")
     assert "  < MTU of wan  9000 → 1500\n" in run("remove")
     assert machine.present == before
-    assert run("remove") == "all is as it has to be, nothing to change\n"
+    assert run("remove") == "all is as it must be, nothing to change\n"
 
 
 def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: FakeMachine) -> None:
@@ -215,7 +215,7 @@ class FakeServer:
         """Keep nothing."""
 
     def body(self, call: Call[object]) -> dict[str, Any]:
-        """Answer what a gateway has to have."""
+        """Answer what a gateway must have."""
         assert call.path == "/api/v1/network/gateways/gw-1"
         return {"network": network_text(NETWORK), "active": {"gw-2": "round", "gw-3": "direct"}}
 
@@ -232,12 +232,12 @@ def test_without_a_file_the_server_says_what_is_wanted(run: Run, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["plan"], "error: say which gateway this machine is, with --gateway; there are: gw-1, gw-2, gw-3\n"),
-        (["plan", "-g", "gw-9"], "error: there is no gateway 'gw-9'; there are: gw-1, gw-2, gw-3\n"),
-        (["apply", "-g", "gw-1", "--via", "gw-2"], "error: --via: 'gw-2' does not do; give a gateway and a path to it"),
+        (["plan"], "error: say which gateway this machine is, with --gateway; available: gw-1, gw-2, gw-3\n"),
+        (["plan", "-g", "gw-9"], "error: gateway 'gw-9' not found; available: gw-1, gw-2, gw-3\n"),
+        (["apply", "-g", "gw-1", "--via", "gw-2"], "error: --via: 'gw-2' is not valid; use a gateway and a path to it"),
         (
             ["apply", "-g", "gw-1", "--via", "gw-2=x"],
-            "error: there is no path 'x' from gw-1 to gw-2; there are: direct",
+            "error: path 'x' not found from gw-1 to gw-2; available: direct",
         ),
     ],
 )

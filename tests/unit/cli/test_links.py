@@ -15,7 +15,7 @@ RAW = {"latency_ns": 14_000_000, "jitter_ns": 2_000_000, "loss_ppm": 200_000, "s
 def link(target: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401  # any JSON
     """Return a link from gw-4 as the API shows it."""
     figures = {"latency_ns": 10_000_000, "jitter_ns": 1_000_000, "loss_ppm": 0, "bandwidth_mbps": 10_000}
-    room = {"carried_mbps": 3_000, "promised_mbps": 2_000, "free_mbps": 7_500}
+    room = {"traffic_mbps": 3_000, "reserved_mbps": 2_000, "free_mbps": 7_500}
     known = {
         "used_mbps": 2_500,
         **room,
@@ -38,7 +38,7 @@ UNKNOWN = link(
             "loss_ppm",
             "bandwidth_mbps",
             "used_mbps",
-            "carried_mbps",
+            "traffic_mbps",
             "free_mbps",
             "age_s",
             "raw",
@@ -105,7 +105,7 @@ def test_a_dead_link_is_no_fast_one_and_an_unknown_one_no_dead_one() -> None:
 
 
 def test_a_matrix_has_a_row_and_a_column_for_each_gateway() -> None:
-    """Itself is a dot, what nobody knows a dash."""
+    """Itself is a dot, what no one knows a dash."""
     rows = [row.split() for row in printed(matrix(LINKS, Figure.LOSS, raw=False))]
     assert rows[0] == ["from", "\\", "to", "gw-1", "gw-2", "gw-3", "gw-4"]
     assert rows[1] == ["gw-1", "·", "–", "–", "–"]

@@ -11,7 +11,7 @@ import pytest
 
 from seaway import AsyncClient, Client
 from seaway.cli.jobs import logs as many_logs
-from seaway.cli.jobs.logs import Printer, Source, Wanted, choose, follow_all, read_all
+from seaway.cli.jobs.many_logs import Printer, Source, Wanted, choose, follow_all, read_all
 from seaway.domain.errors import RejectedError
 from tests.unit.client.asking import JOB, SERVER, TOKEN, Handler, problem
 
@@ -29,8 +29,8 @@ def answer(request: httpx.Request) -> httpx.Response:
     """Show a job of three replicas, the last of which has no pod yet."""
     if request.url.path.endswith("/attempts"):
         copy = {"cluster": "a", "phase": "running", "address": "", "reason": ""}
-        copies = [{**copy, "replicas": [seen(1, "main", "side")]}, {**copy, "replicas": [seen(0, "main")]}]
-        return httpx.Response(200, json={"attempts": [], "copies": copies, "next": None})
+        workloads = [{**copy, "replicas": [seen(1, "main", "side")]}, {**copy, "replicas": [seen(0, "main")]}]
+        return httpx.Response(200, json={"attempts": [], "workloads": workloads, "next": None})
     return httpx.Response(200, json=RUNS)
 
 
@@ -62,7 +62,7 @@ def test_logs_are_chosen_by_replica_and_container(asked: Wanted, labels: list[st
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    """Nobody is left to guess which of two counts."""
+    """No one is left to guess which of two counts."""
     with pytest.raises(RejectedError, match="--all: either"):
         wanted(1, every=True)
     with pytest.raises(RejectedError, match="--all-containers: either"):
@@ -71,7 +71,7 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 def test_so_many_are_followed_and_any_number_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream holds a connection of its cluster, which others need too; who asks for more is told how to choose."""
-    monkeypatch.setattr(many_logs, "MOST_FOLLOWED", 2)
+    monkeypatch.setattr(many_logs, "MAX_FOLLOWED", 2)
     with pytest.raises(RejectedError, match="these are 3 logs, and 2 are followed at a time: name some by --replica"):
         choose(client(), "train", wanted(every=True), follow=True)
     assert len(choose(client(), "train", wanted(every=True), follow=False)[1]) == 3
@@ -118,7 +118,7 @@ def test_one_that_cannot_be_read_does_not_keep_from_the_others(capsys: pytest.Ca
 def test_one_log_alone_is_printed_as_it_is(
     capsys: pytest.CaptureFixture[str], labelled: bool | None, line: str
 ) -> None:
-    """Unless somebody asks for it."""
+    """Unless a user asks for it."""
     source = Source(4, "main")
     Printer([source], labelled=labelled).print(source, "x")
     assert capsys.readouterr().out == line
@@ -127,7 +127,7 @@ def test_one_log_alone_is_printed_as_it_is(
 def test_labels_have_colours_on_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Replicas are told apart at a glance; nobody who set NO_COLOR sees any."""
+    """Replicas are told apart at a glance; no one who set NO_COLOR sees any."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     sources = [Source(0), Source(1)]
     for source in sources:
@@ -153,7 +153,7 @@ class Lines(httpx.AsyncByteStream):
         yield b"event: end\ndata: {}\n\n"
 
     async def aclose(self) -> None:
-        """Note that nobody reads any more."""
+        """Note that no one reads any more."""
         self._ended.set()
 
 

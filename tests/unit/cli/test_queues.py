@@ -52,11 +52,11 @@ def test_who_names_no_policy_as_a_shadow_is_told_how_to_have_none(
     field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`none` is a name like any other: what clears the shadow stands behind the names there are."""
-    errors = [{"field": field, "message": "unknown policy 'none'; there are: fgd"}]
+    errors = [{"field": field, "message": "unknown policy 'none'; available: fgd"}]
     stub = Stub([httpx.Response(200, json={**QUEUE, "version": "a"}), problem(422, "unknown", errors=errors)])
     assert run(monkeypatch, stub, f"--{field}", "none") == 2
     told = {
-        "shadow": "error: --shadow: unknown policy 'none'; there are: fgd; --shadow '' clears it\n",
-        "policy": "error: policy: unknown policy 'none'; there are: fgd\n",
+        "shadow": "error: --shadow: unknown policy 'none'; available: fgd; --shadow '' clears it\n",
+        "policy": "error: policy: unknown policy 'none'; available: fgd\n",
     }
     assert capsys.readouterr().err == told[field]

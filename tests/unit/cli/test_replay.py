@@ -7,7 +7,7 @@ import pytest
 from seaway.cli.main import main
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,96000,393216,2,G2\nn1,64000,262144,2,P100\n"
-JOBS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,arrives_s,runs_s\n" + "".join(
+JOBS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,arrives_s,expected_duration_s\n" + "".join(
     f"job-{at},4000,8192,1,600,{at},100\n" for at in range(6)
 )
 
@@ -105,7 +105,7 @@ def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--policy", "none"], "error: --policy: unknown policy 'none'; there are: "),
+        (["--policy", "none"], "error: --policy: unknown policy 'none'; available: "),
         (["--policy", "bestfit,bestfit"], "error: --policy: 'bestfit' appears more than once"),
         (["--policy", "bestfit,"], "error: --policy: a name is missing; separate names with a comma"),
         (["--policy", "fgd", "--level", "cluster"], "error: --policy: policy 'fgd' has no level 'cluster'"),

@@ -57,14 +57,14 @@ def test_wrong_settings_are_told_together(
 ) -> None:
     """Every mistake in the settings is said at once, with where it stands."""
     config = tmp_path / "seaway.toml"
-    config.write_text('[server]\nprot = 1\n[control]\nstale_s = "soon"\n', encoding="utf-8")
+    config.write_text('[server]\nprot = 1\n[control]\nstale_after_s = "soon"\n', encoding="utf-8")
     monkeypatch.setenv("SEAWAY_SERVER_PORT", "many")
     with pytest.raises(SystemExit) as done:
         main(["up", "--config", str(config), "--data", str(tmp_path / "data")])
     assert done.value.code == 2
     said = capsys.readouterr().err
     assert "did you mean 'port'?" in said
-    assert "[control] stale_s" in said
+    assert "[control] stale_after_s" in said
     assert "SEAWAY_SERVER_PORT" in said
 
 

@@ -34,7 +34,7 @@ JOB: dict[str, Any] = {
     "nodes": ["n"],
     "submitted_at": "2026-11-21T10:00:00.000000Z",
     "submitted_by": "ada",
-    "changed_at": "2026-11-21T10:00:01.000000Z",
+    "updated_at": "2026-11-21T10:00:01.000000Z",
     "started_at": "2026-11-21T10:00:01.000000Z",
     "ended_at": None,
     "not_before": None,

@@ -21,8 +21,8 @@ from seaway.client.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnknownError,
-    error_of,
 )
+from seaway.client.problems import error_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.asking import JOB, TOKEN, Awaiting, Stub, Waiting, problem
@@ -116,7 +116,7 @@ def test_pauses_grow(ask: Asking) -> None:
 
 
 def test_a_long_retry_after_is_told_at_once(ask: Asking) -> None:
-    """Where the server asks for more patience than there is, nobody waits in vain, and the error says how long."""
+    """Where the server asks for more patience than there is, no one waits in vain, and the error says how long."""
     stub = Stub([httpx.Response(503, headers={"Retry-After": "600"}, json={"detail": "the database is away"})])
     with pytest.raises(UnavailableError, match="the database is away") as raised:
         ask(stub, "job", "train")
@@ -224,7 +224,7 @@ QUEUE = {"name": "q", "tenant": "", "pool": "default", "policy": "fgd", "shadow"
 
 
 def test_a_queue_can_be_set_as_it_was_seen(ask: Asking) -> None:
-    """Given the queue as it was read, setting it anew is refused when it is another; that is not sent a second time."""
+    """Setting a queue by the version that was read is refused when it changed, and not sent again."""
     stub = Stub([httpx.Response(200, json={**QUEUE, "version": "e1"}), httpx.ReadError("gone")])
     seen = ask(stub, "queue", "q")
     with pytest.raises(UnavailableError):

@@ -102,8 +102,8 @@ def test_following_gives_up_after_its_patience(ask: Asking) -> None:
 
 def test_following_a_job_that_is_not_there_fails(ask: Asking) -> None:
     """Who follows a job that does not exist is told so."""
-    with pytest.raises(UnknownError, match="no job"):
-        ask(Stub([problem(404, "there is no job 'x'")]), "follow", "x")
+    with pytest.raises(UnknownError, match=r"job .* not found"):
+        ask(Stub([problem(404, "job 'x' not found")]), "follow", "x")
 
 
 def test_waiting_returns_the_job_when_it_is_over(ask: Asking) -> None:
@@ -121,7 +121,7 @@ def test_waiting_until_a_job_runs_looks_whether_it_still_does(ask: Asking) -> No
     assert last_ids(stub) == ["0", "2"]
 
 
-@pytest.mark.parametrize(("until", "state"), [("over", "failed"), ("running", "running"), ("running", "cancelled")])
+@pytest.mark.parametrize(("until", "state"), [("finished", "failed"), ("running", "running"), ("running", "cancelled")])
 def test_waiting_for_what_is_already_so_does_not_wait(ask: Asking, until: str, state: str) -> None:
     """A job that is there already is returned at once; one that is over will not run any more."""
     stub = answering(states=(state,))
@@ -132,7 +132,7 @@ def test_waiting_for_what_is_already_so_does_not_wait(ask: Asking, until: str, s
 def test_waiting_ends_after_its_time(ask: Asking) -> None:
     """A job that does not get there in the time that was given is an error, also where streams are silent."""
     stub = answering(*[httpx.ReadTimeout("silent")] * 99, states=("queued",))
-    with pytest.raises(WaitedTooLongError, match="not over after 5 s"):
+    with pytest.raises(WaitedTooLongError, match="not finished after 5 s"):
         ask(stub, "wait", "train", timeout_s=5)
     assert 5 <= stub.now_s < 6
     with pytest.raises(TimeoutError):

@@ -84,7 +84,7 @@ def test_lines_are_read_however_they_are_cut(size: int) -> None:
 
 
 def test_a_silent_log_is_asked_for_again(ask: Asking) -> None:
-    """Nobody says whether a connection on which no sign of life comes still leads anywhere."""
+    """No one says whether a connection on which no sign of life comes still leads anywhere."""
     stub = answering(stream(line("1~a.1", "one")), httpx.ReadTimeout("silent"), stream(line("1~a.2", "two"), END))
     assert ask(stub, "follow_log", "train") == ["one", "two"]
     assert {request.extensions["timeout"]["read"] for request in stub.requests} == {SILENCE_S}
@@ -98,7 +98,7 @@ def test_why_there_was_nothing_to_read_is_told(ask: Asking) -> None:
 
 
 def test_following_a_log_gives_up_after_its_patience(ask: Asking) -> None:
-    """A server that never comes back is told; each line that comes makes the patience anew."""
+    """A server that never comes back is told; each line that comes makes the patience again."""
     stub = answering(stream(line("1~a.1", "one")), *[httpx.ConnectError("refused") for _ in range(100)])
     with pytest.raises(UnavailableError, match="cannot be reached"):
         ask(stub, "follow_log", "train")
@@ -108,7 +108,7 @@ def test_following_a_log_gives_up_after_its_patience(ask: Asking) -> None:
 def test_a_refusal_ends_it(ask: Asking) -> None:
     """Asking again makes no sense for a job that is not there."""
     with pytest.raises(UnknownError):
-        ask(answering(problem(404, "there is no job 'train'")), "follow_log", "train")
+        ask(answering(problem(404, "job 'train' not found")), "follow_log", "train")
 
 
 @pytest.mark.parametrize("data", [b"data: {\n\n", b"data: []\n\n", b'data: {"text": "x"}\n\n', b"x" * (2 << 20)])

@@ -94,9 +94,9 @@ def test_own_address() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"probe": {"every_s": 0, "count": 5, "timeout_s": 1}},
-        {"probe": {"every_s": float("1e9"), "count": 5, "timeout_s": 1}},
-        {"probe": {"every_s": 10, "count": 10**9, "timeout_s": 1}},
+        {"probe": {"interval_s": 0, "count": 5, "timeout_s": 1}},
+        {"probe": {"interval_s": float("1e9"), "count": 5, "timeout_s": 1}},
+        {"probe": {"interval_s": 10, "count": 10**9, "timeout_s": 1}},
         {"probe": None},
         {"targets": [{"gateway": "gw-2"}]},
         {"targets": [{**target_list_fields("gw-1", FULL)["targets"][0], "address": "nowhere"}]},

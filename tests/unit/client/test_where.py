@@ -95,7 +95,7 @@ def test_a_broken_profile_file_is_said(text: str) -> None:
 @pytest.mark.parametrize("server", ["localhost:8080", "ftp://x", "http://", "x"])
 def test_what_is_no_url_is_refused(server: str) -> None:
     """A server without scheme or host is refused before anything is sent."""
-    with pytest.raises(RejectedError, match="no URL"):
+    with pytest.raises(RejectedError, match="not a URL"):
         Target.find(server)
 
 

@@ -58,7 +58,7 @@ def test_every_panel_says_what_it_shows(language: Language) -> None:
 
 @pytest.mark.parametrize("language", Language)
 def test_grafanas_own_types_know_all_that_is_written(language: Language) -> None:
-    """Read by them and written again, nothing is gone: no field is misspelt, or where nobody looks for it."""
+    """Read by them and written again, nothing is gone: no field is misspelt, or where no one looks for it."""
     register_default_plugins()
     for name, dashboard in every(language):
         again = json.loads(as_json(Dashboard.from_json(dashboard)))
@@ -163,7 +163,7 @@ TOLD_BY_EACH = re.compile(r"\b(seaway_gateway_\w+_mbps|seaway_agent_silent|seawa
 
 
 def test_a_failover_breaks_no_panel_and_draws_nothing_twice() -> None:
-    """While one process takes over from another, both tell of the same: that has to be one line, and one match."""
+    """While one process takes over from another, both tell of the same: that must be one line, and one match."""
     every_query = [each for name, frame in DASHBOARDS.items() for each in asked(name, frame(Language.ENGLISH))]
     assert len([each for each in every_query if TOLD_BY_EACH.search(each.query)]) > 5
     assert [each for each in every_query if TOLD_BY_EACH.search(ONCE.sub("", each.query))] == []
@@ -247,7 +247,7 @@ def test_a_share_of_nothing_is_said_in_words(language: Language) -> None:
 
 
 def test_idle_means_one_thing() -> None:
-    """A device is idle where nobody holds anything of it, be it memory alone: in sums, tables and spreads alike."""
+    """A device is idle where no one holds anything of it, be it memory alone: in sums, tables and spreads alike."""
     idle = [
         each
         for each in asked("fleet", DASHBOARDS["fleet"](Language.ENGLISH))

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateway_checks import problems, require_sound
+from seaway.domain.gateway_checks import problems, require_valid
 from seaway.domain.gateway_paths import Room, overhead
 from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
 from tests.fakes.gateways import make_gateway, make_network, make_path, with_gateway
@@ -45,15 +45,15 @@ WRONG = {
     "cluster twice": (gateway(cluster="cluster-2"), "gateways[1].cluster: another gateway has the cluster cluster-2"),
     "cluster and site": (gateway(site="office"), "gateways[0]: has to stand before a cluster or before a site"),
     "neither": (gateway(cluster=""), "gateways[0]: has to stand before a cluster or before a site"),
-    "odd address": (gateway(address=ip("ff02::1")), "gateways[0].address: ff02::1 is no address that others"),
+    "odd address": (gateway(address=ip("ff02::1")), "gateways[0].address: ff02::1 is not an address that others"),
     "IPv4 with SRv6": (gateway(address=IPv4Address("10.0.0.1")), "gateways[0].address: 10.0.0.1 cannot be the source"),
     "no interface": (gateway(interface=""), "gateways[0].interface: is missing"),
-    "small MTU": (gateway(mtu=1343), "gateways[0].mtu: has to be 1344 to 65535"),
+    "small MTU": (gateway(mtu=1343), "gateways[0].mtu: must be 1344 to 65535"),
     "UDP without port": (gateway(method=Method.UDP), "gateways[0].probe.port: is missing: udp needs one"),
     "ICMP with port": (gateway(port=7), "gateways[0].probe.port: ICMP has no ports"),
     "UDP where only root may answer": (
         gateway(method=Method.UDP, port=862),
-        "gateways[0].probe.port: has to be 1024 at least",
+        "gateways[0].probe.port: must be 1024 at least",
     ),
     "IPv4 among IPv6": (
         with_gateway(
@@ -91,7 +91,7 @@ WRONG = {
     ),
     "End with neighbour": (sid(Behaviour.END, next_hop=ip("fd00::2")), "gateways[0].sids[2].next_hop: End hands"),
     "End with table": (sid(Behaviour.END, table=7), "gateways[0].sids[2].table: End has no table"),
-    "no such table": (sid(Behaviour.END_DT6, table=0), "gateways[0].sids[2].table: has to be 1 to"),
+    "no such table": (sid(Behaviour.END_DT6, table=0), "gateways[0].sids[2].table: must be 1 to"),
     "prefix twice": (
         gateway(prefixes=(IPv6Network("fd00:a:2::/64"),)),
         "gateways[1].prefixes[0]: fd00:a:2::/64 is behind gw-1 already",
@@ -116,7 +116,7 @@ WRONG = {
         gateway(prefixes=(IPv6Network("::/0"),)),
         "gateways[0].prefixes[0]: ::/0 takes in the locator of gw-1 and the locator of gw-2 and the locator of gw-3:",
     ),
-    "source unknown": (pair(TO_2, source="gw-9"), "paths[0].from: there is no gateway 'gw-9'; there are: gw-1, gw-2"),
+    "source unknown": (pair(TO_2, source="gw-9"), "paths[0].from: gateway 'gw-9' not found; available: gw-1, gw-2"),
     "to itself": (pair(make_path("x", 2, 1), target="gw-1"), "paths[0].to: paths lead from one gateway to another"),
     "no path": (pair(), "paths[0].paths: is empty"),
     "pair twice": (
@@ -125,8 +125,8 @@ WRONG = {
     ),
     "path twice": (pair(TO_2, make_path("direct", 3, 2)), "paths[0].paths[1].name: another path of this pair"),
     "same segments": (pair(TO_2, make_path("b", 2)), "paths[0].paths[1].segments: has the same segments as direct"),
-    "no weight": (pair(replace(TO_2, weight=0)), "paths[0].paths[0].weight: has to be 1 to 255"),
-    "no segment": (pair(Path("x", ())), "paths[0].paths[0].segments: has to have 1 to 32 segments"),
+    "no weight": (pair(replace(TO_2, weight=0)), "paths[0].paths[0].weight: must be 1 to 255"),
+    "no segment": (pair(Path("x", ())), "paths[0].paths[0].segments: must have 1 to 32 segments"),
     "unknown segment": (
         pair(Path("x", (ip("fd00:51d:3::99"), *TO_2.segments))),
         "paths[0].paths[0].segments[0]: fd00:51d:3::99 is no SID of any gateway",
@@ -146,7 +146,7 @@ WRONG = {
         with_gateway(pair(make_path("x", 3, 4, 2)), "gw-4", mtu=1360),
         "paths[0].paths[0]: leaves packets of 1264 bytes, for wrapping adds 96",
     ),
-    "nobody unwraps": (
+    "no one unwraps": (
         gateway(sids=(END,)),
         "gateways[0]: gw-1 cannot be reached from gw-2, gw-3, gw-4: it has no End.DT6",
     ),
@@ -155,7 +155,7 @@ WRONG = {
         "gateways[0]: gw-1 cannot be reached from gw-2: there are paths the other way only",
     ),
     "answers too late": (
-        replace(make_network(), probe=ProbeConfig(every_s=1, timeout_s=2)),
+        replace(make_network(), probe=ProbeConfig(interval_s=1, timeout_s=2)),
         "probe.timeout: is longer than a round",
     ),
 }
@@ -185,14 +185,14 @@ def test_what_makes_no_sense_is_told_with_its_place(case: str) -> None:
 )
 def test_what_makes_sense_has_no_problem(network: NetworkConfig) -> None:
     """A sound configuration is let through as it is."""
-    assert require_sound(network) is network
+    assert require_valid(network) is network
 
 
 def test_all_problems_are_told_at_once() -> None:
     """Who mends a file hears of all mistakes, not of the first."""
     network = with_gateway(gateway(mtu=5), "gw-2", interface="")
     with pytest.raises(RejectedError, match=r"gateways\[0\].mtu") as caught:
-        require_sound(network)
+        require_valid(network)
     assert [each.where for each in caught.value.also] == ["gateways[1].interface"]
 
 

@@ -17,7 +17,7 @@ def test_ids_sort_as_they_were_drawn(jumps_ms: list[int], seed: int) -> None:
     ids, now_ns, drawn = JobIds(Random(seed)), NOW_NS, []
     for jump_ms in jumps_ms:
         now_ns += jump_ms * NS_PER_MS
-        drawn.append(ids.draw(now_ns))
+        drawn.append(ids.generate(now_ns))
     assert drawn == sorted(set(drawn))
 
 
@@ -45,4 +45,4 @@ def test_the_alphabet_leaves_out_what_looks_alike() -> None:
 
 def test_two_planes_rarely_draw_the_same() -> None:
     """Ids of the same millisecond differ by their random part."""
-    assert len({JobIds(Random(seed)).draw(NOW_NS) for seed in range(100)}) == 100
+    assert len({JobIds(Random(seed)).generate(NOW_NS) for seed in range(100)}) == 100

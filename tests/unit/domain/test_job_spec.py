@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import DataPlace
-from seaway.domain.job_spec import NOWHERE, JobSpec, Run
-from seaway.domain.network import NetworkNeed, OnBreach
+from seaway.domain.job import DataSource
+from seaway.domain.job_spec import NO_CLUSTER, JobSpec, Run
+from seaway.domain.network import NetworkNeed, OnViolation
 from tests.fakes.records import full_spec, spec
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("replicas", 0), ("runs_s", -1), ("time_limit_s", 0), ("retries", -1), ("name", "Not A Name")]
+    ("field", "value"),
+    [("replicas", 0), ("expected_duration_s", -1), ("time_limit_s", 0), ("retries", -1), ("name", "Not A Name")],
 )
 def test_figures_and_names_are_checked(field: str, value: Any) -> None:  # noqa: ANN401  # fields of a spec
     """A job says what is wrong with it, and where."""
@@ -27,7 +28,12 @@ def test_the_scheduler_sees_what_it_needs() -> None:
     full = full_spec()
     job = full.job("id-1")
     assert (job.name, job.demand, job.replicas, job.gang) == ("id-1", full.demand, full.replicas, full.gang)
-    assert (job.priority, job.tenant, job.queue, job.runs_s) == (full.priority, full.tenant, full.queue, full.runs_s)
+    assert (job.priority, job.tenant, job.queue, job.expected_duration_s) == (
+        full.priority,
+        full.tenant,
+        full.queue,
+        full.expected_duration_s,
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ def test_the_scheduler_sees_what_it_needs() -> None:
         (frozenset(), frozenset(), frozenset()),
         (frozenset(), frozenset({"a"}), frozenset({"a"})),
         (frozenset({"a", "b"}), frozenset({"b", "c"}), frozenset({"b"})),
-        (frozenset({"a"}), frozenset({"c"}), NOWHERE),
+        (frozenset({"a"}), frozenset({"c"}), NO_CLUSTER),
     ],
 )
 def test_a_pool_bounds_the_clusters(own: frozenset[str], pool: frozenset[str], allowed: frozenset[str]) -> None:
@@ -51,16 +57,16 @@ IN_PLACE = {
     "priority",
     "queue",
     "tenant",
-    "runs_s",
+    "expected_duration_s",
     "time_limit_s",
     "retries",
     "labels",
-    "together",
-    "comes_back",
-    "on_breach",
+    "single_cluster",
+    "restarts",
+    "on_violation",
     "data",
 }
-"""What changes without starting a job anew."""
+"""What changes without starting a job again."""
 
 OTHERS: dict[str, Any] = {
     "name": "other",
@@ -73,26 +79,26 @@ OTHERS: dict[str, Any] = {
     "queue": "q",
     "template": "service",
     "run": Run("image"),
-    "runs_s": 9,
+    "expected_duration_s": 9,
     "time_limit_s": 9,
     "retries": 9,
     "labels": {"a": "b"},
-    "together": True,
-    "comes_back": True,
-    "on_breach": OnBreach.MOVE,
-    "data": DataPlace("north", 1),
+    "single_cluster": True,
+    "restarts": True,
+    "on_violation": OnViolation.MOVE,
+    "data": DataSource("north", 1),
 }
 
 
 @pytest.mark.parametrize("field", [each.name for each in fields(JobSpec)])
 def test_what_copies_hang_on_starts_a_job_anew(field: str) -> None:
-    """Every field either changes in place or starts the job anew; none is forgotten."""
-    assert spec().differs_in_kind(replace(spec(), **{field: OTHERS[field]})) == (field not in IN_PLACE)
+    """Every field either changes in place or starts the job again; none is forgotten."""
+    assert spec().requires_restart(replace(spec(), **{field: OTHERS[field]})) == (field not in IN_PLACE)
 
 
 def test_a_job_ends_by_what_is_known_of_it() -> None:
     """The sooner of what is expected and what is allowed; unknown without either."""
-    assert spec().ends_within_s is None
-    assert spec(runs_s=5).ends_within_s == 5
-    assert spec(time_limit_s=7).ends_within_s == 7
-    assert spec(runs_s=9, time_limit_s=7).ends_within_s == 7
+    assert spec().max_duration_s is None
+    assert spec(expected_duration_s=5).max_duration_s == 5
+    assert spec(time_limit_s=7).max_duration_s == 7
+    assert spec(expected_duration_s=9, time_limit_s=7).max_duration_s == 7

@@ -18,7 +18,7 @@ child.wait()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has it")
 def test_a_program_that_is_started_so_ends_when_its_parent_is_killed() -> None:
-    """Even SIGKILL leaves nobody behind: what the child printed to is closed when it is gone."""
+    """Even SIGKILL leaves no one behind: what the child printed to is closed when it is gone."""
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout
         assert parent.stdout.readline() == b"started\n"

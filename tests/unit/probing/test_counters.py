@@ -73,5 +73,5 @@ def test_no_rate_is_more_than_what_passed(steps: list[tuple[int, int, int]], wra
     ],
 )
 def test_a_speed_that_a_driver_does_not_know_is_unknown(said: float | None, mbps: int | None) -> None:
-    """Missing, 0, -1 by whatever name, and what is no number; 10 Gbit/s are 1.25e9 bytes a second."""
+    """Missing, 0, -1 by whatever name, and what is not a number; 10 Gbit/s are 1.25e9 bytes a second."""
     assert speed_mbps(said) == mbps

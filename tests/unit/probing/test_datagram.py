@@ -19,7 +19,7 @@ def test_an_answer_brings_back_what_was_asked(probe: int, secret: bytes, dwell_n
 
 
 def test_an_answer_is_as_large_as_the_question_and_is_none() -> None:
-    """So reflectors send nobody more than they got, and never answer each other."""
+    """So reflectors send no one more than they got, and never answer each other."""
     question = packets.encode_question(1, bytes(8))
     answer = packets.answer(question, 5)
     assert len(answer) == len(question) == packets.DATAGRAM_BYTES
@@ -38,7 +38,7 @@ def test_anything_else_is_no_question(data: bytes) -> None:
 
 @given(st.binary(max_size=100))
 def test_anything_else_is_no_answer(data: bytes) -> None:
-    """Stray datagrams at a prober's port say nothing."""
+    """Orphan datagrams at a prober's port say nothing."""
     assert packets.decode_answer(data) is None
 
 

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 from seaway.probing.figures import Figures
-from seaway.probing.smoothing import DEAD, Band, Published
+from seaway.probing.smoothing import UNREACHABLE, Hysteresis, Published
 
 FINE = 1
 """A loss as fine as can be."""
 
 
-def following(*smoothed: Figures, band: Band | None = None, steps_ppm: int = FINE) -> list[Figures | None]:
+def following(*smoothed: Figures, band: Hysteresis | None = None, steps_ppm: int = FINE) -> list[Figures | None]:
     """Return what is published after each of some figures, all answered."""
-    made, seen = Published(band or Band(0.1, 0.1, 100), 2), []
+    made, seen = Published(band or Hysteresis(0.1, 0.1, 100), 2), []
     for each in smoothed:
         made.follow(each, answered=True, steps_ppm=steps_ppm)
         seen.append(made.figures)
@@ -52,17 +52,17 @@ def test_one_probe_more_that_is_lost_moves_no_loss() -> None:
 
 def test_a_link_dies_after_so_many_rounds_without_an_answer() -> None:
     """One silent round may be chance, two in a row are not: then everything is lost, and there is no latency."""
-    made = Published(Band(), 2)
+    made = Published(Hysteresis(), 2)
     made.follow(latency(10), answered=True, steps_ppm=FINE)
     made.follow(latency(10), answered=False, steps_ppm=FINE)
     assert made.figures == latency(10)
     made.follow(latency(10), answered=False, steps_ppm=FINE)
-    assert made.figures == DEAD
+    assert made.figures == UNREACHABLE
 
 
 def test_silent_rounds_with_answers_between_them_are_loss_and_no_death() -> None:
     """Only what is silent in a row counts."""
-    made = Published(Band(), 2)
+    made = Published(Hysteresis(), 2)
     for answered in (True, False, True, False, True, False):
         made.follow(latency(10), answered=answered, steps_ppm=FINE)
         assert made.figures == latency(10)
@@ -70,19 +70,19 @@ def test_silent_rounds_with_answers_between_them_are_loss_and_no_death() -> None
 
 def test_a_dead_link_lives_again_after_as_many_answered_rounds() -> None:
     """It takes two in a row, and then everything that was measured counts at once."""
-    made = Published(Band(), 2)
+    made = Published(Hysteresis(), 2)
     made.follow(Figures(None, 0, 1_000_000), answered=False, steps_ppm=FINE)
-    assert made.figures == DEAD, "one that never answered is dead from the first round on"
+    assert made.figures == UNREACHABLE, "one that never answered is dead from the first round on"
     for answered in (True, False, True):
         made.follow(latency(10), answered=answered, steps_ppm=FINE)
-        assert made.figures == DEAD
+        assert made.figures == UNREACHABLE
     assert made.follow(latency(10), answered=True, steps_ppm=FINE)
     assert made.figures == latency(10)
 
 
 def test_it_tells_when_something_is_published_anew() -> None:
     """Whoever follows has work only then."""
-    made = Published(Band(0.1, 0.1, 100), 2)
+    made = Published(Hysteresis(0.1, 0.1, 100), 2)
     told = [made.follow(latency(ns), answered=True, steps_ppm=FINE) for ns in (10_000, 10_500, 12_000, 12_000)]
     assert told == [True, False, True, False]
 
@@ -90,5 +90,5 @@ def test_it_tells_when_something_is_published_anew() -> None:
 def test_jitter_has_a_wider_band() -> None:
     """The largest of five probes wavers far more than their mean: by default three tenths move nothing."""
     steady = Figures(10_000_000, 2_000_000, 0)
-    assert following(steady, Figures(10_000_000, 2_600_000, 0), band=Band())[-1] == steady
-    assert following(steady, Figures(10_000_000, 2_600_001, 0), band=Band())[-1] != steady
+    assert following(steady, Figures(10_000_000, 2_600_000, 0), band=Hysteresis())[-1] == steady
+    assert following(steady, Figures(10_000_000, 2_600_001, 0), band=Hysteresis())[-1] != steady

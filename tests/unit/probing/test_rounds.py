@@ -61,17 +61,17 @@ def test_answers_to_another_round_are_ignored() -> None:
     """Without this round's secret an answer says nothing, and neither does one to what was not sent yet or at all."""
     books = opened(1, 2)
     books.sent(0, 0)
-    strays = [Arrival(0, b"earlier!", AHEAD_NS + MS), arrival(books, 1, MS), Arrival(2, b"", AHEAD_NS + MS)]
-    books.arrived(strays, 2 * MS, AHEAD_NS)
+    orphans = [Arrival(0, b"earlier!", AHEAD_NS + MS), arrival(books, 1, MS), Arrival(2, b"", AHEAD_NS + MS)]
+    books.arrived(orphans, 2 * MS, AHEAD_NS)
     assert books.close() == (Round(1, ()),)
     assert books.outstanding == 1
 
 
 def test_what_cannot_be_sent_is_lost() -> None:
-    """A target that nothing can be sent to has lost everything, and nobody waits for it."""
+    """A target that nothing can be sent to has lost everything, and no one waits for it."""
     books = opened(1, 2)
-    books.unsendable(0)
-    books.unsendable(1)
+    books.mark_unsent(0)
+    books.mark_unsent(1)
     assert books.close() == (Round(2, ()),)
     assert books.outstanding == 0
 
@@ -149,7 +149,7 @@ def test_probes_are_spread_evenly(probes: int, spread_ns: int) -> None:
 
 
 def test_bursts_may_be_forbidden() -> None:
-    """Probes whose answers nobody stamps go one by one, so that each answer is read as soon as it comes."""
+    """Probes whose answers no one stamps go one by one, so that each answer is read as soon as it comes."""
     pace = Pace(1000, 1000 * MS, burst=1)
     assert (pace.due(0, 0), pace.pause_ns(1, 0)) == (1, MS)
 

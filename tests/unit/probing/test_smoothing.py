@@ -79,7 +79,7 @@ def test_loss_weighs_rounds_by_what_they_sent() -> None:
     made.add(0, 2, 0, None, 0)
     made.add(1, 18, 18, 1000, 0)
     assert made.figures.loss_ppm == 100_000
-    assert made.steps_ppm == 50_000
+    assert made.loss_resolution_ppm == 50_000
 
 
 def test_rounds_without_an_answer_leave_the_latency() -> None:
@@ -110,7 +110,7 @@ def test_after_an_outage_latency_begins_anew_and_loss_does_not() -> None:
     """The way may be another one; what was lost was lost."""
     for how in (Smoothing(), Smoothing(share=0.5)):
         made = fed(how, 10**9, 10**9, None)
-        made.begin_anew()
+        made.reset()
         made.add(10**12, 5, 5, 1000, 10)
         assert (made.figures.latency_ns, made.figures.jitter_ns) == (1000, 10)
         assert made.figures.loss_ppm == 250_000

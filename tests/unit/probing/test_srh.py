@@ -19,7 +19,7 @@ KNOWN = (
 )
 """As the kernel sends it: RT6 (type=4, segleft=1, [0] fd00:51d:4::d6, [1] fd00:51d:2::e) before an IPv6 packet."""
 
-segments = st.lists(st.ip_addresses(v=6), min_size=1, max_size=packets.MOST_SEGMENTS).map(tuple)
+segments = st.lists(st.ip_addresses(v=6), min_size=1, max_size=packets.MAX_SEGMENTS).map(tuple)
 
 
 def test_the_header_is_the_one_that_the_kernel_sends() -> None:
@@ -68,7 +68,7 @@ def test_options_after_the_segments_are_passed_over() -> None:
 
 def test_a_header_without_segments_or_with_too_many_is_refused() -> None:
     """A header's length, one byte, can say 127 segments at most."""
-    for count in (0, packets.MOST_SEGMENTS + 1):
+    for count in (0, packets.MAX_SEGMENTS + 1):
         with pytest.raises(ValueError, match="1 to 127"):
             packets.encode_srh(SegmentRoutingHeader((FIRST,) * count, 0))
     with pytest.raises(ValueError, match="1 of 1"):
@@ -77,10 +77,10 @@ def test_a_header_without_segments_or_with_too_many_is_refused() -> None:
 
 def test_a_packet_passes_all_segments_before_its_target() -> None:
     """At the start all segments are left, and the target is the last of the list."""
-    header = packets.decode_srh(packets.on_the_way((FIRST, LAST), IPv6Address("fd00::1")))
+    header = packets.decode_srh(packets.segments_left_address((FIRST, LAST), IPv6Address("fd00::1")))
     assert header == SegmentRoutingHeader((FIRST, LAST, IPv6Address("fd00::1")), left=2)
 
 
 def test_a_way_without_segments_needs_no_header() -> None:
     """An empty header has a socket send as routes lead."""
-    assert packets.on_the_way((), LAST) == b""
+    assert packets.segments_left_address((), LAST) == b""

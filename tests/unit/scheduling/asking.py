@@ -9,19 +9,19 @@ from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.columns import CLUSTERS_GATE
+from seaway.scheduling.columns import CLUSTERS_ALLOWED
 from seaway.scheduling.framework import Cycle
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import PlainPlacer
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 from seaway.testing.builders import fleet
 
-PROFILE = Profile("test", (*(Weighted(rule) for rule in rules_of_fit()), Weighted(BestFit())))
+PROFILE = Profile("test", (*(WeightedPlugin(rule) for rule in rules_of_fit()), WeightedPlugin(BestFit())))
 """The rules of fit and one score."""
 
 
@@ -36,9 +36,9 @@ def cycle_for(snapshot: Snapshot, job: Job) -> Cycle:
         snapshot=snapshot,
         job=job,
         replica=0,
-        line=snapshot.demands.line(job.demand),
-        draw=0,
-        usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+        demand_index=snapshot.demands.index(job.demand),
+        random_bits=0,
+        usable=snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
         feasible=np.ones(len(snapshot.nodes), np.bool_),
     )
 

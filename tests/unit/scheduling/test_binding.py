@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.placement import Placement
-from seaway.scheduling.allocations import bookings
+from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
@@ -22,7 +22,7 @@ from tests.fakes.node_admission import Kubelets
 
 FLEET = fleet(node(gpu(), name="one"), node(gpu(), name="two"))
 JOBS = [job(name=f"job-{number}", gpus=1, gpu_memory_mib=30_000, gpu_milli=400) for number in range(4)]
-REFUSED = Status(Verdict.REFUSE, "the cluster said no")
+REFUSED = Status(Verdict.REJECT, "the cluster said no")
 
 
 @dataclass
@@ -86,7 +86,7 @@ def placements(plan: Plan, number: int) -> list[Placement]:
 def test_pre_bind_comes_before_bind() -> None:
     """Every placement goes through PreBind, then Bind; PostBind is called on its own."""
     binder = Binder()
-    profile = make_profile("bestfit").joined_by(binder)
+    profile = make_profile("bestfit").with_plugins(binder)
     plan = planned(Snapshot(FLEET), profile)
     binder.calls.clear()
     assert bind(profile, placements(plan, 0)) is PASS
@@ -97,13 +97,13 @@ def test_pre_bind_comes_before_bind() -> None:
 def test_a_refusal_ends_the_cycle_and_all_can_be_given_back() -> None:
     """After a refusal no other plugin is asked, and the fleet can be as if nothing had been placed."""
     binder = Binder(answers={"job-1": REFUSED, "pre_bind job-2": REFUSED})
-    profile = make_profile("bestfit").joined_by(binder)
+    profile = make_profile("bestfit").with_plugins(binder)
     snapshot, without = Snapshot(FLEET), Snapshot(FLEET)
     plan = planned(snapshot, profile)
     assert [bind(profile, placements(plan, number)) for number in range(4)] == [PASS, REFUSED, REFUSED, PASS]
     assert "bind job-2" not in binder.calls
     given_back = [placements(plan, number) for number in range(4)]
-    for number, booking in enumerate(bookings(plan)):
+    for number, booking in enumerate(allocations_of(plan)):
         booking.release(snapshot)
         unreserve(profile, snapshot, JOBS[number], given_back[number])
     assert [line for line in binder.calls if line.startswith("unreserve")] == [f"unreserve {job.name}" for job in JOBS]
@@ -115,7 +115,7 @@ def test_a_bind_plugin_may_leave_a_placement_to_the_next() -> None:
     """The first Bind plugin that does not answer WAIT has bound the placement."""
     first = Binder("First", answers={each.name: Status(Verdict.WAIT, "not mine") for each in JOBS})
     second, third = Binder("Second"), Binder("Third")
-    profile = make_profile("bestfit").joined_by(first, second, third)
+    profile = make_profile("bestfit").with_plugins(first, second, third)
     plan = planned(Snapshot(FLEET), profile)
     assert all(bind(profile, placements(plan, number)).passes for number in range(4))
     assert [line for line in second.calls if line.startswith("bind")] == [f"bind {each.name}" for each in JOBS]
@@ -124,10 +124,10 @@ def test_a_bind_plugin_may_leave_a_placement_to_the_next() -> None:
 
 def test_an_exception_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
     """A plugin that raises refuses to bind, with its name and its error; the other points only log."""
-    profile = make_profile("bestfit").joined_by(Broken())
+    profile = make_profile("bestfit").with_plugins(Broken())
     snapshot = Snapshot(FLEET)
     plan = planned(snapshot, profile)
-    assert bind(profile, placements(plan, 0)) == Status(Verdict.REFUSE, "plugin Binder failed: no connection")
+    assert bind(profile, placements(plan, 0)) == Status(Verdict.REJECT, "plugin Binder failed: no connection")
     post_bind(profile, placements(plan, 0))
     unreserve(profile, snapshot, JOBS[0], placements(plan, 0))
     assert len(caplog.records) == 3
@@ -143,7 +143,7 @@ def test_a_profile_without_such_plugins_binds_nothing() -> None:
 def test_simulated_nodes_admit_a_plan_and_no_more() -> None:
     """Nodes that count for themselves admit all of a plan, and refuse it when it comes twice."""
     kubelets = Kubelets(FLEET, JOBS)
-    profile = make_profile("bestfit").joined_by(kubelets)
+    profile = make_profile("bestfit").with_plugins(kubelets)
     plan = planned(Snapshot(FLEET), profile)
     assert all(bind(profile, placements(plan, number)).passes for number in range(4))
     assert kubelets.running.total() == len(JOBS)

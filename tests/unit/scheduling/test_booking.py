@@ -9,7 +9,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.allocations import book, book_all, bookings
+from seaway.scheduling.allocations import allocate, allocate_all, allocations_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
@@ -63,13 +63,13 @@ def decided(jobs: list[Job]) -> tuple[Snapshot, list[tuple[Placement, ...]], lis
 
 
 def test_what_is_booked_by_placements_is_what_the_engine_took() -> None:
-    """Placements that were stored say all that has to be booked again after a restart, to the bit."""
+    """Placements that were stored say all that must be booked again after a restart, to the bit."""
     snapshot, where, fits = decided(JOBS)
     assert fits == [True, True, True, True, False, True, True]
     assert len({place.cluster for place in where[-1]}) == 2
     again = Snapshot(some_fleet())
     for each, placements in zip(JOBS, where, strict=True):
-        book(again, each, placements)
+        allocate(again, each, placements)
     same(again, snapshot)
 
 
@@ -79,7 +79,7 @@ def test_each_jobs_booking_is_given_back_alone() -> None:
         snapshot = Snapshot(some_fleet())
         empty = state(snapshot)
         plan = decide(snapshot, JobQueue(snapshot, JOBS), make_profile("bestfit"))
-        parts = list(bookings(plan))
+        parts = list(allocations_of(plan))
         assert len(parts) == len(JOBS)
         for at in order:
             parts[at].release(snapshot)
@@ -91,7 +91,7 @@ def test_each_jobs_booking_is_given_back_alone() -> None:
 def test_a_copy_is_released_apart() -> None:
     """What is released on a copy of a snapshot is still held on the snapshot."""
     snapshot, where, _ = decided(JOBS[:1])
-    held = book(Snapshot(some_fleet()), JOBS[0], where[0])
+    held = allocate(Snapshot(some_fleet()), JOBS[0], where[0])
     twin = snapshot.copy()
     before = state(snapshot)
     held.copy().release(twin)
@@ -105,7 +105,7 @@ def test_placements_are_facts_whether_or_not_they_fit() -> None:
     snapshot = Snapshot(some_fleet())
     places = (Placement("x", 0, "alpha", "node-0", (DeviceSlice("GPU-alpha-node-0-0", 81_920, 1000),)),)
     whole = job("x", gpus=1)
-    held = [book(snapshot, whole, places) for _ in range(2)]
+    held = [allocate(snapshot, whole, places) for _ in range(2)]
     assert snapshot.arrays.devices.min() < 0
     for each in held:
         each.release(snapshot)
@@ -122,7 +122,7 @@ def test_placements_are_facts_whether_or_not_they_fit() -> None:
 def test_what_is_not_there_holds_nothing(places: tuple[Placement, ...]) -> None:
     """Placements on nodes that the snapshot does not have change nothing."""
     snapshot = Snapshot(some_fleet())
-    book(snapshot, job("x", gpus=1), places).release(snapshot)
+    allocate(snapshot, job("x", gpus=1), places).release(snapshot)
     same(snapshot, Snapshot(some_fleet()))
 
 
@@ -132,9 +132,9 @@ def test_a_gateway_that_is_not_there_holds_no_bandwidth() -> None:
     places = (Placement("x", 0, "alpha", "node-0", (DeviceSlice("GPU-alpha-node-0-0", 1_000, 10),)),)
     strange = job("x", gpus=1, gpu_memory_mib=1_000, gateway="elsewhere", min_bandwidth_mbps=50)
     plain = replace(strange, demand=job("x", gpus=1, gpu_memory_mib=1_000).demand)
-    held = book(snapshot, strange, places)
+    held = allocate(snapshot, strange, places)
     other = Snapshot(some_fleet())
-    book(other, plain, places)
+    allocate(other, plain, places)
     same(snapshot, other)
     held.release(snapshot)
     same(snapshot, Snapshot(some_fleet()))
@@ -147,11 +147,11 @@ def test_jobs_booked_together_are_booked_as_one_by_one() -> None:
     plan = decide(apart.copy(), JobQueue(apart, JOBS), make_profile("bestfit"))
     places = list(plan.placements())
     held = [(each, [place for place in places if place.job == each.name], 1) for each in JOBS]
-    one_by_one = [book(apart, each, placed) for each, placed, _ in held]
-    at_once = book_all(together, held)
+    one_by_one = [allocate(apart, each, placed) for each, placed, _ in held]
+    at_once = allocate_all(together, held)
     same(apart, together)
     for one, other in zip(one_by_one, at_once, strict=True):
-        np.testing.assert_array_equal(one.lines, other.lines)
+        np.testing.assert_array_equal(one.decisions, other.decisions)
         np.testing.assert_array_equal(one.slices, other.slices)
     for one, other in zip(one_by_one, reversed(at_once), strict=True):
         one.release(apart)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.scheduling.gang import Between, best_sets
+from seaway.scheduling.gang import ClusterNetwork, best_sets
 
 MATRIX = st.integers(2, 5).flatmap(
     lambda count: st.tuples(
@@ -19,12 +19,12 @@ MATRIX = st.integers(2, 5).flatmap(
 )
 
 
-def between(latency: list[int], allowed: list[bool], count: int) -> Between:
+def between(latency: list[int], allowed: list[bool], count: int) -> ClusterNetwork:
     """Make a network of `count` clusters, the same in both directions."""
     table = np.array(latency, np.int64).reshape(count, count)
     table = np.triu(table, 1) + np.triu(table, 1).T
     both = np.array(allowed).reshape(count, count)
-    return Between(table, np.ones((count, count), np.int64), both | both.T | np.eye(count, dtype=np.bool_))
+    return ClusterNetwork(table, np.ones((count, count), np.int64), both | both.T | np.eye(count, dtype=np.bool_))
 
 
 @given(MATRIX, st.integers(1, 8))
@@ -49,6 +49,6 @@ def test_pairs_are_never_missed(figures: tuple[list[int], list[bool], list[int]]
     """When one cluster or some allowed pair holds the gang, a set is found."""
     latency, allowed, counts = figures
     network, holds = between(latency, allowed, len(counts)), np.array(counts, np.int64)
-    network = Between(network.latency_ns, network.free_mbps, np.ones_like(network.allowed))
+    network = ClusterNetwork(network.latency_ns, network.free_mbps, np.ones_like(network.allowed))
     seeds = [c for c, count in enumerate(counts) if count]
     assert bool(list(best_sets(network, holds, replicas, seeds))) == (holds.sum() >= replicas)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.domain.job import DataPlace, Job
+from seaway.domain.job import DataSource, Job
 from seaway.domain.network import Gateway, Link
-from seaway.scheduling.data_locality import NO_WAY_MS, data_told, pull_ms
+from seaway.scheduling.data_locality import UNREACHABLE_MS, data_text, pull_ms
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, make_profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -18,8 +18,8 @@ from seaway.scheduling.snapshot.update import put_links
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 NAMES = ("near", "wide", "far", "dark", "dead")
-DATA = DataPlace("near", 1_000)
-AWAY = DataPlace("wide", 100_000)
+DATA = DataSource("near", 1_000)
+AWAY = DataSource("wide", 100_000)
 POLICIES = [name for name in BUILT_IN if not name.startswith("volcano")]
 
 
@@ -51,16 +51,16 @@ def went(snapshot: Snapshot, policy: str, *jobs: Job, plain: bool = False) -> li
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (DATA, [0, 8_388, 20_971, NO_WAY_MS, NO_WAY_MS]),
-        (DataPlace("gw-near", 1_000), [0, 8_388, 20_971, NO_WAY_MS, NO_WAY_MS]),
-        (DataPlace("r-near", 1_000), [0, 8_388, 20_971, NO_WAY_MS, NO_WAY_MS]),
-        (DataPlace("user", 1_000), [NO_WAY_MS, NO_WAY_MS, 20_971, NO_WAY_MS, NO_WAY_MS]),
-        (DataPlace("near"), [0, 0, 0, NO_WAY_MS, NO_WAY_MS]),
-        (DataPlace("nowhere", 1_000), [NO_WAY_MS] * 5),
+        (DATA, [0, 8_388, 20_971, UNREACHABLE_MS, UNREACHABLE_MS]),
+        (DataSource("gw-near", 1_000), [0, 8_388, 20_971, UNREACHABLE_MS, UNREACHABLE_MS]),
+        (DataSource("r-near", 1_000), [0, 8_388, 20_971, UNREACHABLE_MS, UNREACHABLE_MS]),
+        (DataSource("user", 1_000), [UNREACHABLE_MS, UNREACHABLE_MS, 20_971, UNREACHABLE_MS, UNREACHABLE_MS]),
+        (DataSource("near"), [0, 0, 0, UNREACHABLE_MS, UNREACHABLE_MS]),
+        (DataSource("nowhere", 1_000), [UNREACHABLE_MS] * 5),
     ],
 )
-def test_data_takes_its_size_over_what_is_free(place: DataPlace, expected: list[int]) -> None:
-    """Where it is it takes no time; where no link is known or nothing answers, nobody knows a way."""
+def test_data_takes_its_size_over_what_is_free(place: DataSource, expected: list[int]) -> None:
+    """Where it is it takes no time; where no link is known or nothing answers, no one knows a way."""
     assert pull_ms(five(), place).tolist() == expected
 
 
@@ -69,29 +69,29 @@ def test_what_counts_is_what_can_still_be_promised() -> None:
     snapshot = five(wide=500)
     asked = job(gateway="user", min_bandwidth_mbps=300, clusters={"far"})
     assert went(snapshot, "bestfit", asked) == ["far"]
-    assert pull_ms(snapshot, DataPlace("user", 1_000))[2] == 83_886
+    assert pull_ms(snapshot, DataSource("user", 1_000))[2] == 83_886
     assert pull_ms(snapshot, DATA)[1] == 16_777
 
 
 @pytest.mark.parametrize(
     ("place", "clusters", "said"),
     [
-        (DataPlace(), ["near"], ""),
+        (DataSource(), ["near"], ""),
         (AWAY, ["wide"], "its data is at wide"),
         (AWAY, ["near", "far"], "its data is at wide; 100000Mi take 14 min to near, 35 min to far"),
-        (AWAY, ["dark"], "its data is at wide; nobody knows how long it takes to dark"),
+        (AWAY, ["dark"], "its data is at wide; no one knows how long it takes to dark"),
     ],
 )
-def test_it_is_said_how_long_data_takes(place: DataPlace, clusters: list[str], said: str) -> None:
+def test_it_is_said_how_long_data_takes(place: DataSource, clusters: list[str], said: str) -> None:
     """Where it is, and how long it takes from there; nothing of a job that does not say."""
     snapshot = five()
-    assert data_told(snapshot, place, pull_ms(snapshot, place), clusters) == said
+    assert data_text(snapshot, place, pull_ms(snapshot, place), clusters) == said
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_draws_jobs_to_their_data(policy: str, plain: bool) -> None:
-    """Jobs go where their data is, then ever farther, and at last where nobody knows a way."""
+    """Jobs go where their data is, then ever farther, and at last where no one knows a way."""
     jobs = [job(f"job-{number}", gpus=1, data=AWAY) for number in range(5)]
     found = went(five(), policy, *jobs, plain=plain)
     assert found[:3] == ["wide", "near", "far"]
@@ -99,7 +99,7 @@ def test_every_policy_draws_jobs_to_their_data(policy: str, plain: bool) -> None
 
 
 def test_links_as_they_are_now_decide() -> None:
-    """When a link is measured anew, the next job goes by it."""
+    """When a link is measured again, the next job goes by it."""
     asked = job(gpus=1, data=AWAY, clusters={"near", "far"})
     snapshot = five()
     assert went(snapshot.copy(), "greedy", asked) == ["near"]
@@ -113,8 +113,8 @@ def test_the_best_candidates_are_those_near_the_data() -> None:
     profile = make_profile("greedy")
     told = explain(snapshot, asked, profile)
     assert [each.cluster for each in told.candidates] == ["wide", "near", "far", "dark", "dead"]
-    assert sentence(told).endswith("best wide/node-0; its data is at wide; 100000Mi take 14 min to near, 35 min to far")
-    assert not explain(snapshot, replace(asked, data=DataPlace()), profile).data
+    assert summary(told).endswith("best wide/node-0; its data is at wide; 100000Mi take 14 min to near, 35 min to far")
+    assert not explain(snapshot, replace(asked, data=DataSource()), profile).data
 
 
 def test_the_plan_keeps_how_long_data_took() -> None:

@@ -10,15 +10,15 @@ from seaway.domain.job import Demand, Job
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
 from seaway.domain.placement import Remedy
-from seaway.scheduling.columns import CLUSTERS_PAID
+from seaway.scheduling.columns import CLUSTERS_RESERVED
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, nearest, sentence
+from seaway.scheduling.explain import combined_remedies, explain, summary
 from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import choose, run_filters, total_score
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.remedies import changes
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node, remove_node
@@ -45,7 +45,7 @@ class Closed:
 
     def pre_filter(self, cycle: Cycle) -> Status:
         """Refuse."""
-        return Status(Verdict.REFUSE, "closed for today")
+        return Status(Verdict.REJECT, "closed for today")
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def test_candidates_are_the_best_nodes_in_order() -> None:
 @pytest.mark.parametrize("scores", [[(BestFit(), 1)], [(BestFit(), 3), (ByIndex(), 2)]])
 def test_scores_add_up_to_what_decides(scores: list[tuple[BestFit | ByIndex, int]]) -> None:
     """Each plugin's share is listed as it enters the sum, and the sum is the one that decides."""
-    weighted = [Weighted(plugin, weight) for plugin, weight in scores]
-    profile = Profile("mixed", (*(Weighted(each) for each in rules_of_fit()), *weighted))
+    weighted = [WeightedPlugin(plugin, weight) for plugin, weight in scores]
+    profile = Profile("mixed", (*(WeightedPlugin(each) for each in rules_of_fit()), *weighted))
     snapshot = snapshot_of(*(node(gpu(), cpu_milli=1_000 * at) for at in range(1, 5)))
     asked = job(gpus=1, cpu_milli=2_000)
     cycle = cycle_for(snapshot, asked)
@@ -143,9 +143,9 @@ def test_a_bound_is_raised_to_a_time_that_people_write(latency_ns: int, admits: 
     """It is rounded up to tenths of a millisecond, or to microseconds, so that the link keeps it."""
     around = snapshot_of(cluster(*NARROW, gateway="a"), links=(Link("user", "a", latency_ns),))
     told = explain(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
-    [remedy] = [each for each in told.remedies if each.field == "max_latency_ns" and each.admits]
-    assert remedy.admits == admits
-    assert f"with max_latency {written} instead of 100us" in sentence(told)
+    [remedy] = [each for each in told.remedies if each.field == "max_latency_ns" and each.required]
+    assert remedy.required == admits
+    assert f"with max_latency {written} instead of 100us" in summary(told)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +179,12 @@ def test_remedy_is_the_smallest_change_of_its_figure(asked: dict[str, Any], fiel
     told = explain(snapshot, waiting, PROFILE)
     assert not told.fits
     remedy = next(each for each in told.remedies if each.field == field)
-    assert remedy.admits == admits
+    assert remedy.required == admits
     mended = changed(waiting, field, admits)
     [placement] = place(snapshot.copy(), mended)
     assert (placement.cluster, placement.node) == (remedy.cluster, remedy.node)
     if field != "models" and admits:
-        less = admits + (1 if admits < remedy.asked else -1)
+        less = admits + (1 if admits < remedy.current else -1)
         assert not fits(snapshot, changed(waiting, field, less))
 
 
@@ -223,8 +223,8 @@ def test_nearest_is_what_has_to_change_and_no_more(asked: dict[str, Any], found:
     )
     waiting = job(**asked)
     assert not explain(snapshot, waiting, PROFILE).remedies
-    remedies = nearest(snapshot, waiting, PROFILE)
-    values = {remedy.field: remedy.admits for remedy in remedies}
+    remedies = combined_remedies(snapshot, waiting, PROFILE)
+    values = {remedy.field: remedy.required for remedy in remedies}
     assert found is None or values == found
     assert len(values) > 1
     known = {change.field: change for change in changes(waiting.demand, LINKS)}
@@ -232,7 +232,7 @@ def test_nearest_is_what_has_to_change_and_no_more(asked: dict[str, Any], found:
     def with_all(values: dict[str, int]) -> Job:
         demand = waiting.demand
         for field, value in values.items():
-            demand = known[field].changed(demand, value)
+            demand = known[field].apply(demand, value)
         return replace(waiting, demand=demand)
 
     [placement] = place(snapshot.copy(), with_all(values))
@@ -247,7 +247,7 @@ def test_nearest_is_what_has_to_change_and_no_more(asked: dict[str, Any], found:
 def test_nearest_is_nothing_where_no_figure_helps() -> None:
     """A job that bears no taint of any node is told no figure that would do."""
     snapshot = snapshot_of(node(gpu(), taints=(Taint("x"),)))
-    assert nearest(snapshot, job(gpus=2), PROFILE) == ()
+    assert combined_remedies(snapshot, job(gpus=2), PROFILE) == ()
 
 
 def test_job_that_fits_gets_no_remedy() -> None:
@@ -260,7 +260,7 @@ def test_percent_is_remedied_in_percent() -> None:
     """A job that asked for a share of a device is told the largest share that fits."""
     snapshot = snapshot_of(node(mig_gpu()))
     [remedy] = explain(snapshot, job(gpus=1), PROFILE).remedies
-    assert (remedy.field, remedy.asked, remedy.admits) == ("gpu_memory_percent", 100, 98)
+    assert (remedy.field, remedy.current, remedy.required) == ("gpu_memory_percent", 100, 98)
 
 
 def test_snapshot_is_left_as_it_was() -> None:
@@ -277,7 +277,7 @@ def test_snapshot_is_left_as_it_was() -> None:
 def test_bandwidth_of_the_job_before_does_not_count() -> None:
     """The next replica is explained as a job's first: no cluster is paid for yet."""
     snapshot = snapshot_of(cluster(node(), gateway="a"), links=LINKS[:1])
-    snapshot.arrays.clusters_open[CLUSTERS_PAID, 0] = 1
+    snapshot.arrays.clusters_open[CLUSTERS_RESERVED, 0] = 1
     told = explain(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
     assert [each.reason for each in told.refusals] == ["not enough free bandwidth"]
 
@@ -293,7 +293,7 @@ def test_nodes_that_are_gone_do_not_count() -> None:
 
 def test_profile_decides_which_rules_are_asked() -> None:
     """The refusals are those of the profile's own plugins."""
-    profile = Profile("own", (Weighted(OnlyLast()), Weighted(BestFit())))
+    profile = Profile("own", (WeightedPlugin(OnlyLast()), WeightedPlugin(BestFit())))
     told = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [("OnlyLast", "not the last", 2)]
     assert [each.node for each in told.candidates] == ["node-2"]
@@ -301,7 +301,7 @@ def test_profile_decides_which_rules_are_asked() -> None:
 
 def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
     """A PreFilter's reason counts for all nodes."""
-    profile = Profile("shut", (Weighted(Closed()), *PROFILE.plugins))
+    profile = Profile("shut", (WeightedPlugin(Closed()), *PROFILE.plugins))
     told = explain(snapshot_of(node(), node()), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [("Closed", "closed for today", 2)]
     assert (told.candidates, told.remedies) == ((), ())
@@ -309,21 +309,21 @@ def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
 
 def test_empty_fleet_is_explained() -> None:
     """With no node at all there is nothing to say, and no error."""
-    assert sentence(explain(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
+    assert summary(explain(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
 
 
 def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
     """One sentence says how many nodes fit, why the others do not, and the smallest remedy."""
     nodes = [node(gpu(memory_mib=8_000))] * 3 + [node(taints=(Taint("x"),))]
     told = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
-    assert sentence(told) == (
+    assert summary(told) == (
         "0 of 4 nodes fit: 3 not enough free GPU memory on one device, 1 taint not tolerated; "
         "it would fit with gpu_memory 8000Mi instead of 9000Mi (cluster-0/node-0)"
     )
     told = explain(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
-    assert sentence(told).endswith("; it would fit without gpu_model (cluster-0/node-0)")
+    assert summary(told).endswith("; it would fit without gpu_model (cluster-0/node-0)")
     told = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
-    assert sentence(told) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
+    assert summary(told) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
 
 
 def linked() -> Snapshot:
@@ -347,7 +347,7 @@ def test_links_that_break_bounds_are_named_with_their_figures() -> None:
         "user to c: loss 2%, bound 0.1%, 10Mbps free, bound 50Mbps",
         "user to d: not measured",
     )
-    assert f"({'; '.join(found.links[:3])}; 1 links more)" in sentence(found)
+    assert f"({'; '.join(found.links[:3])}; 1 links more)" in summary(found)
 
 
 def test_bandwidth_that_nobody_knows_is_told_apart_from_bandwidth_that_is_taken() -> None:

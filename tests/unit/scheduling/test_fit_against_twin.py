@@ -15,7 +15,7 @@ from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.domain.node import Node, Taint, TaintEffect, Toleration
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
-from seaway.scheduling.columns import CLUSTERS_PAID, CLUSTERS_USABLE, NODE_CLUSTER
+from seaway.scheduling.columns import CLUSTERS_RESERVED, CLUSTERS_USABLE, NODE_CLUSTER
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.decide import find_usable_clusters
 from seaway.scheduling.kernels.fit import node_fits
@@ -63,7 +63,7 @@ def devices(draw: st.DrawFn) -> Device:
     }
     if draw(OFTEN):
         memory, profiles = draw(st.sampled_from([(40_960, A100_40GB_PROFILES), (1_000, ODD_PROFILES)]))
-        figures["mig_together"] = draw(st.booleans())
+        figures["mig_single_device"] = draw(st.booleans())
         return mig_gpu(**figures, memory_mib=memory, mig_profiles=profiles)
     cores = draw(st.sampled_from([1_000, 1_000, 1_000, 2_000, 500, 0]))
     figures["memory_step_mib"] = draw(st.sampled_from([1, 1, 50]))
@@ -163,10 +163,10 @@ def test_kernels_filters_and_twin_agree(whole: Fleet, running: list[Job], asking
     for each in running:
         twin.place(each, place(snapshot, each))
     paid = {c for c in paid if c < len(whole.clusters)}
-    snapshot.arrays.clusters_open[CLUSTERS_PAID] = [c in paid for c in range(len(whole.clusters))]
+    snapshot.arrays.clusters_open[CLUSTERS_RESERVED] = [c in paid for c in range(len(whole.clusters))]
     owing_nothing = {whole.clusters[c].name for c in paid}
     for each in asking:
-        line = snapshot.demands.line(each.demand)
+        line = snapshot.demands.index(each.demand)
         by_kernel = fit_column(snapshot.arrays, snapshot.demands.arrays, line)
         by_twin = list(twin.fitting(each.demand, owing_nothing))
         assert by_kernel.astype(bool).tolist() == by_twin
@@ -185,7 +185,7 @@ def test_replicas_get_what_the_twin_would_give(whole: Fleet, running: list[Job])
                 assert card_takes(card, each.demand) == taken
                 card.held.append(taken)
             given = [devices_of[taken.uuid] for taken in placement.slices]
-            if any(device.mig_together and holds_two(device, each.demand) for device in given):
+            if any(device.mig_single_device and holds_two(device, each.demand) for device in given):
                 assert len({device.uuid for device in given}) == 1
             cut = [device.uuid for device in given if device.mode is not DeviceMode.MIG]
             assert len(given) == each.demand.request.gpus
@@ -207,6 +207,6 @@ def test_all_of_no_memory_is_free_on_a_device_in_use(
     snapshot = Snapshot(fleet(node(device)))
     place(snapshot, job(gpus=1, **first))
     asked = job(gpus=1, **second)
-    line = snapshot.demands.line(asked.demand)
+    line = snapshot.demands.index(asked.demand)
     assert refusals(snapshot, asked) == [""]
     assert fit_column(snapshot.arrays, snapshot.demands.arrays, line).tolist() == [1]

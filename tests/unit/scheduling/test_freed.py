@@ -1,6 +1,6 @@
 import numpy as np
 
-from seaway.scheduling.kernels.queries import fitting
+from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.testing.builders import gpu, job, node
 from tests.unit.scheduling.asking import place, refusals, snapshot_of
 
@@ -18,8 +18,8 @@ def test_what_fits_on_some_nodes_is_what_the_filters_let_pass_there() -> None:
         job(cpu_milli=500),
         job(cpu_milli=501),
     ]
-    lines = np.array([snapshot.demands.line(each.demand) for each in jobs], np.int64)
+    lines = np.array([snapshot.demands.index(each.demand) for each in jobs], np.int64)
     for nodes in ([0], [1], [2], [0, 2], [0, 1, 2], []):
-        found = fitting(snapshot.arrays, snapshot.demands.arrays, lines, np.array(nodes, np.int64))
+        found = fitting_demands(snapshot.arrays, snapshot.demands.arrays, lines, np.array(nodes, np.int64))
         twin = [any(refusals(snapshot, each)[n] == "" for n in nodes) for each in jobs]
         assert found.tolist() == twin

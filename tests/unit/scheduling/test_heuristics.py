@@ -38,7 +38,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import Score
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.policies.cluster_level import ClusterRule, Clusterwise
+from seaway.scheduling.policies.cluster_level import ClusterLevel, ClusterRule
 from seaway.scheduling.policies.registry import Level, PolicyOptions, make_policy
 from seaway.scheduling.policies.spread import Spread
 from seaway.scheduling.policies.utilization import Utilization
@@ -134,7 +134,7 @@ def test_spread_takes_the_emptiest_device(fleet: Fleet, queue: list[Job]) -> Non
 def test_rule_ranks_clusters(rule: ClusterRule, fleet: Fleet, queue: list[Job]) -> None:
     """Nodes score as their clusters rank, and equal clusters rank in their order."""
     snapshot = partly_used(fleet, queue)
-    snapshot.demands.line(queue[0].demand)
+    snapshot.demands.index(queue[0].demand)
 
     def figure(c: int) -> int:
         line = snapshot.arrays.clusters[:, c].tolist()
@@ -148,7 +148,7 @@ def test_rule_ranks_clusters(rule: ClusterRule, fleet: Fleet, queue: list[Job]) 
 
     order = sorted(range(len(fleet.clusters)), key=lambda c: (figure(c), c))
     place = {c: at for at, c in enumerate(order)}
-    found = scores(Clusterwise(rule), snapshot, queue[0])
+    found = scores(ClusterLevel(rule), snapshot, queue[0])
     by_score = sorted(range(len(found)), key=lambda n: (-found[n], n))
     cluster_of = snapshot.arrays.nodes[NODE_CLUSTER].tolist()
     assert by_score == sorted(range(len(found)), key=lambda n: (place[cluster_of[n]], n))
@@ -161,7 +161,7 @@ def test_random_is_uniform_over_what_fits(level: Level) -> None:
     snapshot = Snapshot(fleet(*parts))
     queue = JobQueue(snapshot, [job(str(number), gpus=1, gpu_memory_mib=20) for number in range(3_000)])
     options = PolicyOptions(level=level, seed=1)
-    nodes = decide(snapshot, queue, make_policy("random", options)).lines[:, PLAN_NODE]
+    nodes = decide(snapshot, queue, make_policy("random", options)).decisions[:, PLAN_NODE]
     counts = np.bincount(nodes, minlength=4)
     assert counts[1] == 0
     assert (abs(counts[[0, 2, 3]] - 1_000) < 100).all()

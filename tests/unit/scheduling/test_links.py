@@ -30,25 +30,25 @@ def test_one_measured_direction_is_enough() -> None:
     links = links_of(snapshot(THERE))
     assert links.latency_ns()[1, 0] == 10
     assert links.free_mbps()[1, 0] == 100
-    assert links.meeting(NetworkNeed(max_latency_ns=10))[1, 0]
+    assert links.satisfying(NetworkNeed(max_latency_ns=10))[1, 0]
 
 
 def test_each_direction_has_to_keep_the_bounds() -> None:
     """A bound that one direction breaks is broken; a known link without bounds is good enough."""
     links = links_of(snapshot(THERE, BACK))
-    assert not links.meeting(NetworkNeed(max_latency_ns=29))[0, 1]
-    assert not links.meeting(NetworkNeed(max_loss_ppm=4))[1, 0]
-    assert not links.meeting(NetworkNeed(min_bandwidth_mbps=51))[0, 1]
-    assert links.meeting(NetworkNeed(max_latency_ns=30, max_loss_ppm=5, min_bandwidth_mbps=50))[0, 1]
+    assert not links.satisfying(NetworkNeed(max_latency_ns=29))[0, 1]
+    assert not links.satisfying(NetworkNeed(max_loss_ppm=4))[1, 0]
+    assert not links.satisfying(NetworkNeed(min_bandwidth_mbps=51))[0, 1]
+    assert links.satisfying(NetworkNeed(max_latency_ns=30, max_loss_ppm=5, min_bandwidth_mbps=50))[0, 1]
 
 
 def test_unknown_links_are_the_longest_and_meet_nothing() -> None:
-    """What nobody measured is longer than any link, has no bandwidth and meets no bound."""
+    """What no one measured is longer than any link, has no bandwidth and meets no bound."""
     links = links_of(snapshot(THERE))
     for one, other in ((0, 2), (0, 4), (4, 2)):
         assert links.latency_ns()[one, other] == UNKNOWN_NS
         assert links.free_mbps()[one, other] == 0
-        assert not links.meeting(NetworkNeed(max_latency_ns=1_000))[one, other]
+        assert not links.satisfying(NetworkNeed(max_latency_ns=1_000))[one, other]
 
 
 def test_no_link_lies_within_a_cluster_or_behind_one_gateway() -> None:
@@ -57,7 +57,7 @@ def test_no_link_lies_within_a_cluster_or_behind_one_gateway() -> None:
     for one, other in ((0, 0), (4, 4), (2, 3)):
         assert links.latency_ns()[one, other] == 0
         assert links.free_mbps()[one, other] == NO_LINK_MBPS
-        assert links.meeting(NetworkNeed(max_latency_ns=1, min_bandwidth_mbps=1_000))[one, other]
+        assert links.satisfying(NetworkNeed(max_latency_ns=1, min_bandwidth_mbps=1_000))[one, other]
 
 
 def test_new_measurements_are_seen() -> None:
@@ -72,4 +72,4 @@ def test_silent_link_is_as_long_as_none() -> None:
     """Where one direction does not answer, nothing is known of the way, and no bound is kept."""
     links = links_of(snapshot(THERE, Link("gw-b", "gw-a", latency_ns=None, bandwidth_mbps=50)))
     assert links.latency_ns()[0, 1] == links.latency_ns()[1, 0] == UNKNOWN_NS
-    assert not links.meeting(NetworkNeed(min_bandwidth_mbps=1))[0, 1]
+    assert not links.satisfying(NetworkNeed(min_bandwidth_mbps=1))[0, 1]

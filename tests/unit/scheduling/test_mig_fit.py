@@ -57,7 +57,7 @@ def test_several_instances_of_one_job_may_share_a_device() -> None:
 
 def test_instances_that_cannot_be_counted_are_on_one_device() -> None:
     """Where a pod cannot say how many of each device, one has to hold all, however much two have together."""
-    pair = [mig_gpu(mig_together=True), mig_gpu(mig_together=True)]
+    pair = [mig_gpu(mig_single_device=True), mig_gpu(mig_single_device=True)]
     snapshot = snapshot_of(node(*pair))
     asked = job(gpus=2, gpu_memory_mib=9_000)
     for _ in range(2):
@@ -68,7 +68,7 @@ def test_instances_that_cannot_be_counted_are_on_one_device() -> None:
 
 def test_devices_that_hold_but_one_instance_serve_together() -> None:
     """Then it is clear how many are of each: one."""
-    snapshot = snapshot_of(node(*(mig_gpu(mig_together=True) for _ in range(3))))
+    snapshot = snapshot_of(node(*(mig_gpu(mig_single_device=True) for _ in range(3))))
     taken = slices(snapshot, job(gpus=2, gpu_memory_mib=30_000))
     assert ([each.mig_profile for each in taken], len({each.uuid for each in taken})) == (["7g.40gb"] * 2, 2)
     assert refusals(snapshot, job(gpus=2, gpu_memory_mib=30_000)) == ["not enough free GPU memory on one device"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.network import Link
-from seaway.scheduling.columns import CLUSTERS_PAID
+from seaway.scheduling.columns import CLUSTERS_RESERVED
 from seaway.scheduling.plugins.network import Network
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links
@@ -50,7 +50,7 @@ def test_job_without_need_is_never_refused() -> None:
 
 
 def test_unknown_links_are_refused() -> None:
-    """A bound cannot be kept by a cluster without a gateway, nor by a link that nobody measured."""
+    """A bound cannot be kept by a cluster without a gateway, nor by a link that no one measured."""
     snapshot = snapshot_of(cluster(node()), cluster(node(), gateway="west"), links=(LINK,))
     reasons = ["cluster has no gateway", "link to the cluster not measured"]
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == reasons
@@ -79,7 +79,7 @@ def test_running_jobs_hold_their_bandwidth() -> None:
 
 
 def test_overbooked_link_serves_who_needs_no_bandwidth() -> None:
-    """A link that shrank below what it promised refuses bandwidth, and nobody who asks for none."""
+    """A link that shrank below what it promised refuses bandwidth, and no one who asks for none."""
     snapshot = east()
     place(snapshot, job(gateway="user", min_bandwidth_mbps=60), job())
     put_links(snapshot, [Link("user", "east", latency_ns=20, bandwidth_mbps=10)])
@@ -90,7 +90,7 @@ def test_overbooked_link_serves_who_needs_no_bandwidth() -> None:
 def test_cluster_is_paid_for_once() -> None:
     """A cluster to which the job at hand took its bandwidth already has to give none again."""
     snapshot = east()
-    snapshot.arrays.clusters_open[CLUSTERS_PAID, 0] = 1
+    snapshot.arrays.clusters_open[CLUSTERS_RESERVED, 0] = 1
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1_000)) == [""]
     assert refusals(snapshot, job(gateway="user", max_latency_ns=1, min_bandwidth_mbps=1)) != [""]
 
@@ -110,7 +110,7 @@ def test_closed_cluster_refuses_every_job() -> None:
 
 
 def test_new_measurements_count_at_once() -> None:
-    """What a filter remembers of the links is forgotten when they are measured anew."""
+    """What a filter remembers of the links is forgotten when they are measured again."""
     snapshot, plugin = east(), Network()
     cycle = cycle_for(snapshot, job(gateway="user", max_latency_ns=20))
     assert not plugin.filter(cycle).any()

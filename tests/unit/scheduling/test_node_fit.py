@@ -9,7 +9,7 @@ import pytest
 
 from seaway.domain.node import Taint, TaintEffect, Toleration
 from seaway.domain.placement import Placement
-from seaway.scheduling.allocations import book_all
+from seaway.scheduling.allocations import allocate_all
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins.node_filters import NodeLabels, TaintToleration
@@ -125,7 +125,7 @@ def test_cpu_and_memory(asked: dict[str, Any], reason: str) -> None:
 def test_pods(pods: int | None, reason: str) -> None:
     """A node takes as many pods as it says, and any number where it says none."""
     snapshot = snapshot_of(cluster(node(name="n", pods=pods), name="c"))
-    held = book_all(snapshot, [(job("others"), [Placement("others", 0, "c", "n")], 2)])
+    held = allocate_all(snapshot, [(job("others"), [Placement("others", 0, "c", "n")], 2)])
     assert refusals(snapshot, job()) == [reason]
     held[0].release(snapshot)
     assert refusals(snapshot, job()) == ([FULL] if pods == 0 else [""])
@@ -151,9 +151,9 @@ def test_a_node_that_comes_to_take_fewer_pods_keeps_those_it_has() -> None:
     put_node(snapshot, "c", node(gpu(uuid="new"), name="n", pods=1))
     found = snapshot.node_index["c", "n"]
     assert refusals(snapshot, job())[found] == FULL
-    snapshot.release(plan.lines, plan.slices, np.array([0]))
+    snapshot.release(plan.decisions, plan.slices, np.array([0]))
     assert refusals(snapshot, job())[found] == FULL
-    snapshot.release(plan.lines, plan.slices, np.array([1]))
+    snapshot.release(plan.decisions, plan.slices, np.array([1]))
     assert refusals(snapshot, job())[found] == ""
 
 

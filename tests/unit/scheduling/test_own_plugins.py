@@ -10,7 +10,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
 from seaway.scheduling.plugins.network import NetworkScore
 from seaway.scheduling.plugins.priority_sort import PrioritySort
-from seaway.scheduling.policies.cluster_level import ClusterRule, Clusterwise
+from seaway.scheduling.policies.cluster_level import ClusterLevel, ClusterRule
 from seaway.scheduling.policies.greedy import Greedy
 from seaway.scheduling.policies.random import Random
 from seaway.scheduling.policies.spread import Spread
@@ -27,7 +27,7 @@ PLUGINS: list[Plugin] = [
     ClusterScore(),
     NetworkScore(),
     PrioritySort(),
-    *(Clusterwise(rule) for rule in ClusterRule),
+    *(ClusterLevel(rule) for rule in ClusterRule),
 ]
 
 

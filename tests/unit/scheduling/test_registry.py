@@ -9,7 +9,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
-from seaway.scheduling.registry import BUILT_IN, Outline, Wanted, make_plugin, plugin_names, profile_from
+from seaway.scheduling.registry import BUILT_IN, PluginSpec, ProfileSpec, make_plugin, plugin_names, profile_from
 
 OPTIONS = PolicyOptions(seed=3, plain=True)
 
@@ -17,12 +17,12 @@ OPTIONS = PolicyOptions(seed=3, plain=True)
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_plugins_go_by_the_names_they_give_themselves(name: str) -> None:
     """The name in a profile file is the one that explanations show."""
-    assert make_plugin(Wanted(name), OPTIONS).name == name
+    assert make_plugin(PluginSpec(name), OPTIONS).name == name
 
 
 def test_profile_begins_with_the_rules_of_fit() -> None:
     """Whatever plugins are chosen, the rules of fit stand before them, and options are passed on."""
-    profile = profile_from(Outline("mine", (Wanted("Spread", 2), Wanted("PrioritySort"))), OPTIONS)
+    profile = profile_from(ProfileSpec("mine", (PluginSpec("Spread", 2), PluginSpec("PrioritySort"))), OPTIONS)
     names = [each.plugin.name for each in profile.plugins]
     assert names == [*RULES_OF_FIT, "Spread", "PrioritySort"]
     assert [weight for _, weight in profile.scores()] == [2]
@@ -32,20 +32,20 @@ def test_profile_begins_with_the_rules_of_fit() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ([Wanted("Bestfit")], r"unknown plugin 'Bestfit'; there are: BestFit, ClusterScore"),
-        ([Wanted("BestFit", settings={"depth": 3})], r"plugin 'BestFit' cannot be told depth"),
-        ([Wanted("ClusterScore", settings={"cost": 3})], r"plugin 'ClusterScore' cannot be told cost"),
-        ([Wanted("ClusterScore", settings={"price": -3})], r"from 0 up"),
-        ([Wanted("BestFit"), Wanted("BestFit")], r"'mine' has the plugin 'BestFit' more than once"),
-        ([Wanted("BestFit", weight=0)], r"'mine' has a weight that is not between 1 and"),
-        ([Wanted("BestFit", policy="pilot")], r"plugin 'BestFit' cannot be told policy"),
-        ([Wanted("PrioritySort")], r"'mine' has no plugin that scores nodes"),
+        ([PluginSpec("Bestfit")], r"unknown plugin 'Bestfit'; available: BestFit, ClusterScore"),
+        ([PluginSpec("BestFit", settings={"depth": 3})], r"plugin 'BestFit' cannot be told depth"),
+        ([PluginSpec("ClusterScore", settings={"cost": 3})], r"plugin 'ClusterScore' cannot be told cost"),
+        ([PluginSpec("ClusterScore", settings={"price": -3})], r"from 0 up"),
+        ([PluginSpec("BestFit"), PluginSpec("BestFit")], r"'mine' has the plugin 'BestFit' more than once"),
+        ([PluginSpec("BestFit", weight=0)], r"'mine' has a weight that is not between 1 and"),
+        ([PluginSpec("BestFit", policy="pilot")], r"plugin 'BestFit' cannot be told policy"),
+        ([PluginSpec("PrioritySort")], r"'mine' has no plugin that scores nodes"),
     ],
 )
-def test_what_cannot_be_made_is_rejected(wanted: list[Wanted], message: str) -> None:
+def test_what_cannot_be_made_is_rejected(wanted: list[PluginSpec], message: str) -> None:
     """A slip is answered with one line that names the plugin and what there is."""
     with pytest.raises(RejectedError, match=message):
-        profile_from(Outline("mine", tuple(wanted)), OPTIONS)
+        profile_from(ProfileSpec("mine", tuple(wanted)), OPTIONS)
 
 
 def offer(folder: Path, name: str, **groups: str) -> None:
@@ -67,7 +67,7 @@ def test_offers_that_cannot_be_loaded_are_rejected(value: str, tmp_path: Path, m
     assert "Broken" in plugin_names()
     assert "broken" in policy_names()
     with pytest.raises(RejectedError, match=rf"'Broken', offered as '{value}', cannot be loaded"):
-        make_plugin(Wanted("Broken"), OPTIONS)
+        make_plugin(PluginSpec("Broken"), OPTIONS)
     with pytest.raises(RejectedError, match=rf"'broken', offered as '{value}', cannot be loaded"):
         make_policy("broken")
     assert make_policy("bestfit").name == "bestfit"
@@ -78,5 +78,5 @@ def test_our_own_names_stand_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     greedy = "seaway.scheduling.policies.greedy:Greedy"
     offer(tmp_path, "other", plugins=f"BestFit = {greedy}\nMine = {greedy}")
     monkeypatch.syspath_prepend(tmp_path)
-    assert make_plugin(Wanted("BestFit"), OPTIONS).name == "BestFit"
-    assert make_plugin(Wanted("Mine"), OPTIONS).name == "Greedy"
+    assert make_plugin(PluginSpec("BestFit"), OPTIONS).name == "BestFit"
+    assert make_plugin(PluginSpec("Mine"), OPTIONS).name == "Greedy"

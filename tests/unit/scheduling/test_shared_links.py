@@ -72,7 +72,7 @@ def test_interface_of_a_cluster_is_shared_too(plain: bool) -> None:
 
 
 def test_gateway_without_a_speed_sets_no_limit() -> None:
-    """Where nobody says what an interface carries, only links count."""
+    """Where no one says what an interface carries, only links count."""
     snapshot = three()
     plan = placed(snapshot, *(asking(100) for _ in range(4)))
     assert plan.jobs_placed.tolist() == [True, True, True, False]
@@ -86,7 +86,7 @@ def test_traffic_of_others_is_not_promised() -> None:
     put_gateways(snapshot, doors)
     user, east = 0, 1
     assert free_bandwidth(snapshot.arrays, user, east) == 40
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     assert free_bandwidth(snapshot.arrays, user, east) == 100
     with pytest.raises(RejectedError, match="keeps the gateways"):
         put_gateways(snapshot, doors[:2])
@@ -103,9 +103,9 @@ def test_traffic_between_clusters_is_promised_both_ways(plain: bool, gang: bool)
     assert taken[1:, 1:].tolist() == [[0, 40, 40], [40, 0, 40], [40, 40, 0]]
     assert not taken[0].any()
     assert (before[1] - snapshot.arrays.gateways)[:, 1:].tolist() == [[80, 80, 80], [80, 80, 80]]
-    snapshot.release(plan.lines, plan.slices, np.array([1]))
+    snapshot.release(plan.decisions, plan.slices, np.array([1]))
     assert int((before[0] - snapshot.arrays.bandwidth).sum()) == 80
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     np.testing.assert_array_equal(snapshot.arrays.bandwidth, before[0])
     np.testing.assert_array_equal(snapshot.arrays.gateways, before[1])
 

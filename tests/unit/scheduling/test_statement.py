@@ -11,7 +11,7 @@ from seaway.scheduling.framework import PASS, Cycle, Plugin, Status
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.greedy import Greedy
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 from seaway.testing.builders import cluster, fleet, gpu, job, node
@@ -40,7 +40,7 @@ def test_plugins_hear_of_a_gang_that_is_taken_back(clusters: int) -> None:
     """What a plugin reserved for a gang that does not fit, in one cluster or several, it gives back."""
     books = Books()
     plugins: tuple[Plugin, ...] = (*rules_of_fit(), Greedy(), books)
-    profile = Profile("test", tuple(Weighted(plugin) for plugin in plugins))
+    profile = Profile("test", tuple(WeightedPlugin(plugin) for plugin in plugins))
     snapshot = Snapshot(fleet(*(cluster(node(gpu())) for _ in range(clusters))))
     jobs = [job("gang", gpus=1, replicas=3, gang=True), job("alone", gpus=1)]
     plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
@@ -52,7 +52,7 @@ def test_committed_statement_cannot_be_rolled_back() -> None:
     """What was committed is released through its plan, not rolled back."""
     snapshot = Snapshot(fleet(node()))
     statement = Statement(snapshot, JobQueue(snapshot, [job()]))
-    statement.refuse(0)
+    statement.mark_unplaced(0)
     assert not statement.commit().placed.any()
     with pytest.raises(InvariantError, match="release its plan"):
         statement.rollback()

@@ -10,7 +10,7 @@ import pytest
 
 from seaway.scheduling.policies.fgd import Fgd
 from seaway.scheduling.policies.seaway.plugin import Seaway
-from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.rule_masks import FleetCache, SnapshotCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
 from seaway.testing.builders import cluster, fleet, gpu, job, node
@@ -21,9 +21,9 @@ MIX = [job("small", gpus=1), job("wide", gpus=2)]
 
 
 def test_copies_share_what_hangs_on_the_fleet_alone() -> None:
-    """It is worked out once for a snapshot and its copies, and anew once the fleet of one has changed."""
+    """It is worked out once for a snapshot and its copies, and again once the fleet of one has changed."""
     count = itertools.count(1)
-    known = OfFleet(lambda _: next(count))
+    known = FleetCache(lambda _: next(count))
     snapshot = Snapshot(FLEET)
     twin = snapshot.copy()
     assert [known(each) for each in (snapshot, twin, twin.copy())] == [1, 1, 1]
@@ -33,7 +33,7 @@ def test_copies_share_what_hangs_on_the_fleet_alone() -> None:
 
 def test_what_is_written_to_is_each_ones_own() -> None:
     """A copy decides another job next: it may not write where the snapshot remembers."""
-    kept: Kept[list[int]] = Kept(lambda _: [])
+    kept: SnapshotCache[list[int]] = SnapshotCache(lambda _: [])
     snapshot = Snapshot(FLEET)
     twin = snapshot.copy()
     kept(snapshot).append(1)

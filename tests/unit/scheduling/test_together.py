@@ -12,11 +12,11 @@ from seaway.testing.builders import cluster, gpu, job, node
 from tests.unit.scheduling.asking import snapshot_of
 
 
-def placed(replicas: int, *, together: bool) -> set[str]:
+def placed(replicas: int, *, single_cluster: bool) -> set[str]:
     """Return the clusters that a gang went to, of one with two devices and one with three."""
     two, three = (cluster(node(*(gpu() for _ in range(count)))) for count in (2, 3))
     snapshot = snapshot_of(two, three)
-    asked = job(gpus=1, replicas=replicas, gang=True, together=together)
+    asked = job(gpus=1, replicas=replicas, gang=True, single_cluster=single_cluster)
     plan = decide(snapshot, JobQueue(snapshot, [asked]), make_profile("bestfit"))
     assert plan.placed.sum() in (0, replicas)
     return {each.cluster for each in plan.placements()}
@@ -24,12 +24,12 @@ def placed(replicas: int, *, together: bool) -> set[str]:
 
 def test_a_gang_that_stays_together_reaches_over_no_clusters() -> None:
     """It goes where all of it fits, and waits when no one cluster holds it, though all together would."""
-    assert placed(3, together=True) == placed(3, together=False) == {"cluster-1"}
-    assert placed(4, together=False) == {"cluster-0", "cluster-1"}
-    assert placed(4, together=True) == set()
+    assert placed(3, single_cluster=True) == placed(3, single_cluster=False) == {"cluster-1"}
+    assert placed(4, single_cluster=False) == {"cluster-0", "cluster-1"}
+    assert placed(4, single_cluster=True) == set()
 
 
 def test_only_a_gang_stays_together() -> None:
     """Replicas of other jobs are placed one by one."""
     with pytest.raises(RejectedError, match="are a gang"):
-        job(replicas=2, together=True)
+        job(replicas=2, single_cluster=True)

@@ -11,7 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job, NodeRules
 from seaway.domain.network import Link
 from seaway.domain.node import Node
-from seaway.scheduling.arrays import copied
+from seaway.scheduling.arrays import copy_arrays
 from seaway.scheduling.columns import BLOCK_NODES, NODE_CPU_FREE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
@@ -43,7 +43,7 @@ def where(snapshot: Snapshot, *jobs: Job) -> list[str]:
 
 def release(plan: Plan, *rows: int) -> None:
     """Release some lines of a plan, or all."""
-    plan.snapshot.release(plan.lines, plan.slices, np.array(rows or range(len(plan.lines))))
+    plan.snapshot.release(plan.decisions, plan.slices, np.array(rows or range(len(plan.decisions))))
 
 
 def test_new_node_takes_jobs() -> None:
@@ -54,7 +54,7 @@ def test_new_node_takes_jobs() -> None:
 
 
 def test_policies_that_keep_tables_see_new_nodes_on_both_paths() -> None:
-    """Tables that were made for a smaller fleet are made anew, by machine code and by plugins."""
+    """Tables that were made for a smaller fleet are re-created, by machine code and by plugins."""
     for plain in (False, True):
         for name in ("fgd", "seaway", "bestfit"):
             snapshot = snapshot_of(node(name="a"))
@@ -177,7 +177,7 @@ def test_device_moves_between_nodes_but_is_never_on_two() -> None:
 def test_rejected_node_changes_nothing(wrong: Node, message: str) -> None:
     """A node that cannot be written leaves the snapshot as it was."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
-    before = copied(snapshot.arrays)
+    before = copy_arrays(snapshot.arrays)
     with pytest.raises(RejectedError, match=message):
         put_node(snapshot, "c", wrong)
     np.testing.assert_equal(snapshot.arrays, before)

@@ -10,7 +10,7 @@ import pytest
 from seaway.domain.job import Job
 from seaway.domain.node import Node
 from seaway.scheduling.policies.seaway.node_value import (
-    MOST_TYPES,
+    MAX_TYPES,
     MixFigures,
     bound_groups,
     device_worths,
@@ -107,9 +107,9 @@ def test_no_group_without_narrow_rules() -> None:
 
 def test_many_kinds_of_job_are_sampled() -> None:
     """Of more kinds of job than tables are made from, an even sample stands for all."""
-    jobs = [job(gpus=1, gpu_milli=milli, gpu_memory_percent=50) for milli in range(1, 4 * MOST_TYPES)]
+    jobs = [job(gpus=1, gpu_milli=milli, gpu_memory_percent=50) for milli in range(1, 4 * MAX_TYPES)]
     found = figures(jobs)
-    assert len(found.share) <= MOST_TYPES
+    assert len(found.share) <= MAX_TYPES
     assert found.share.sum() == pytest.approx(1)
 
 

@@ -149,7 +149,7 @@ def room_on(cards: list[Card], demand: Demand) -> int:
             if card.device.mode is not DeviceMode.MIG:
                 break
         gpus = demand.request.gpus
-        alone = card.device.mig_together and gpus > 1 and holds_two(card.device, demand)
+        alone = card.device.mig_single_device and gpus > 1 and holds_two(card.device, demand)
         total += 0 if alone and count < gpus else count
     return total
 

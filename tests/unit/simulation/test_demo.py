@@ -1,5 +1,5 @@
 from seaway.simulation.demo import demo_fleet, demo_jobs
-from seaway.simulation.replay import asked_milli
+from seaway.simulation.replay import requested_milli
 
 
 def test_the_demo_has_unlike_clusters_behind_all_gateways_but_the_users() -> None:
@@ -15,6 +15,6 @@ def test_demo_jobs_hang_on_the_seed_alone_and_fill_the_fleet() -> None:
     """The same seed draws the same jobs; they ask for about what there is, and many mind the network."""
     jobs = demo_jobs(300, seed=3)
     assert jobs == demo_jobs(300, seed=3) != demo_jobs(300, seed=4)
-    asked = sum(asked_milli(job) for job in jobs) / (1000 * demo_fleet().device_count)
+    asked = sum(requested_milli(job) for job in jobs) / (1000 * demo_fleet().device_count)
     assert 0.8 < asked < 1.4
     assert sum(job.demand.network.any for job in jobs) > 60

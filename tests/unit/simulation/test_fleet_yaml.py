@@ -71,40 +71,40 @@ def test_the_example_is_read_as_it_says() -> None:
     [
         ("cpu: 8", "cpus: 8", r":7:clusters\[0\].nodes\[0\].cpus: unknown field 'cpus'; did you mean 'cpu'\?"),
         ("clusters:", "zoo: 1\nclusters:", ":1:zoo: unknown field 'zoo'; known are: clusters, gateways, links"),
-        ("cpu: 8", "cpu: 8 cores", r":7:clusters\[0\].nodes\[0\].cpu: '8 cores' does not do; give a number of CPU"),
-        ("memory: 64Gi", "memory: 64", ":8:.*memory: 64 does not do; give an amount of memory with its unit"),
+        ("cpu: 8", "cpu: 8 cores", r":7:clusters\[0\].nodes\[0\].cpu: '8 cores' is not valid; use a number of CPU"),
+        ("memory: 64Gi", "memory: 64", ":8:.*memory: 64 is not valid; use an amount of memory with its unit"),
         ("memory: 64Gi", "memory: 64Pi", ":8:.*memory: is more than anything can be"),
         ("        cpu: 8\n", "", r":5:clusters\[0\].nodes\[0\]: 'cpu' is missing"),
         ("        model: L4\n", "", ":5:.*: 'model' is missing, but the nodes have devices"),
         ("name: n{}", "name: n", ":5:.*name: 2 nodes cannot have one name"),
-        ("count: 2", "count: 0", ":6:.*count: has to be a whole number from 1"),
-        ("count: 2", "count: yes", ":6:.*count: has to be a whole number from 1"),
-        ("gpus: 2", "gpus: 65", ":9:.*gpus: has to be a whole number from 0 to 64"),
+        ("count: 2", "count: 0", ":6:.*count: must be a whole number from 1"),
+        ("count: 2", "count: yes", ":6:.*count: must be a whole number from 1"),
+        ("gpus: 2", "gpus: 65", ":9:.*gpus: must be a whole number from 0 to 64"),
         ("name: south", "name: north", ":12:.*: another cluster is called 'north'"),
-        ("name: south", "name: 12", ":12:.*name: 12 is no text; put it in quotes"),
+        ("name: south", "name: 12", ":12:.*name: 12 is not a text; put it in quotes"),
         ("name: south", "name: ''", ":12:.*name: is empty"),
         ("[gw-1, gw-2]", "[gw-1, gw-22]", ":16:.*: unknown gateway 'gw-22'; did you mean 'gw-2'?"),
         ("[gw-1, gw-2]", "[gw-1, gw-1]", ":16:.*: a link lies between two gateways"),
-        ("[gw-1, gw-2]", "[gw-1]", ":16:.*between: has to name two gateways"),
+        ("[gw-1, gw-2]", "[gw-1]", ":16:.*between: must name two gateways"),
         ("between: [gw-1, gw-2]", "from: gw-1", ":16:.*: say 'between"),
-        ("latency: 9ms", "latency: 9", ":16:.*latency: 9 does not do; give a time with its unit"),
+        ("latency: 9ms", "latency: 9", ":16:.*latency: 9 is not valid; use a time with its unit"),
         ("latency: 9ms", "loss: 2, latency: 9ms", ":16:.*loss: 2 is more than all"),
         ("- {between", "- {between: [gw-2, gw-1], latency: 1ms}\n  - {between", ":17:.* appears more than once"),
         ("    gateway: gw-1\n", "    gateway: gw-1\n    gateway: gw-1\n", ":4:.*gateway: appears more than once"),
         ("gateway: gw-1\n", "price_per_gpu_hour: -1\n", ":3:.*: -1 is no price"),
         ("gateway: gw-1\n", "price_per_gpu_hour: .nan\n", ":3:.*: nan is no price"),
-        ("gateway: gw-1\n", "hardware: nvlink\n", ":3:.*hardware: has to be a list"),
+        ("gateway: gw-1\n", "hardware: nvlink\n", ":3:.*hardware: must be a list"),
         ("gpus: 2", "gpus: 2\n        mig: [8g.1gb]", ":10:.*'8g.1gb' is no MIG profile"),
         ("gpus: 2", "gpus: 2\n        taints: [mine]", ":10:.*'mine' is no taint"),
-        ("gpus: 2", "gpus: 2\n        labels: {fast: true}", ":10:.*labels.fast: True is no text"),
-        ("nodes: [{", "nodes: [[{", "is no YAML"),
+        ("gpus: 2", "gpus: 2\n        labels: {fast: true}", ":10:.*labels.fast: True is not a text"),
+        ("nodes: [{", "nodes: [[{", "is not YAML"),
         ("name: south", "name: 2001-99-99", "cannot be read"),
-        ("  - name: south", "  - south", "is no YAML|has to be a mapping"),
+        ("  - name: south", "  - south", "is not YAML|must be a mapping"),
         (GOOD, "", "is empty"),
         (GOOD, "clusters: []", ":1:clusters: is empty"),
-        (GOOD, "[" * 100_000, "is nested too deep|is no YAML"),
-        (GOOD, "a: \x00", "is no YAML"),
-        (GOOD, "clusters: !!python/object:os.system x", ":1:clusters: has to be a list"),
+        (GOOD, "[" * 100_000, "is nested too deep|is not YAML"),
+        (GOOD, "a: \x00", "is not YAML"),
+        (GOOD, "clusters: !!python/object:os.system x", ":1:clusters: must be a list"),
     ],
 )
 def test_mistakes_are_named_by_file_line_and_field(tmp_path: Path, was: str, becomes: str, says: str) -> None:
@@ -121,7 +121,7 @@ def test_a_file_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(RejectedError, match=r"none\.yaml: cannot be read: No such file"):
         read_fleet_yaml(tmp_path / "none.yaml")
     (tmp_path / "latin").write_bytes(b"\xff")
-    with pytest.raises(RejectedError, match="no text in UTF-8"):
+    with pytest.raises(RejectedError, match="not a text in UTF-8"):
         read_fleet_yaml(tmp_path / "latin")
 
 

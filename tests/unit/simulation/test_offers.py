@@ -6,8 +6,8 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
 from seaway.scheduling.policies.registry import make_policy
-from seaway.scheduling.profile import Profile, Weighted
-from seaway.simulation.offers import calls
+from seaway.scheduling.profile import Profile, WeightedPlugin
+from seaway.simulation.offers import batch_ranges
 from seaway.simulation.replay import replay
 from seaway.simulation.stopwatch import PolicyMaker
 from seaway.testing.builders import fleet, gpu, job, node
@@ -44,7 +44,7 @@ def maker(offered: list[str] | None = None) -> PolicyMaker:
     def make() -> Profile:
         policy = make_policy("bestfit")
         assert isinstance(policy, Profile)
-        return Profile("patient", (*policy.plugins, Weighted(Whole([] if offered is None else offered))))
+        return Profile("patient", (*policy.plugins, WeightedPlugin(Whole([] if offered is None else offered))))
 
     return make
 
@@ -99,7 +99,7 @@ def test_a_job_that_holds_a_part_is_not_put_back() -> None:
     def make() -> Profile:
         policy = make_policy("bestfit")
         assert isinstance(policy, Profile)
-        return Profile("torn", (*policy.plugins, Weighted(Second(offered))))
+        return Profile("torn", (*policy.plugins, WeightedPlugin(Second(offered))))
 
     outcome = replay(small(4), [job("two", gpus=1, replicas=2)], make, offers=2)
     assert offered[2:] == ["two", "two"]
@@ -111,7 +111,7 @@ def test_offers_are_the_same_however_the_queue_is_cut(monkeypatch: pytest.Monkey
     """Jobs decided alone or many in a call: the same are put back, and the same come of it."""
     jobs = [job(f"job-{at}", gpus=1, gpu_milli=1000 if at % 3 else 500) for at in range(60)]
     once = replay(small(30), jobs, maker(), offers=2)
-    monkeypatch.setattr("seaway.simulation.offers.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("seaway.simulation.offers.MAX_AT_ONCE", 1)
     again = replay(small(30), jobs, maker(), offers=2)
     assert np.array_equal(once.curve.allocated_pct, again.curve.allocated_pct)
     assert (once.counts, once.use) == (again.counts, again.use)
@@ -126,7 +126,7 @@ def test_jobs_that_are_never_offered_are_rejected() -> None:
 @pytest.mark.parametrize("jobs", [0, 1, 2, 7, 80, 1_200, 10_866])
 def test_calls_cover_every_job_once_and_some_are_alone(jobs: int) -> None:
     """However long a queue is, calls follow each other without a gap, many at once and then some alone."""
-    cut = calls(jobs, one_by_one=False)
+    cut = batch_ranges(jobs, one_by_one=False)
     assert [number for first, end in cut for number in range(first, end)] == list(range(jobs))
     assert jobs < 2 or any(end - first == 1 for first, end in cut)
     assert max((end - first for first, end in cut), default=0) <= 512

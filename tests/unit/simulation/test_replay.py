@@ -6,7 +6,7 @@ from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
-from seaway.simulation.replay import replay, until_asked
+from seaway.simulation.replay import arrivals_until_requested, replay
 from seaway.simulation.stopwatch import PolicyMaker
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
@@ -99,7 +99,7 @@ def test_a_job_placed_behind_a_bad_link_has_failed() -> None:
 def test_one_seed_gives_one_curve_however_the_queue_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same seed gives the same plan, whether jobs are decided alone or many in a call."""
     once = replay(small(16), halves(40), maker("random", seed=1))
-    monkeypatch.setattr("seaway.simulation.offers.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("seaway.simulation.offers.MAX_AT_ONCE", 1)
     again = replay(small(16), halves(40), maker("random", seed=1))
     assert np.array_equal(once.curve.allocated_pct, again.curve.allocated_pct)
     assert once.use == again.use
@@ -116,20 +116,20 @@ def test_progress_is_told_up_to_the_last_job() -> None:
 def test_jobs_stop_once_enough_was_asked_for() -> None:
     """The job with which the limit is reached still arrives; without reaching it all do."""
     jobs = halves(10)
-    assert len(until_asked(small(), jobs, 1.3)) == 6
-    assert len(until_asked(small(), jobs, 1.25)) == 5
-    assert len(until_asked(small(), jobs, 99)) == 10
+    assert len(arrivals_until_requested(small(), jobs, 1.3)) == 6
+    assert len(arrivals_until_requested(small(), jobs, 1.25)) == 5
+    assert len(arrivals_until_requested(small(), jobs, 99)) == 10
 
 
 def test_a_policy_that_sorts_sees_one_job_at_a_time() -> None:
     """Jobs that have not arrived yet may not be put in front of the one that has."""
     from seaway.scheduling.plugins.priority_sort import PrioritySort
-    from seaway.scheduling.profile import Weighted
+    from seaway.scheduling.profile import WeightedPlugin
 
     def sorting() -> Profile:
         policy = make_policy("bestfit")
         assert isinstance(policy, Profile)
-        return Profile("sorting", (*policy.plugins, Weighted(PrioritySort())))
+        return Profile("sorting", (*policy.plugins, WeightedPlugin(PrioritySort())))
 
     jobs = [job(f"job-{at}", gpus=1, priority=at) for at in range(9)]
     curve = replay(small(4), jobs, sorting).curve

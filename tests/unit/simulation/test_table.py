@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.simulation.table import Line, read_table
+from seaway.simulation.table import CsvRow, read_table
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -20,9 +20,9 @@ def rejection(path: Path, *needs: str) -> RejectedError:
     return caught.value
 
 
-def line(**cells: str) -> Line:
+def line(**cells: str) -> CsvRow:
     """Return line 17 of a table."""
-    return Line("jobs.csv", 17, cells)
+    return CsvRow("jobs.csv", 17, cells)
 
 
 def test_cells_are_found_by_column_and_know_their_line(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def run(jobs: list[Job], where: Fleet | None = None, policy: str = "bestfit") ->
     return replay_with_departures(where or fleet(node(gpu())), jobs, lambda: make_policy(policy))
 
 
-def whole(name: str, arrives_s: int, runs_s: int | None, **figures: object) -> Job:
+def whole(name: str, arrives_s: int, expected_duration_s: int | None, **figures: object) -> Job:
     """Return a job that needs a whole device for a while."""
-    return job(name, gpus=1, arrives_s=arrives_s, runs_s=runs_s, **figures)
+    return job(name, gpus=1, arrives_s=arrives_s, expected_duration_s=expected_duration_s, **figures)
 
 
 def steps(outcome: Outcome) -> dict[float, float]:
@@ -46,7 +46,7 @@ def test_a_job_waits_until_another_has_ended() -> None:
 def test_a_job_behind_may_go_first_if_only_it_fits() -> None:
     """The queue is gone through from the front, and who fits starts, past those who do not."""
     where = fleet(node(gpu(), gpu()))
-    pair = job("pair", gpus=2, arrives_s=1, runs_s=10)
+    pair = job("pair", gpus=2, arrives_s=1, expected_duration_s=10)
     outcome = run([whole("a", 0, 100), whole("b", 0, 50), pair, whole("c", 2, 10)], where)
     assert steps(outcome)[50] == 100
     assert steps(outcome)[60] == 50
@@ -72,7 +72,9 @@ def test_among_equals_the_first_to_come_goes_first_and_priority_before_all() -> 
 
 def test_use_is_the_mean_over_time() -> None:
     """A device in use for a quarter of the time counts as a quarter in use."""
-    outcome = run([whole("a", 0, 10), whole("b", 30, 10), job("idle", cpu_milli=1, arrives_s=0, runs_s=80)])
+    outcome = run(
+        [whole("a", 0, 10), whole("b", 30, 10), job("idle", cpu_milli=1, arrives_s=0, expected_duration_s=80)]
+    )
     assert outcome.shares.gpu_allocated_pct == pytest.approx(25)
     assert outcome.use.gpu_core_pct == pytest.approx(25)
     assert outcome.shares.arrived_pct == pytest.approx(200)
@@ -81,7 +83,9 @@ def test_use_is_the_mean_over_time() -> None:
 
 def test_a_job_without_an_end_stays() -> None:
     """A job that never ends holds its device; who waits behind it in vain has failed, not been refused."""
-    outcome = run([whole("stays", 5, None), whole("waits", 6, 10), job("huge", gpus=2, arrives_s=7, runs_s=1)])
+    outcome = run(
+        [whole("stays", 5, None), whole("waits", 6, 10), job("huge", gpus=2, arrives_s=7, expected_duration_s=1)]
+    )
     assert (outcome.counts.placed, outcome.counts.refused, outcome.counts.failed) == (1, 1, 1)
     assert outcome.waits is not None
     assert outcome.waits.makespan_s == 2
@@ -141,16 +145,16 @@ def plainly(where: Fleet, jobs: list[Job]) -> dict[float, float]:
     while True:
         for number in [number for number, (end_s, _) in running.items() if end_s == now_s]:
             plan = running.pop(number)[1]
-            snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+            snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
         waiting = [number for number in order if jobs[number].arrives_s < now_s]
         arriving = [number for number in range(len(jobs)) if jobs[number].arrives_s == now_s]
         for number in [number for number in waiting + arriving if number not in started]:
             plan = decide(snapshot, queue.part(number, number + 1), policy)
             if plan.jobs_placed[0]:
                 started.add(number)
-                running[number] = (now_s + (jobs[number].runs_s or 0), plan)
+                running[number] = (now_s + (jobs[number].expected_duration_s or 0), plan)
             else:
-                snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+                snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
         held = sum(device.core_milli for device in snapshot.devices)
         held -= int(snapshot.arrays.clusters[CLUSTER_GPU_CORE_FREE].sum())
         allocated[now_s] = 100 * held / sum(device.core_milli for device in snapshot.devices)
@@ -171,7 +175,7 @@ def test_the_queue_goes_as_if_everyone_were_tried_at_every_moment(data: st.DataO
     drawn: st.SearchStrategy[dict[str, int]] = st.builds(
         dict,
         arrives_s=st.integers(0, 40),
-        runs_s=st.integers(1, 30),
+        expected_duration_s=st.integers(1, 30),
         gpus=st.sampled_from([1, 1, 1, 2]),
         gpu_milli=st.sampled_from([300, 500, 1_000]),
         cpu_milli=st.integers(0, 3),

@@ -61,7 +61,7 @@ def test_the_columns_of_openb_make_one_cluster_where_cores_stand_for_memory(tmp_
 def test_a_job_runs_from_when_it_was_scheduled_until_it_was_deleted(tmp_path: Path) -> None:
     """Times of openb become arrival and duration, waiting left out; without an end a job stays."""
     jobs = trace(tmp_path, nodes=OPENB_NODES, jobs=OPENB_JOBS).jobs
-    assert [(job.arrives_s, job.runs_s) for job in jobs] == [(100, 50), (50, 40), (70, None)]
+    assert [(job.arrives_s, job.expected_duration_s) for job in jobs] == [(100, 50), (50, 40), (70, None)]
 
 
 def test_clusters_stand_behind_gateways_by_their_number(tmp_path: Path) -> None:
@@ -127,12 +127,18 @@ def test_the_mix_may_come_from_elsewhere(tmp_path: Path) -> None:
 def test_replicas_gangs_and_times_may_be_given(tmp_path: Path) -> None:
     """Columns of our own say how many replicas run together, how urgent a job is, and when it runs."""
     jobs = (
-        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,replicas,gang,priority,arrives_s,runs_s\n"
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,replicas,gang,priority,arrives_s,expected_duration_s\n"
         "a,1,1,1,500,4,true,9,30,60\nb,1,1,1,500,,,,,\n"
     )
     first, second = trace(tmp_path, nodes=OPENB_NODES, jobs=jobs).jobs
-    assert (first.replicas, first.gang, first.priority, first.arrives_s, first.runs_s) == (4, True, 9, 30, 60)
-    assert (second.replicas, second.gang, second.priority, second.arrives_s, second.runs_s) == (
+    assert (first.replicas, first.gang, first.priority, first.arrives_s, first.expected_duration_s) == (
+        4,
+        True,
+        9,
+        30,
+        60,
+    )
+    assert (second.replicas, second.gang, second.priority, second.arrives_s, second.expected_duration_s) == (
         1,
         False,
         0,
@@ -217,7 +223,7 @@ def test_bad_input_of_a_trace_gets_one_line(tmp_path: Path, change: tuple[str, s
         (("links", "1000\n", "fast\n"), "links.csv:3:bandwidth_mbps: 'fast' is not a number"),
         (
             ("jobs", "gw-3", "gw-7"),
-            "jobs.csv:2:user_gateway: unknown gateway 'gw-7'; there are: gw-1, gw-2, gw-3",
+            "jobs.csv:2:user_gateway: unknown gateway 'gw-7'; available: gw-1, gw-2, gw-3",
         ),
         (
             ("jobs", "gw-3", ""),
@@ -244,5 +250,5 @@ def test_bad_input_of_a_network_gets_one_line(tmp_path: Path, change: tuple[str,
 def test_bounds_on_the_network_need_links(tmp_path: Path) -> None:
     """Without links nothing is known of the network, so a job that minds it is rejected at once."""
     assert said(tmp_path, nodes=NODES, jobs=JOBS) == (
-        "jobs.csv:2:user_gateway: unknown gateway 'gw-3'; there are: none; give the file of links too"
+        "jobs.csv:2:user_gateway: unknown gateway 'gw-3'; available: none; give the file of links too"
     )

@@ -99,8 +99,8 @@ def test_a_gateway_without_locator_has_to_have_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "active", "why"),
     [
-        ("gw-9", {}, "there is no gateway 'gw-9'; there are: gw-1, gw-2, gw-3, gw-4"),
-        ("gw-1", {"gw-2": "x"}, "there is no path 'x' from gw-1 to gw-2; there are: direct, round"),
+        ("gw-9", {}, "gateway 'gw-9' not found; available: gw-1, gw-2, gw-3, gw-4"),
+        ("gw-1", {"gw-2": "x"}, "path 'x' not found from gw-1 to gw-2; available: direct, round"),
         ("gw-1", {"gw-7": "x"}, "gw-1 has no paths to gw-7; it has some to: gw-2, gw-3, gw-4"),
     ],
 )

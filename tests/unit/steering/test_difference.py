@@ -13,12 +13,12 @@ from seaway.steering.state import (
     FORWARDING,
     NOTHING,
     TUNNEL_SOURCE,
+    CurrentState,
     ForeignRoute,
-    OddRoute,
     PathRoute,
-    Present,
-    Remembered,
+    SavedSetting,
     SidRoute,
+    UnknownRoute,
     mtu,
     sysctl,
 )
@@ -32,7 +32,7 @@ BEFORE = make_present()
 APPLIED = carried_out(difference(WANTED, BEFORE), BEFORE)
 
 
-def refused(present: Present, wanted: object = WANTED) -> list[str]:
+def refused(present: CurrentState, wanted: object = WANTED) -> list[str]:
     """Return all that is in the way."""
     with pytest.raises(RejectedError) as caught:
         difference(wanted, present)  # type: ignore[arg-type]
@@ -55,8 +55,8 @@ def test_a_change_of_path_is_one_replacement() -> None:
 
 
 def test_what_somebody_put_in_the_place_of_a_route_of_ours_is_replaced() -> None:
-    """A route with our number that we would not write so becomes what it has to be."""
-    odd = OddRoute(IPv6Network("fd00:a:3::/64"), "blackhole")
+    """A route with our number that we would not write so becomes what it must be."""
+    odd = UnknownRoute(IPv6Network("fd00:a:3::/64"), "blackhole")
     routes = (*(each for each in APPLIED.routes if each.destination != odd.destination), odd)
     (change,) = difference(WANTED, replace(APPLIED, routes=routes)).changes
     assert isinstance(change, Replace)
@@ -65,8 +65,8 @@ def test_what_somebody_put_in_the_place_of_a_route_of_ours_is_replaced() -> None
 
 def test_a_route_of_ours_with_another_metric_goes_by_that_metric() -> None:
     """It stands beside the route that is wanted, which is left alone, and hides none of what is to be done."""
-    beside = OddRoute(IPv6Network("fd00:a:3::/64"), "a route of metric 5", 5)
-    alone = OddRoute(IPv6Network("fd00:ee::/64"), "a route of metric 2048", 2048)
+    beside = UnknownRoute(IPv6Network("fd00:a:3::/64"), "a route of metric 5", 5)
+    alone = UnknownRoute(IPv6Network("fd00:ee::/64"), "a route of metric 2048", 2048)
     present = replace(APPLIED, routes=(*APPLIED.routes, beside, alone))
     found = difference(WANTED, present)
     assert found.changes == (Remove(beside), Remove(alone))
@@ -82,7 +82,7 @@ def test_shared_paths_name_the_neighbour_by_which_their_segments_are_reached() -
     near = ForeignRoute(IPv6Network("fd00:51d:3::/48"), 1024, 4, "wan", IPv6Address("fd00:c::3"))
     elsewhere = ForeignRoute(IPv6Network("fd00:51d:3::/56"), 1024, 4, "lan", IPv6Address("fd00:a::9"))
     present = replace(BEFORE, foreign=(*BEFORE.foreign, near, elsewhere))
-    wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, share=True)]), "gw-1")
+    wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, load_balance=True)]), "gw-1")
     found = difference(wanted, present)
     (route,) = (
         each.route for each in found.changes if isinstance(each, Add) and str(each.route.destination) == "fd00:a:2::/64"
@@ -94,16 +94,16 @@ def test_shared_paths_name_the_neighbour_by_which_their_segments_are_reached() -
 
 def test_shared_paths_without_a_neighbour_are_refused() -> None:
     """Where no route names a neighbour, sharing cannot be set up, which is said."""
-    wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, share=True)]), "gw-1")
+    wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, load_balance=True)]), "gw-1")
     assert refused(replace(BEFORE, foreign=()), wanted)[0].startswith("sharing the traffic to fd00:a:2::/64 needs a")
 
 
 def test_a_foreign_route_is_never_touched() -> None:
-    """Somebody else's route to the same network is an error that says whose; one that ranks below is none."""
+    """Another user's route to the same network is an error that says whose; one that ranks below is none."""
     foreign = ForeignRoute(IPv6Network("fd00:a:3::/64"), 256, 2, "lan")
     (told,) = refused(replace(BEFORE, foreign=(foreign,)))
     assert told.startswith(
-        "somebody else's route to fd00:a:3::/64 dev lan (set by the kernel, metric 256) is in the way"
+        "another user's route to fd00:a:3::/64 dev lan (set by the kernel, metric 256) is in the way"
     )
     below = replace(BEFORE, foreign=(replace(foreign, metric=2048),))
     assert len(difference(WANTED, below).changes) == 9
@@ -117,7 +117,7 @@ def test_an_address_of_the_machine_is_no_sid() -> None:
 
 def test_interfaces_that_are_missing_are_told_with_those_that_are_there() -> None:
     """A slip in a name shows at once."""
-    assert refused(make_present(["lo", "eth0"])) == ["there is no interface 'wan' here; there are: eth0, lo"]
+    assert refused(make_present(["lo", "eth0"])) == ["there is no interface 'wan' here; available: eth0, lo"]
 
 
 def test_a_kernel_without_srv6_is_told() -> None:
@@ -143,7 +143,7 @@ def test_settings_come_back_as_they_were() -> None:
     again = carried_out(difference(WANTED, again), again)
     after = carried_out(difference(NOTHING, again), again)
     assert after.settings == {**before.settings, sysctl("new", "forwarding"): "0"}
-    assert after.remembered == {}
+    assert after.saved == {}
 
 
 def test_a_setting_that_somebody_changed_in_the_meantime_stays() -> None:
@@ -158,7 +158,10 @@ def test_what_cannot_be_set_back_is_told() -> None:
     there = {knob: value for knob, value in APPLIED.settings.items() if "wan" not in knob.name}
     renamed = replace(APPLIED, settings=there, interfaces=frozenset({"lo", "lan", "wan9"}))
     found = difference(NOTHING, renamed)
-    assert found.lost == {mtu("wan"): Remembered("1500", "9000"), sysctl("wan", "seg6_enabled"): Remembered("0", "1")}
+    assert found.lost == {
+        mtu("wan"): SavedSetting("1500", "9000"),
+        sysctl("wan", "seg6_enabled"): SavedSetting("0", "1"),
+    }
     told = list(losses(found.lost))
     assert all("cannot be set back" in each for each in told)
     assert "MTU of wan was 1500 and became 9000" in " ".join(told)
@@ -169,8 +172,8 @@ def test_what_cannot_be_set_back_is_told() -> None:
 def test_a_setting_that_is_not_wanted_any_more_goes_back_at_once() -> None:
     """A file that no longer gives an MTU gives the interface its old one back."""
     found = difference(desired(with_gateway(NETWORK, "gw-1", mtu=0), "gw-1"), APPLIED)
-    assert found.changes == (Set(mtu("wan"), "9000", "1500", back=True),)
-    assert mtu("wan") not in found.remembered
+    assert found.changes == (Set(mtu("wan"), "9000", "1500", restores=True),)
+    assert mtu("wan") not in found.saved
 
 
 def test_what_was_before_is_remembered_over_many_changes() -> None:
@@ -184,7 +187,7 @@ def test_settings_that_were_right_before_are_left_after() -> None:
     """What Seaway did not change it does not change back."""
     before = make_present(settings={knob: "1" for knob in BEFORE.settings if knob.name.endswith("forwarding")})
     applied = carried_out(difference(WANTED, before), before)
-    assert FORWARDING not in applied.remembered
+    assert FORWARDING not in applied.saved
     assert carried_out(difference(NOTHING, applied), applied) == before
 
 
@@ -225,7 +228,7 @@ def test_the_page_shows_the_commands_as_they_are() -> None:
 
 
 def test_what_its_owner_should_know_of_a_gateway() -> None:
-    """An address that nobody can probe, and packets that will not fit, are told though they stop nothing."""
+    """An address that no one can probe, and packets that will not fit, are told though they stop nothing."""
     assert list(notes(NETWORK, "gw-1", {}, APPLIED)) == []
     bare = replace(APPLIED, addresses=frozenset())
     assert "ip addr add fd00:51d:1::1/128 dev lo" in next(notes(NETWORK, "gw-1", {}, bare))

@@ -20,7 +20,7 @@ JOB: Body = {
     "nodes": ["n0"],
     "submitted_at": "2026-11-21T10:00:00.000000Z",
     "submitted_by": "ada",
-    "changed_at": "2026-11-21T10:00:01.000000Z",
+    "updated_at": "2026-11-21T10:00:01.000000Z",
     "started_at": "2026-11-21T10:00:01.000000Z",
     "ended_at": None,
     "not_before": None,
@@ -103,7 +103,7 @@ def cluster(name: str, nodes: int = 2, *, state: str = "up") -> Body:
     return {
         "name": name,
         "state": state,
-        "silent_s": 0,
+        "last_seen_s": 0,
         "silence": "" if state == "up" else f"{name}: it is cut off",
         "gateway": f"gw-{name}",
         "region": "eu",
@@ -117,5 +117,5 @@ def cluster(name: str, nodes: int = 2, *, state: str = "up") -> Body:
         "gpu_milli": amount(500 * nodes, 2000 * nodes),
         "gpu_memory_mib": amount(81_920, 163_840 * nodes),
         "jobs": 1,
-        "strays": [],
+        "orphans": [],
     }

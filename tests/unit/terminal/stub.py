@@ -146,8 +146,8 @@ class Server:
         found = next(each for each in self.jobs if each["id"] == job_id)
         if what == ["explain"]:
             said = "waits: nothing fits" if found["state"] == "queued" else "runs on east/n0"
-            empty = {"position": 1, "ahead": 0, "placements": [], "chosen_because": "", "explanation": None}
-            return {**empty, "id": job_id, "name": found["name"], "state": found["state"], "sentence": said}
+            empty = {"position": 1, "ahead": 0, "placements": [], "placement_reason": "", "explanation": None}
+            return {**empty, "id": job_id, "name": found["name"], "state": found["state"], "message": said}
         if what == ["events"]:
             return {"events": [], "next": None}
-        return {"attempts": [], "copies": [], "next": None} if what else found
+        return {"attempts": [], "workloads": [], "next": None} if what else found

@@ -28,7 +28,7 @@ def looked(clock: Clock, took_s: float = 0.0, *, failed: bool = False) -> Due:
 
 
 def test_the_first_look_is_at_once() -> None:
-    """Nobody waits before an empty screen."""
+    """No one waits before an empty screen."""
     assert Due(clock=Clock()).left_s() == 0
 
 

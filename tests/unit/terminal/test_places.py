@@ -10,11 +10,11 @@ from seaway.terminal.words import places
 from tests.unit.terminal.bodies import job
 
 WHY: dict[str, object] = {
-    "sentence": "so it is",
+    "message": "so it is",
     "position": 0,
     "ahead": 0,
     "placements": [],
-    "chosen_because": "bestfit chose east/n0",
+    "placement_reason": "bestfit chose east/n0",
     "explanation": None,
 }
 

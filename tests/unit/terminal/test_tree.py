@@ -66,7 +66,7 @@ def test_a_page_that_is_read_again_takes_the_place_of_what_it_was() -> None:
 
 
 def test_nodes_open_to_devices_and_those_to_slices() -> None:
-    """Down to which replica of which job holds what; a device that nobody holds has nothing to open."""
+    """Down to which replica of which job holds what; a device that no one holds has nothing to open."""
     tree = opened()
     tree.open(line(tree, "node/east/n0"))
     tree.open(line(tree, "device/east/n0/n0/0"))
@@ -125,7 +125,7 @@ def test_bars_sum_up_what_is_below() -> None:
 
 
 def test_what_takes_no_work_says_so_and_why() -> None:
-    """A cluster that is silent, and a node that somebody cordoned."""
+    """A cluster that is silent, and a node that a user cordoned."""
     tree = opened()
     cordon = {"drain": False, "actor": "ada", "reason": "new driver"}
     tree.clusters = [cluster("east", state="stale")]

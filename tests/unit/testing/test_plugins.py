@@ -15,7 +15,7 @@ from seaway.scheduling.framework import PASS, Codes, Cycle, Plugin, Scores, Stat
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import PolicyOptions
-from seaway.scheduling.registry import BUILT_IN, Wanted, make_plugin
+from seaway.scheduling.registry import BUILT_IN, PluginSpec, make_plugin
 from seaway.testing.builders import job
 from seaway.testing.plugins import check_plugin
 
@@ -31,7 +31,7 @@ MIX = [
 def test_plugins_of_the_registry_keep_the_rules(name: str) -> None:
     """Every plugin that a profile may choose passes, whatever mix it learns from."""
     for mix in (MIX, []):
-        check_plugin(make_plugin(Wanted(name), PolicyOptions(mix=mix)))
+        check_plugin(make_plugin(PluginSpec(name), PolicyOptions(mix=mix)))
 
 
 @pytest.mark.parametrize("rule", rules_of_fit(), ids=lambda rule: rule.name)
@@ -86,8 +86,8 @@ def test_plugin_that_keeps_the_rules_passes() -> None:
 
 def moody(_: object, cycle: Cycle) -> Any:  # noqa: ANN401
     """Answer differently each time."""
-    cycle.notes["calls"] = cycle.notes.get("calls", 0) + 1
-    return np.full(count(cycle), cycle.notes["calls"] % 2)
+    cycle.state["calls"] = cycle.state.get("calls", 0) + 1
+    return np.full(count(cycle), cycle.state["calls"] % 2)
 
 
 def greedy(_: object, cycle: Cycle) -> Any:  # noqa: ANN401
@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "an order names every job once": ("order", lambda _, queue: np.zeros(len(queue), np.int64)),
     "an answer is a Status": ("pre_filter", lambda *_: True),
-    "whoever does not pass says why": ("reserve", lambda *_: Status(Verdict.REFUSE)),
+    "whoever does not pass says why": ("reserve", lambda *_: Status(Verdict.REJECT)),
 }
 
 
@@ -139,7 +139,7 @@ def test_nameless_plugin_and_odd_reasons_fail(figures: dict[str, object], rule: 
 
 
 def test_plugin_without_an_extension_point_fails() -> None:
-    """An object that takes part in nothing is no plugin."""
+    """An object that takes part in nothing is not a plugin."""
 
     class Nothing:
         name = "Nothing"
@@ -157,7 +157,7 @@ def test_plugin_with_dice_of_its_own_fails() -> None:
 
         def score(self, cycle: Cycle) -> Scores:
             """Prefer another node in every decision, but not within one."""
-            turn = cycle.notes.setdefault("Dice", next(dice))
+            turn = cycle.state.setdefault("Dice", next(dice))
             return np.roll(np.arange(count(cycle)), turn // 5)
 
     with pytest.raises(AssertionError, match="same"):

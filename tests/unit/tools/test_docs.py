@@ -121,7 +121,6 @@ def test_the_site_is_built_without_problems() -> None:
     assert build() == []
     for name, text in (
         ("commands", "seaway cluster join"),
-        ("settings", "kubeconfig_dir"),
         ("rest", "/api/v1/jobs/{job}/explain"),
         ("metrics", "seaway_queue_wait_seconds"),
         ("python/client", "cancel"),
@@ -129,3 +128,4 @@ def test_the_site_is_built_without_problems() -> None:
         ("python/testing", "check_plugin"),
     ):
         assert text in (SITE / "reference" / f"{name}.html").read_text(encoding="utf-8"), name
+    assert "Folder of kubeconfigs" in (SITE / "docs" / "settings.html").read_text(encoding="utf-8")

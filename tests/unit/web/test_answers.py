@@ -6,11 +6,11 @@ import pytest
 
 from seaway.web.fragment import environment
 from seaway.web.words import Words, words_of
-from seaway.wire.explanations import RefusalOut
+from seaway.wire.explanations import FilteredOut
 
 REFUSALS = [
-    RefusalOut(plugin="NodeResources", reason="not enough free CPU", nodes=2, code="NodeResources.1"),
-    RefusalOut(plugin="Theirs", reason="moon <too> low", nodes=1, code="Theirs.1"),
+    FilteredOut(plugin="NodeResources", reason="not enough free CPU", nodes=2, code="NodeResources.1"),
+    FilteredOut(plugin="Theirs", reason="moon <too> low", nodes=1, code="Theirs.1"),
 ]
 SENTENCE = "waits: 1 of 4 nodes fit"
 
@@ -22,25 +22,25 @@ def answered(words: Words, code: str, **parameters: str | int) -> str:
     return " ".join(str(said).split())
 
 
-@pytest.mark.parametrize("code", ["refused", "kept", "first", "short", ""])
+@pytest.mark.parametrize("code", ["no_node_fits", "reserved_for_others", "reserved", "insufficient_capacity", ""])
 def test_in_english_it_is_the_api_s_own_sentence(code: str) -> None:
     """Whatever kind of answer it is."""
     assert answered(Words(), code, where="a/n") == SENTENCE
 
 
 def test_in_chinese_it_is_put_together_by_what_kind_of_answer_it_is() -> None:
-    """Figures and known reasons in Chinese; a reason of somebody else's plugin stays English, marked and escaped."""
+    """Figures and known reasons in Chinese; a reason of another user's plugin stays English, marked and escaped."""
     theirs = '<b>1</b> <span lang="en">moon &lt;too&gt; low</span>'
     said = f"4 个节点中有 1 个放得下。 <b>2</b> 空闲 CPU 不足, {theirs}"
     chinese = words_of("zh")
-    assert answered(chinese, "refused") == said
-    assert answered(chinese, "kept") == f"{said} 那里的空闲资源为排在前面的作业预留。"
-    assert answered(chinese, "first", where="<a>") == f"它是队列中的第一个，&lt;a&gt; 为它预留。 {said}"  # noqa: RUF001
-    assert answered(chinese, "policy_unready", policy="pilot") == "其队列的策略 pilot 正在准备。"
-    assert answered(chinese, "gateway_gone", gateway="gw") == "其网关 gw 不存在。"
+    assert answered(chinese, "no_node_fits") == said
+    assert answered(chinese, "reserved_for_others") == f"{said} 那里的空闲资源为排在前面的作业预留。"
+    assert answered(chinese, "reserved", where="<a>") == f"它是队列中的第一个，&lt;a&gt; 为它预留。 {said}"  # noqa: RUF001
+    assert answered(chinese, "policy_not_ready", policy="pilot") == "其队列的策略 pilot 正在准备。"
+    assert answered(chinese, "gateway_unknown", gateway="gw") == "其网关 gw 不存在。"
 
 
-@pytest.mark.parametrize("code", ["short", "paused", "over", "", "of-a-newer-server"])
+@pytest.mark.parametrize("code", ["insufficient_capacity", "backoff", "finished", "", "of-a-newer-server"])
 def test_what_has_no_words_of_its_own_stays_english_and_says_so(code: str) -> None:
     """Readers of screens change their voice there."""
     assert answered(words_of("zh"), code) == f'<span lang="en">{SENTENCE}</span>'

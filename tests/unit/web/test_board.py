@@ -12,7 +12,7 @@ import pytest
 from seaway.client.call import Call, Text
 from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web.api_client import Asker
-from seaway.web.query_cache import Board, Follower
+from seaway.web.query_cache import Follower, QueryCache
 
 EVERY_S = 0.01
 CALL = Call("GET", "/figures", Text())
@@ -31,7 +31,7 @@ class World:
 
 @dataclass
 class Somebody:
-    """Somebody who looks."""
+    """A user who looks."""
 
     world: World
     name: str
@@ -56,9 +56,9 @@ class Somebody:
         return Follower(cast(Asker, self), self.heard.append, self.failed.append, looks=lambda: self.here)
 
 
-def run(test: Callable[[World, Board], Coroutine[Any, Any, None]]) -> None:
+def run(test: Callable[[World, QueryCache], Coroutine[Any, Any, None]]) -> None:
     """Run a test on a loop of its own."""
-    asyncio.run(test(World(), Board()))
+    asyncio.run(test(World(), QueryCache()))
 
 
 async def soon(so: Callable[[], bool]) -> None:
@@ -71,9 +71,9 @@ async def soon(so: Callable[[], bool]) -> None:
 def test_all_hear_of_a_change_and_it_is_asked_once_for_all() -> None:
     """Ten who look at the same cost as many questions as one; each hears an answer once."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         people = [Somebody(world, str(number)) for number in range(10)]
-        stops = [await board.follow("all", CALL, each.follower(), EVERY_S) for each in people]
+        stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in people]
         world.answer = b"2"
         await soon(lambda: all(each.heard[-1] == "2" for each in people))
         before = len(world.asked)
@@ -87,14 +87,14 @@ def test_all_hear_of_a_change_and_it_is_asked_once_for_all() -> None:
 
 
 def test_what_a_newcomer_asks_anew_is_told_to_all() -> None:
-    """An answer that came first to somebody who has just joined is no less news to others."""
+    """An answer that came first to a user who has just joined is no less news to others."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         first, second = Somebody(world, "first"), Somebody(world, "second")
-        stop = await board.follow("all", CALL, first.follower(), EVERY_S)
+        stop = await query_cache.follow("all", CALL, first.follower(), EVERY_S)
         world.answer = b"2"
         await asyncio.sleep(EVERY_S * 0.99)
-        other = await board.follow("all", CALL, second.follower(), EVERY_S)
+        other = await query_cache.follow("all", CALL, second.follower(), EVERY_S)
         await soon(lambda: first.heard == ["1", "2"] and second.heard[-1] == "2")
         stop()
         other()
@@ -103,13 +103,13 @@ def test_what_a_newcomer_asks_anew_is_told_to_all() -> None:
 
 
 def test_who_may_not_see_the_same_is_asked_for_apart() -> None:
-    """Nobody hears an answer that was given to another role or tenant."""
+    """No one hears an answer that was given to another role or tenant."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         ours, theirs = Somebody(world, "ours"), Somebody(world, "theirs")
         stops = [
-            await board.follow("our tenant", CALL, ours.follower(), EVERY_S),
-            await board.follow("their tenant", CALL, theirs.follower(), EVERY_S),
+            await query_cache.follow("our tenant", CALL, ours.follower(), EVERY_S),
+            await query_cache.follow("their tenant", CALL, theirs.follower(), EVERY_S),
         ]
         assert world.asked[:2] == ["ours", "theirs"]
         for stop in stops:
@@ -119,17 +119,17 @@ def test_who_may_not_see_the_same_is_asked_for_apart() -> None:
 
 
 def test_nothing_is_asked_when_nobody_looks() -> None:
-    """The last who leaves ends the questions, and may say so twice; who comes later begins anew."""
+    """The last who leaves ends the questions, and may say so twice; who comes later starts over."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         somebody = Somebody(world, "first")
-        stop = await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        stop = await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
         stop()
         asked = len(world.asked)
         await asyncio.sleep(5 * EVERY_S)
         assert len(world.asked) == asked
         later = Somebody(world, "later")
-        stop_later = await board.follow("all", CALL, later.follower(), EVERY_S)
+        stop_later = await query_cache.follow("all", CALL, later.follower(), EVERY_S)
         stop()
         world.answer = b"2"
         await soon(lambda: later.heard == ["1", "2"])
@@ -141,15 +141,15 @@ def test_nothing_is_asked_when_nobody_looks() -> None:
 def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None:
     """A page is whole when it comes; it is asked again once its browser is there, and no longer than that."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         somebody = Somebody(world, "first", here=False)
         follower = somebody.follower()
-        stop = await board.follow("all", CALL, follower, EVERY_S)
+        stop = await query_cache.follow("all", CALL, follower, EVERY_S)
         world.answer = b"2"
         await asyncio.sleep(5 * EVERY_S)
         assert (somebody.heard, world.asked) == (["1"], ["first"])
         somebody.here = True
-        board.come(follower)
+        query_cache.come(follower)
         await soon(lambda: somebody.heard == ["1", "2"])
         somebody.here = False
         await asyncio.sleep(5 * EVERY_S)
@@ -157,7 +157,7 @@ def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None
         await asyncio.sleep(5 * EVERY_S)
         assert len(world.asked) == asked
         world.answer, somebody.here = b"3", True
-        board.come(follower)
+        query_cache.come(follower)
         await soon(lambda: somebody.heard == ["1", "2", "3"])
         stop()
 
@@ -167,16 +167,16 @@ def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None
 def test_who_comes_to_what_others_look_at_hears_what_he_has_missed() -> None:
     """Nothing is written for who is not there; the newest is, as soon as he is."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         early, late = Somebody(world, "early"), Somebody(world, "late", here=False)
         waits = late.follower()
-        stops = [await board.follow("all", CALL, each, EVERY_S) for each in (early.follower(), waits)]
+        stops = [await query_cache.follow("all", CALL, each, EVERY_S) for each in (early.follower(), waits)]
         for answer in ("2", "3"):
             world.answer = answer.encode()
             await soon(lambda answer=answer: early.heard[-1] == answer)  # type: ignore[misc]  # it is text
         assert late.heard == ["1"]
         late.here = True
-        board.come(waits)
+        query_cache.come(waits)
         await soon(lambda: late.heard == ["1", "3"])
         for stop in stops:
             stop()
@@ -185,11 +185,11 @@ def test_who_comes_to_what_others_look_at_hears_what_he_has_missed() -> None:
 
 
 def test_a_token_that_ended_concerns_its_bearer_alone() -> None:
-    """He hears so; the others go on by somebody else's."""
+    """He hears so; the others go on by another user's."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         first, second = Somebody(world, "first"), Somebody(world, "second")
-        stops = [await board.follow("all", CALL, each.follower(), EVERY_S) for each in (first, second)]
+        stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in (first, second)]
         world.ended, world.answer = {"first"}, b"2"
         await soon(lambda: second.heard == ["1", "2"])
         assert isinstance(first.failed[0], UnauthenticatedError)
@@ -203,9 +203,9 @@ def test_a_token_that_ended_concerns_its_bearer_alone() -> None:
 def test_trouble_is_told_to_all_and_its_end_too() -> None:
     """While nothing answers everybody hears why; once it does, even the same as before, that it is over."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         people = [Somebody(world, "first"), Somebody(world, "second")]
-        stops = [await board.follow("all", CALL, each.follower(), EVERY_S) for each in people]
+        stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in people]
         world.wrong = UnavailableError("silent")
         await soon(lambda: all(each.failed for each in people))
         world.wrong = None
@@ -220,13 +220,13 @@ def test_trouble_is_told_to_all_and_its_end_too() -> None:
 def test_who_cannot_be_answered_at_first_hears_why() -> None:
     """The error is his who asks, and leaves nothing behind."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         world.wrong = UnavailableError("silent")
         somebody = Somebody(world, "first")
         with pytest.raises(UnavailableError, match="silent"):
-            await board.follow("all", CALL, somebody.follower(), EVERY_S)
+            await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
         world.wrong = None
-        stop = await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        stop = await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
         assert somebody.heard == ["1"]
         stop()
 
@@ -234,9 +234,9 @@ def test_who_cannot_be_answered_at_first_hears_why() -> None:
 
 
 def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
-    """Each is told at his own pace; what came and went while somebody took in something else he never hears."""
+    """Each is told at his own pace; what came and went while a user took in something else he never hears."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         slow, quick = Somebody(world, "slow"), Somebody(world, "quick")
         go_on = asyncio.Event()
         go_on.set()
@@ -246,8 +246,8 @@ def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
             await go_on.wait()
 
         stops = [
-            await board.follow("all", CALL, Follower(cast(Asker, slow), take_in, slow.failed.append), EVERY_S),
-            await board.follow("all", CALL, quick.follower(), EVERY_S),
+            await query_cache.follow("all", CALL, Follower(cast(Asker, slow), take_in, slow.failed.append), EVERY_S),
+            await query_cache.follow("all", CALL, quick.follower(), EVERY_S),
         ]
         go_on.clear()
         for answer in ("2", "3", "4"):
@@ -266,12 +266,12 @@ def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
 def test_what_is_asked_for_again_is_asked_at_once() -> None:
     """Whoever knows that something has changed need not wait until it is looked at by itself."""
 
-    async def test(world: World, board: Board) -> None:
+    async def test(world: World, query_cache: QueryCache) -> None:
         somebody = Somebody(world, "first")
-        stop = await board.follow("all", CALL, somebody.follower(), 3600)
+        stop = await query_cache.follow("all", CALL, somebody.follower(), 3600)
         world.answer = b"2"
-        board.ask_again("all", CALL)
-        board.ask_again("others", CALL)
+        query_cache.ask_again("all", CALL)
+        query_cache.ask_again("others", CALL)
         await soon(lambda: somebody.heard == ["1", "2"])
         stop()
 
@@ -281,15 +281,15 @@ def test_what_is_asked_for_again_is_asked_at_once() -> None:
 def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thing is asked at a time, with rests between; all are asked in turn, and freely once that is over."""
     monkeypatch.setattr("seaway.web.query_cache.REST", 1e6)
-    monkeypatch.setattr("seaway.web.query_cache.MOST_REST_S", 0.1)
+    monkeypatch.setattr("seaway.web.query_cache.MAX_REST_S", 0.1)
     busy = [False]
     calls = [Call("GET", f"/{number}", Text()) for number in range(4)]
 
     async def test() -> None:
-        world, board = World(), Board(lambda: busy[0])
+        world, query_cache = World(), QueryCache(lambda: busy[0])
         people = [Somebody(world, call.path) for call in calls]
         stops = [
-            await board.follow("all", call, somebody.follower(), EVERY_S)
+            await query_cache.follow("all", call, somebody.follower(), EVERY_S)
             for call, somebody in zip(calls, people, strict=True)
         ]
         busy[0] = True
@@ -311,7 +311,7 @@ def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest
 
 def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """While jobs are placed, a question that hangs, as on a database, is left alone, and the others go on in turn."""
-    monkeypatch.setattr("seaway.web.query_cache.MOST_REST_S", 0.05)
+    monkeypatch.setattr("seaway.web.query_cache.MAX_REST_S", 0.05)
     hanging, busy = asyncio.Event(), [False]
 
     class Hanging(Somebody):
@@ -322,10 +322,10 @@ def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: py
             return content
 
     async def test() -> None:
-        world, board = World(), Board(lambda: busy[0])
+        world, query_cache = World(), QueryCache(lambda: busy[0])
         slow, quick = Hanging(world, "slow"), Somebody(world, "quick")
         stops = [
-            await board.follow("all", Call("GET", f"/{each.name}", Text()), each.follower(), EVERY_S)
+            await query_cache.follow("all", Call("GET", f"/{each.name}", Text()), each.follower(), EVERY_S)
             for each in (slow, quick)
         ]
         busy[0] = True
@@ -344,22 +344,22 @@ def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: py
 def test_what_is_asked_for_again_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who pressed something sees what became of it, however many jobs are being placed."""
     monkeypatch.setattr("seaway.web.query_cache.REST", 1e9)
-    monkeypatch.setattr("seaway.web.query_cache.MOST_REST_S", 3600)
+    monkeypatch.setattr("seaway.web.query_cache.MAX_REST_S", 3600)
 
     async def test() -> None:
         busy = [False]
-        world, board = World(), Board(lambda: busy[0])
+        world, query_cache = World(), QueryCache(lambda: busy[0])
         first, second = Somebody(world, "first"), Somebody(world, "second")
         calls = [Call("GET", f"/{each.name}", Text()) for each in (first, second)]
         stops = [
-            await board.follow("all", call, each.follower(), EVERY_S)
+            await query_cache.follow("all", call, each.follower(), EVERY_S)
             for call, each in zip(calls, (first, second), strict=True)
         ]
         busy[0] = True
         await asyncio.sleep(5 * EVERY_S)  # one of them rests, and the other waits for its turn or its pause
         world.answer = b"2"
         for call in calls:
-            board.ask_again("all", call)
+            query_cache.ask_again("all", call)
         await soon(lambda: {first.heard[-1], second.heard[-1]} >= {"2"})
         for stop in stops:
             stop()

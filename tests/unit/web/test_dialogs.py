@@ -36,14 +36,14 @@ def test_priorities_are_read_with_their_sign() -> None:
 
 @pytest.mark.parametrize("text", ["Runs of May (2)", "a-b.c", "-x-", "结果 7", "x" * 62 + "--y", "结果", "..."])
 def test_a_name_that_is_proposed_for_a_file_may_be_given(text: str) -> None:
-    """Nobody has to mend what he did not type; where there is nothing like a name, nothing is proposed."""
+    """No one has to mend what he did not type; where there is nothing like a name, nothing is proposed."""
     name = name_like(text)
     assert NAME.fullmatch(name) or not any(each.isascii() and each.isalnum() for each in text)
 
 
 @pytest.mark.parametrize("error", [RejectedError("no", where="reason"), ValueError("a mistake of ours"), None])
 async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(error: Exception | None) -> None:
-    """What is refused leaves it open to be mended; a mistake of ours leaves nobody before a button that is dead."""
+    """What is refused leaves it open to be mended; a mistake of ours leaves no one before a button that is dead."""
     form, button = cast("Any", object.__new__(Form)), MagicMock()
     button.props.return_value = button
 

@@ -17,7 +17,7 @@ async def _nothing(_: str) -> None:
 
 
 def test_marking_lines_leaves_the_text_alone(client: Client) -> None:
-    """Somebody types on meanwhile: what the server knows of the text is old by then, and must not take its place."""
+    """A user types on meanwhile: what the server knows of the text is old by then, and must not take its place."""
     with client.content:
         editor = Editor(cast("Visit", SimpleNamespace(theme="light")), _nothing, "The job as YAML")
     client.outbox.updates.clear()

@@ -185,7 +185,7 @@ def test_a_page_has_its_token_renewed() -> None:
 
 
 def test_logging_out_takes_a_form_and_leads_to_the_provider() -> None:
-    """A link or a picture elsewhere logs nobody out; who came with a token has nothing to do at the provider."""
+    """A link or a picture elsewhere logs no one out; who came with a token has nothing to do at the provider."""
     browser = logged_in()
     browser.ask("GET", "/logout")
     assert (browser.said.status_code, "seaway_token" in browser.cookies) == (405, True)
@@ -226,7 +226,7 @@ def test_who_looked_at_something_is_led_back_to_it(address: str) -> None:
     [("3", 3), ("10", 0), ("9" * 5_000, 0), ("-1", 0), ("\u0663", 0), ("\u00b2", 0), ("", 0), ("003", 0)],
 )
 def test_a_number_in_an_address_is_one_that_there_is_or_none(text: str, number: int) -> None:
-    """Whatever somebody writes there, however long."""
+    """Whatever a user writes there, however long."""
     assert addresses.number_of(text, 10) == number
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.whatif.dry_run import MOST_ROOM as COUNTED
+from seaway.application.whatif.dry_run import MAX_ROOM as COUNTED
 from seaway.web.fragment import written
-from seaway.web.pages.jobs.submit import MOST_ROOM
+from seaway.web.pages.jobs.submit import MAX_ROOM
 from seaway.web.parts.slices import JOB, painter, still, used_text
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut, DeviceOut, NodeOut, UsedOut
@@ -23,7 +23,7 @@ def card(model: str = "NVIDIA A100", age_s: float = 0, reason: str = "") -> Devi
 
 @pytest.mark.parametrize(("age_s", "said"), [(2, ""), (59, ""), (61, "1 min"), (179, "2 min"), (7300, "2 h 1 min")])
 def test_what_was_measured_long_ago_says_so(age_s: float, said: str) -> None:
-    """From a minute on, in whole minutes, so that what stays the same is not sent anew each second."""
+    """From a minute on, in whole minutes, so that what stays the same is not sent again each second."""
     (shown,) = still([card(age_s=age_s)])
     assert shown.used is not None
     text = used_text(shown.used, shown, Words())
@@ -41,7 +41,7 @@ def drawn(device: DeviceOut, reason: str = "") -> str:
 
 
 def test_models_that_begin_alike_are_told_apart() -> None:
-    """The whole name is there to be read, also where it is cut by somebody's own fonts."""
+    """The whole name is there to be read, also where it is cut by a user's own fonts."""
     assert 'title="NVIDIA A16">A16<' in drawn(card("NVIDIA A16"))
 
 
@@ -53,4 +53,4 @@ def test_why_a_cluster_takes_no_work_is_not_said_at_each_of_its_nodes() -> None:
 
 def test_room_is_a_bound_where_the_api_counts_no_further() -> None:
     """What pages take for the bound is what the API stops at."""
-    assert MOST_ROOM == COUNTED
+    assert MAX_ROOM == COUNTED

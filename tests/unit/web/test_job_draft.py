@@ -15,7 +15,7 @@ from seaway.web.latest import Latest
 from seaway.web.visit import Visit
 from seaway.wire.yaml import read_yaml
 
-NOBODY = cast(Visit, None)
+NO_ONE = cast(Visit, None)
 
 
 def test_form_and_yaml_are_brought_together_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_form_and_yaml_are_brought_together_off_the_loop(monkeypatch: pytest.Mon
         monkeypatch.setattr(job_draft, name, noted(getattr(job_draft, name)))
 
     async def test() -> None:
-        draft, latest = JobDraft(), Latest(NOBODY)
+        draft, latest = JobDraft(), Latest(NO_ONE)
         draft.fill_in("resources.gpus", 2)
         assert await draft.settle(latest.begin())
         assert draft.text == "resources:\n  gpus: 2\n"
@@ -56,7 +56,7 @@ def test_a_draft_without_a_name_can_be_asked_about_with_one(text: str) -> None:
     """Whatever YAML may hold stays as it is, for the API to say what it thinks of that."""
 
     async def test() -> None:
-        draft, latest = JobDraft(), Latest(NOBODY)
+        draft, latest = JobDraft(), Latest(NO_ONE)
         draft.rewrite(text)
         assert await draft.settle(latest.begin())
         assert read_yaml(await draft.named("job")) == {"name": "job", **(draft.document or {})}
@@ -68,7 +68,7 @@ def test_what_is_typed_while_it_is_read_is_not_undone() -> None:
     """What came of an older text is dropped, and the newer one is read the next time."""
 
     async def test() -> None:
-        draft, latest = JobDraft(), Latest(NOBODY)
+        draft, latest = JobDraft(), Latest(NO_ONE)
         draft.rewrite("name: old")
         older = asyncio.create_task(draft.settle(latest.begin()))
         await asyncio.sleep(0)

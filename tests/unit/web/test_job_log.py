@@ -30,7 +30,7 @@ class Looks:
         """Answer that there are no containers, and no log any more."""
         if call.path.endswith("/logs"):
             raise RejectedError("the cluster has no copy of it")
-        return SimpleNamespace(copies=[])
+        return SimpleNamespace(workloads=[])
 
     async def follow(self, _: Call[Any], heard: Callable[[str], Any], __: float) -> Callable[[], None]:
         """Tell of a log, until it is followed no longer."""
@@ -44,7 +44,7 @@ class Looks:
 
 
 async def test_what_a_job_wrote_stays_when_it_runs_no_more(client: Client) -> None:
-    """Nothing is asked of a cluster that has no copy of it, and nobody is told that something is not up to date."""
+    """Nothing is asked of a cluster that has no copy of it, and no one is told that something is not up to date."""
     job = SimpleNamespace(id="j", replicas=1, attempt=1, version=1, state="running")
     visit = Looks()
     log = Log(cast("Visit", visit), cast("JobOut", job))

@@ -6,7 +6,15 @@ import pytest
 
 from seaway.web.fragment import written
 from seaway.web.words import Words, words_of
-from seaway.wire.job_out import AttemptOut, JobOut, PlacementOut, SeenContainer, SeenCopy, SeenReplica, SliceOut
+from seaway.wire.job_out import (
+    AttemptOut,
+    JobOut,
+    ObservedContainer,
+    ObservedReplica,
+    ObservedWorkload,
+    PlacementOut,
+    SliceOut,
+)
 
 
 def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
@@ -26,7 +34,7 @@ def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
     )
 
 
-def places(latest: AttemptOut, seen: dict[int, tuple[SeenCopy, SeenReplica]], words: Words) -> str:
+def places(latest: AttemptOut, seen: dict[int, tuple[ObservedWorkload, ObservedReplica]], words: Words) -> str:
     """Write where a job runs."""
     job = JobOut.model_construct(replicas=len(latest.placements))
     return written("job_places", words, job=job, latest=latest, earlier=[], addresses=[], seen=seen, first=0, most=50)
@@ -34,9 +42,9 @@ def places(latest: AttemptOut, seen: dict[int, tuple[SeenCopy, SeenReplica]], wo
 
 def test_a_replica_that_nobody_reports_has_a_place_and_nothing_else_is_known() -> None:
     """While its cluster is lost, dashes stand for its state, its pod and its containers."""
-    container = SeenContainer(name="main", ports=[80], devices=[])
-    told = SeenReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
-    copy = SeenCopy(cluster="a", phase="running", address="", reason="", replicas=[told])
+    container = ObservedContainer(name="main", ports=[80], devices=[])
+    told = ObservedReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
+    copy = ObservedWorkload(cluster="a", phase="running", address="", reason="", replicas=[told])
     some = places(placed(2), {0: (copy, told)}, Words())
     assert (some.count("–"), "main" in some) == (3, True)
     none = places(placed(2), {}, Words())

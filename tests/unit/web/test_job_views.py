@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from babel.core import Locale
 
 from seaway.web import figures
-from seaway.web.log_lines import MOST_LINES, News, added, news
+from seaway.web.log_lines import MAX_LINES, News, added, news
 from seaway.web.reasons import by_cluster, mends, steps
 from seaway.wire.events import EventOut
-from seaway.wire.explanations import ExplanationOut, RefusalOut, RemedyOut
+from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
 
 BEGAN = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ def event(at_s: int, state: str, kind: str = "state") -> EventOut:
 
 def test_steps_last_until_the_next_and_fill_the_line() -> None:
     """Each state lasts until the next, the last until now; other events are no steps; widths add up to all."""
-    told = [event(0, "pending"), event(1, "queued"), event(5, "", "changed"), event(60, "running")]
+    told = [event(0, "pending"), event(1, "queued"), event(5, "", "updated"), event(60, "running")]
     made = steps(told, BEGAN + timedelta(seconds=90))
     assert [(each.state, each.lasted_s, each.now) for each in made] == [
         ("pending", 1, False),
@@ -43,7 +43,7 @@ def test_a_job_that_is_over_stays_so_for_good() -> None:
 
 
 def test_only_new_lines_are_added_to_a_log() -> None:
-    """What was there is not written again, also where lines are alike; what does not join is written anew."""
+    """What was there is not written again, also where lines are alike; what does not join is written again."""
     assert added([], ["a"]) == ["a"]
     assert added(["a", "a", "b"], ["a", "b", "c"]) == ["c"]
     assert added(["a", "a"], ["a", "a", "a"], whole=True) == ["a"]
@@ -55,7 +55,7 @@ def test_only_new_lines_are_added_to_a_log() -> None:
 
 def test_what_is_left_out_of_a_log_is_counted() -> None:
     """However fast it grows: a page knows how many lines it does not show, or that it does not know of all of them."""
-    many = [str(number) for number in range(MOST_LINES + 7)]
+    many = [str(number) for number in range(MAX_LINES + 7)]
     assert news(["x"], ["x", *many], whole=False) == News(many[7:], left_out=7)
     assert news(["x"], many, whole=False) == News(many[7:], left_out=7, joins=False)
     assert news(["x"], ["a"], whole=False) == News(["a"], joins=False)
@@ -71,12 +71,12 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
     """Those where most fit come first; reasons are ordered by how many nodes they refuse."""
     explanation = ExplanationOut(
         nodes=10,
-        refusals=[
-            RefusalOut(plugin="P", reason="full", nodes=3, clusters={"a": 1, "b": 2}),
-            RefusalOut(plugin="Q", reason="far", nodes=4, clusters={"a": 4}),
+        filtered=[
+            FilteredOut(plugin="P", reason="full", nodes=3, clusters={"a": 1, "b": 2}),
+            FilteredOut(plugin="Q", reason="far", nodes=4, clusters={"a": 4}),
         ],
         candidates=[],
-        remedies=[RemedyOut(field="gpu_memory_mib", asked=204_800, admits=81_920, cluster="a", node="n")],
+        remedies=[RemedyOut(field="gpu_memory_mib", requested=204_800, admits=81_920, cluster="a", node="n")],
         links=[],
         data="",
     )

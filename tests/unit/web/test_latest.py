@@ -22,9 +22,9 @@ class Slow:
         self.heard: dict[str, Callable[[str], Any]] = {}
         self.stopped: list[str] = []
 
-    async def follow(self, call: Call[str], heard: Callable[[str], Any], every_s: float) -> Callable[[], None]:
+    async def follow(self, call: Call[str], heard: Callable[[str], Any], interval_s: float) -> Callable[[], None]:
         """Answer a call once its answer is there."""
-        del every_s
+        del interval_s
         self.heard[call.path] = heard
         answer = self.answers[call.path] = asyncio.get_running_loop().create_future()
         heard(await answer)
@@ -61,7 +61,7 @@ def test_an_older_choice_is_neither_shown_nor_followed_whenever_its_answer_comes
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_what_goes_wrong_concerns_the_choice_that_counts(counts: bool) -> None:
-    """The error of an older choice is not told, for nobody waits for its answer."""
+    """The error of an older choice is not told, for no one waits for its answer."""
 
     async def test() -> None:
         visit = Slow()

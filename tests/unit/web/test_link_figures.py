@@ -47,7 +47,7 @@ def test_the_best_has_the_first_colour_and_none_is_beyond_the_last(figure: Figur
 
 
 def test_figures_that_lie_close_together_are_not_told_apart() -> None:
-    """Links of 4.0 to 4.1 ms are all good; nothing is worst because something has to be."""
+    """Links of 4.0 to 4.1 ms are all good; nothing is worst because something must be."""
     scale = scale_of(FIGURES["latency"], [4 * MS + each for each in range(0, MS // 10, 1000)])
     assert scale.edges == ()
 

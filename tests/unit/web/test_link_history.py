@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from seaway.web.parts.link_history import MOST_POINTS, Line, chart, points_of, step_s
+from seaway.web.parts.link_history import MAX_POINTS, Line, chart, points_of, step_s
 from seaway.wire.fleet import LinkStepOut
 
 START = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -28,7 +28,7 @@ def spread(figure: int, most: int | None = None) -> dict[str, float]:
 
 def test_steps_are_no_more_than_are_seen_apart() -> None:
     """A week has so many points, an hour one for each minute in which something is written down."""
-    assert WEEK_S / step_s(WEEK_S) <= MOST_POINTS
+    assert WEEK_S / step_s(WEEK_S) <= MAX_POINTS
     assert step_s(3600) == 60
 
 

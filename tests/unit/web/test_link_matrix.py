@@ -28,7 +28,7 @@ MATRIX = LinkMatrix.model_validate(
 def link(**fields: object) -> KnownLinkOut:
     """Make a link."""
     usual = {"source": "gw-1", "target": "gw-2", "latency_ns": MS, "jitter_ns": 1, "loss_ppm": 0, "bandwidth_mbps": 10}
-    more = {"used_mbps": 0, "carried_mbps": 0, "promised_mbps": 0, "free_mbps": 10, "path": "", "state": "measured"}
+    more = {"used_mbps": 0, "traffic_mbps": 0, "reserved_mbps": 0, "free_mbps": 10, "path": "", "state": "measured"}
     return KnownLinkOut.model_validate(usual | more | {"age_s": 1.0, "raw": None, "smoothed": None} | fields)
 
 

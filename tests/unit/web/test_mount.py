@@ -75,7 +75,7 @@ async def test_pages_and_what_they_ask_are_counted_apart_from_requests_to_the_ap
     counted = {line.rpartition(" ")[0] for line in lines if line.startswith("seaway_") and "_total{" in line}
     assert 'seaway_page_requests_total{page="/jobs/{job}",status="303"}' in counted
     assert 'seaway_page_requests_total{page="other",status="404"}' in counted
-    assert 'seaway_page_asks_total{operation="who_am_i",status="401"}' in counted
+    assert 'seaway_page_api_requests_total{operation="who_am_i",status="401"}' in counted
     api = {each for each in counted if each.startswith("seaway_http_requests_total")}
     assert api == {'seaway_http_requests_total{operation="other",status="200"}'}
 

@@ -12,7 +12,7 @@ from seaway.web.fragment import KEPT_S, once
 
 
 class Answer:
-    """What somebody heard."""
+    """What a user heard."""
 
 
 class Drawing:
@@ -30,7 +30,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.usefixtures("moment")
 def test_who_heard_and_chose_the_same_is_shown_the_same() -> None:
-    """It is made once; another answer, though it says the same, and another choice are made anew."""
+    """It is made once; another answer, though it says the same, and another choice are re-created."""
     answer = Answer()
     first = once(("nodes", "en"), [answer], Drawing)
     assert once(("nodes", "en"), [answer], Drawing) is first

@@ -16,14 +16,22 @@ def cluster(**fields: object) -> ClusterOut:
     """Make a cluster of one device, half of which is taken."""
     amount = AmountOut(total=1000, used=500, free=500)
     amounts = dict.fromkeys(("cpu_milli", "memory_mib", "gpu_milli", "gpu_memory_mib"), amount)
-    usual = {"name": "berlin", "state": "up", "silent_s": 0, "silence": "", "gateway": "", "region": "", "hardware": []}
+    usual = {
+        "name": "berlin",
+        "state": "up",
+        "last_seen_s": 0,
+        "silence": "",
+        "gateway": "",
+        "region": "",
+        "hardware": [],
+    }
     more: dict[str, object] = {
         "price_per_gpu_hour": "0",
         "cordon": None,
         "nodes": 1,
         "gpus": 1,
         "jobs": 0,
-        "strays": [],
+        "orphans": [],
     }
     return ClusterOut.model_validate({**usual, **more, **amounts, **fields})
 
@@ -52,7 +60,7 @@ def test_what_nobody_knows_of_a_cluster_is_no_zero() -> None:
     never = cluster(state="stale", nodes=0, cpu_milli=none, memory_mib=none, gpu_milli=none, gpu_memory_mib=none)
     shown = written("clusters", Words(), clusters=[never], fresh_s=FRESH_S)
     assert (shown.count("unknown"), " free" in shown) == (4, False)
-    shown = written("clusters", Words(), clusters=[cluster(state="stale", silent_s=80)], fresh_s=FRESH_S)
+    shown = written("clusters", Words(), clusters=[cluster(state="stale", last_seen_s=80)], fresh_s=FRESH_S)
     assert ("unknown" in shown, " free<" in shown, "heard 1 min 20 s ago" in shown) == (False, False, True)
     assert "0 free" in written("clusters", Words(), clusters=[cluster(gpu_milli=none)], fresh_s=FRESH_S)
 
@@ -67,7 +75,7 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     assert (told["Nodes"]["figure"], told["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
     assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that are silent"
-    assert "3 where nobody answers" in str(told["Running jobs"]["note"])
+    assert "3 where no one answers" in str(told["Running jobs"]["note"])
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
     assert "free" not in str(lost["GPU memory allocated"]["note"])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from seaway.web.pages.policies.evaluations import line_rows
-from seaway.wire.evaluations import EstimateOut, LineOut
+from seaway.wire.evaluations import EstimateOut, PolicyResultOut
 
 
-def line(policy: str, mean: float | None, ci95: float | None) -> LineOut:
+def line(policy: str, mean: float | None, ci95: float | None) -> PolicyResultOut:
     """Make a line of a policy that placed so many jobs; None for one without figures."""
     figures = {} if mean is None else {"placed": EstimateOut(mean=mean, ci95=ci95, samples=5)}
-    counts = {"instances": 5, "runs": 5, "without_figures": 0, "trained_on_it": None}
-    return LineOut.model_validate({"policy": policy, "level": "node", **counts, "figures": figures, "behind": None})
+    counts = {"instances": 5, "runs": 5, "runs_without_figures": 0, "trained_on_instance": None}
+    return PolicyResultOut.model_validate(
+        {"policy": policy, "level": "node", **counts, "figures": figures, "behind": None}
+    )
 
 
 def test_bars_and_their_intervals_stay_within_the_longest() -> None:

@@ -34,7 +34,7 @@ def row(**given: Any) -> ShadowOut:  # noqa: ANN401  # fields of a comparison
 
 
 def test_comparisons_add_up_by_queue_and_model() -> None:
-    """Counts add up and fragmentation is the mean; another model, or another queue, begins anew."""
+    """Counts add up and fragmentation is the mean; another model, or another queue, starts over."""
     rows = [row(), row(live_fragmentation_milli=4000), row(shadow="pilot@2"), row(queue="r")]
     first, *others = duels(rows)
     assert first == Duel("q", "bestfit", "pilot@1", 20, 12, 16, 10, 18, 2, 3.0, 1.0, 2)

@@ -101,10 +101,10 @@ def test_of_what_a_provider_gives_that_for_the_api_is_taken() -> None:
         token(iss="https://evil.example"),
         token(iss=None),
     ],
-    ids=["none", "nonsense", "no nonce", "another log-in's", "another client's", "another provider's", "nobody's"],
+    ids=["none", "nonsense", "no nonce", "another log-in's", "another client's", "another provider's", "no one's"],
 )
 def test_without_an_id_token_of_this_log_in_nobody_is_let_in(id_token: str) -> None:
-    """However good the other token is: it may be somebody else's."""
+    """However good the other token is: it may be another user's."""
     answered = answer(id_token=id_token)
     with pytest.raises(UnauthenticatedError):
         given(answered)
@@ -182,7 +182,7 @@ def test_a_renewal_that_failed_is_asked_for_again() -> None:
 
 
 def test_what_renews_is_kept_where_the_provider_gives_no_other() -> None:
-    """Some hold again and again; and not all say anew who it is."""
+    """Some hold again and again; and not all say again who it is."""
     answered = answer()
     del answered["id_token"]
     (made,) = renewed(World(answered), "one")
@@ -190,7 +190,7 @@ def test_what_renews_is_kept_where_the_provider_gives_no_other() -> None:
 
 
 def test_who_may_not_be_renewed_logs_in_again() -> None:
-    """As when the provider ended his session, or says that he is somebody of another client."""
+    """As when the provider ended his session, or says that he is a user of another client."""
     with pytest.raises(UnauthenticatedError, match="expired"):
         renewed(World({"error": "invalid_grant", "error_description": "expired"}), "one")
     with pytest.raises(UnauthenticatedError):
@@ -203,7 +203,7 @@ def left(world: World, hint: str) -> str:
 
 
 def test_who_logs_out_is_sent_to_the_provider_and_back() -> None:
-    """Where it has a place for that; it is told whom to log out unless nobody knows."""
+    """Where it has a place for that; it is told whom to log out unless no one knows."""
     world = World({}, end_session_endpoint=f"{ISSUER}/out?a=b")
     asked = parse_qs(urlsplit(left(world, "a.hint.x")).query)
     assert asked["post_logout_redirect_uri"] == ["https://seaway.example/login"]
@@ -223,7 +223,7 @@ def test_who_logs_out_is_sent_to_the_provider_and_back() -> None:
     ],
 )
 def test_what_nobody_could_log_in_with_is_said_at_the_start(changes: dict[str, str], where: str) -> None:
-    """Without the scope ``openid`` there is no ID token, without the address nobody comes back."""
+    """Without the scope ``openid`` there is no ID token, without the address no one comes back."""
     with pytest.raises(RejectedError) as caught:
         require_whole(settings(**changes))
     assert caught.value.where == where

@@ -6,7 +6,7 @@ from typing import Any
 
 from seaway.web.pages.queues.rows import Held, Room, Seen, pool_rows, queue_rows, tenant_rows
 from seaway.wire.fleet import AmountOut, ClusterOut
-from seaway.wire.tenancy import PoolOut, QueueOut, QueueUseOut, TenantOut
+from seaway.wire.tenancy import PoolOut, QueueOut, QueueUsageOut, TenantOut
 
 
 def amount(total: int, used: int) -> AmountOut:
@@ -21,11 +21,11 @@ def cluster(name: str, gpus: int) -> ClusterOut:
     return ClusterOut.model_construct(**given)
 
 
-def use(queue: str, tenant: str, waiting: int, waits_s: int, running: int) -> QueueUseOut:
+def use(queue: str, tenant: str, waiting: int, waits_s: int, running: int) -> QueueUsageOut:
     """Make a use of one device a job."""
     held = {"gpus": running, "gpu_milli": running * 1000, "gpu_memory_mib": running * 80}
     more = {"cpu_milli": 0, "memory_mib": 0, "longest_wait_s": waits_s}
-    return QueueUseOut(queue=queue, tenant=tenant, waiting=waiting, running=running, **held, **more)
+    return QueueUsageOut(queue=queue, tenant=tenant, waiting=waiting, running=running, **held, **more)
 
 
 def queue(name: str, tenant: str, pool: str) -> QueueOut:

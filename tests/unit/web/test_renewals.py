@@ -1,4 +1,4 @@
-"""Tokens that end while somebody looks."""
+"""Tokens that end while a user looks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Looking:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have tokens renewed as soon as they came."""
-    monkeypatch.setattr(renewals_module, "LEAST_S", 0.0)
+    monkeypatch.setattr(renewals_module, "MIN_S", 0.0)
     monkeypatch.setattr(renewals_module, "EARLY_S", 1e9)
 
 
@@ -99,7 +99,7 @@ def test_a_token_is_renewed_before_it_ends_again_and_again() -> None:
 
 
 def test_a_page_does_not_become_another_s() -> None:
-    """Who logged in as somebody else in another tab is led to that, and this page shows it to nobody."""
+    """Who logged in as another user in another tab is led to that, and this page shows it to nobody."""
     renewals, looking = Renewals(), Looking(lasting(0.02))
 
     async def test() -> None:

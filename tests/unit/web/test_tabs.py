@@ -1,4 +1,4 @@
-"""Pages are kept for their visitors, and act for nobody else."""
+"""Pages are kept for their visitors, and act for no one else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def library(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
 
 
 def cookie(rig: Rig, role: str) -> str:
-    """Return what the browser of somebody sends along."""
+    """Return what the browser of a user sends along."""
     return f"seaway_token={rig.tokens[role]}"
 
 
@@ -204,7 +204,7 @@ async def test_what_is_not_there_or_not_his_is_a_plain_page(rig: Rig, path: str,
     ],
 )
 async def test_a_page_is_served_when_it_is_whole(rig: Rig, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody sees half of one: the library serves a page as it stands once anything on it waits for its browser."""
+    """No one sees half of one: the library serves a page as it stands once anything on it waits for its browser."""
     done: list[str] = []
     made, serve, follow = tabs.drop_unless_it_comes, Client.build_response, Visit.follow
 
@@ -216,9 +216,9 @@ async def test_a_page_is_served_when_it_is_whole(rig: Rig, path: str, monkeypatc
         done.append("served")
         return serve(client, request, status)
 
-    async def slowly(visit: Visit, call: Call[T], heard: Heard[T], every_s: float = EVERY_S) -> Callable[[], None]:
+    async def slowly(visit: Visit, call: Call[T], heard: Heard[T], interval_s: float = EVERY_S) -> Callable[[], None]:
         await asyncio.sleep(0.01)
-        return await follow(visit, call, heard, every_s)
+        return await follow(visit, call, heard, interval_s)
 
     monkeypatch.setattr(core.app, "_state", State.STARTED)  # nothing waits for browsers before
     monkeypatch.setattr(Visit, "follow", slowly)

@@ -12,13 +12,13 @@ import pytest
 
 from seaway.client.call import Paged
 from seaway.web.latest import Latest
-from seaway.web.pages.whatif.drawing import MOST_BOXES, draw, flows_of
-from seaway.web.pages.whatif.question import MOST_BURST, asked, field_of, wrong
+from seaway.web.pages.whatif.drawing import MAX_BOXES, draw, flows_of
+from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, wrong
 from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, sentence_of, told_apart
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut
-from seaway.wire.whatif import ClusterChangeOut, ClusterSumsOut, ConsequencesOut, MoveOut, SumsOut
+from seaway.wire.whatif import ClusterChangeOut, ClusterSumsOut, MoveOut, SumsOut, WhatIfOut
 
 
 def sums(nodes: int, jobs: int) -> ClusterSumsOut:
@@ -38,29 +38,29 @@ def move(before: list[str], after: list[str]) -> MoveOut:
     return MoveOut(id="a", name="a", before=before, after=after, why="")
 
 
-def answer(clusters: list[ClusterChangeOut], moved: list[MoveOut]) -> ConsequencesOut:
+def answer(clusters: list[ClusterChangeOut], moved: list[MoveOut]) -> WhatIfOut:
     """Make an answer."""
     fleet = SumsOut(placed=0, waiting=0, allocation_percent=None, fragmentation=None)
     none: list[MoveOut] = []
-    return ConsequencesOut(
-        sentence="", before=fleet, after=fleet, clusters=clusters, moved=moved, started=none, stopped=none, waiting=none
+    return WhatIfOut(
+        message="", before=fleet, after=fleet, clusters=clusters, moved=moved, started=none, stopped=none, waiting=none
     )
 
 
 def test_what_is_left_empty_is_not_asked() -> None:
-    """Only what is filled in stands in the question; a policy says more than that everything is placed anew."""
+    """Only what is filled in stands in the question; a policy says more than that everything is placed again."""
     assert asked({"count": "4", "gpus": "1", "cluster": "a"}) == {}
     assert asked({"lose": "a", "nodes": "b/n1, b/n2"}) == {"drain": ["a", "b/n1", "b/n2"]}
     added = asked({"cluster": "a", "like": "n", "count": "3"})
     assert added == {"add_nodes": [{"cluster": "a", "like": "n", "count": 3}]}
-    assert asked({"anew": "1"}) == {"replay": True}
-    assert asked({"anew": "1", "policy": "fgd"}) == {"policy": "fgd"}
+    assert asked({"again": "1"}) == {"replay": True}
+    assert asked({"again": "1", "policy": "fgd"}) == {"policy": "fgd"}
 
 
 def test_each_job_of_a_burst_asks_for_the_same() -> None:
     """What is no amount is left for the API to say so."""
     jobs = asked({"burst": "100", "gpus": "two", "gpu_memory": "8GB", "queue": "q"})["jobs"]
-    assert (len(jobs), jobs[0]["queue"]) == (MOST_BURST, "q")
+    assert (len(jobs), jobs[0]["queue"]) == (MAX_BURST, "q")
     assert jobs[0]["resources"] == {"gpus": "two", "gpu_memory": "8GB"}
 
 
@@ -216,7 +216,7 @@ def test_boxes_tell_what_becomes_of_clusters_and_arrows_where_jobs_go() -> None:
 
 def test_of_very_many_clusters_those_that_change_are_drawn() -> None:
     """What changes is never left out for what does not, and it is said how many are."""
-    clusters = [change(f"c{at}", (1, 0), (1, 0)) for at in range(MOST_BOXES + 40)]
+    clusters = [change(f"c{at}", (1, 0), (1, 0)) for at in range(MAX_BOXES + 40)]
     clusters[-1] = change("last", (1, 1), (0, 0))
     drawn = draw(answer(clusters, []))
-    assert (len(drawn.boxes), drawn.left, drawn.boxes[-1].change.name) == (MOST_BOXES, 40, "last")
+    assert (len(drawn.boxes), drawn.left, drawn.boxes[-1].change.name) == (MAX_BOXES, 40, "last")

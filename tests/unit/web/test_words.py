@@ -45,7 +45,7 @@ NAMED = {
 """What the API says in one word, and pages say as a word of theirs."""
 
 CLAUSES = {
-    *(offer.says for offer in BUILT_IN.values()),
+    *(offer.description for offer in BUILT_IN.values()),
     *(reason for plugin in rules_of_fit() for reason in getattr(plugin, "reasons", ())),
     ACCEPTED,
     TAKEN_IN,
@@ -87,7 +87,7 @@ def test_all_that_is_said_is_said_in_chinese_and_fills_in_the_same() -> None:
 
 
 def test_catalogues_hold_nothing_else_and_nothing_twice() -> None:
-    """What nobody says any more is not in the catalogues, and no two of them differ on a word."""
+    """What no one says any more is not in the catalogues, and no two of them differ on a word."""
     said = {*said_in_code(), *said_in_templates(), *NAMED, *CLAUSES}
     found: Counter[str] = Counter()
     for file in (WEB / "locale" / "zh").glob("*.po"):

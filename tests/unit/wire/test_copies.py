@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seaway.domain.deployment import Container, Copy, CopyPhase, ReplicaStatus
+from seaway.domain.deployment import Container, ReplicaStatus, Workload, WorkloadPhase
 from seaway.domain.placement import DeviceSlice
-from seaway.wire.job_out import SeenCopy, copy_fields
+from seaway.wire.job_out import ObservedWorkload, copy_fields
 
 
 def test_a_copy_says_where_it_answers_and_what_runs_it() -> None:
@@ -12,9 +12,9 @@ def test_a_copy_says_where_it_answers_and_what_runs_it() -> None:
     slices = tuple(DeviceSlice(uuid, 1000, 100) for uuid in ("GPU-1", "GPU-2", "GPU-3"))
     containers = (Container("main", (8080, 9090)), Container("logs"))
     holders = ("main", "main", "")
-    replica = ReplicaStatus(0, CopyPhase.RUNNING, "n1", slices, "", 0, 0, "seaway/sw-a-0", holders, containers)
-    copy = Copy("01k9zj5q8e0ab", 1, "alpha", CopyPhase.RUNNING, (replica,), address="sw.seaway.svc:80")
-    shown = SeenCopy.model_validate(copy_fields(copy, range(1)))
+    replica = ReplicaStatus(0, WorkloadPhase.RUNNING, "n1", slices, "", 0, 0, "seaway/sw-a-0", holders, containers)
+    copy = Workload("01k9zj5q8e0ab", 1, "alpha", WorkloadPhase.RUNNING, (replica,), address="sw.seaway.svc:80")
+    shown = ObservedWorkload.model_validate(copy_fields(copy, range(1)))
     assert (shown.cluster, shown.phase, shown.address) == ("alpha", "running", "sw.seaway.svc:80")
     assert [each.pod for each in shown.replicas] == ["seaway/sw-a-0"]
     assert [(each.name, each.ports, each.devices) for each in shown.replicas[0].containers] == [

@@ -25,13 +25,13 @@ def test_amounts_are_read_with_their_units() -> None:
             "gateway": "site",
             "resources": {"cpu": "500m", "memory": "16Gi", "gpus": 2, "gpu_memory": "24GB", "gpu_cores": "30%"},
             "network": {"max_latency": "20ms", "max_jitter": "5ms", "max_loss": "0.1%", "min_bandwidth": "10Gbps"},
-            "runs": "10m",
+            "expected_duration": "10m",
             "time_limit": "1h30m",
         },
     ).spec()
     assert spec.demand.request == ResourceRequest(500, 16_384, 2, 22_889, 0, 300)
     assert spec.demand.network == NetworkNeed(20_000_000, 5_000_000, 1000, 10_000)
-    assert (spec.runs_s, spec.time_limit_s) == (600, 5400)
+    assert (spec.expected_duration_s, spec.time_limit_s) == (600, 5400)
 
 
 def test_gpu_memory_may_be_a_share() -> None:
@@ -112,7 +112,7 @@ BAD: list[tuple[object, str, str]] = [
     ({"name": 5}, "name", "text"),
     ({"name": "a", "priorty": 1}, "priorty", "did you mean 'priority'?"),
     ({"name": "a", "resources": {"gpu_mem": "1GB"}}, "resources.gpu_mem", "did you mean 'gpu_memory'?"),
-    ({"name": "a", "zzz": 1}, "zzz", "there are: name"),
+    ({"name": "a", "zzz": 1}, "zzz", "available: name"),
     ({"name": "a", "run": {"imag\u0000e": ""}}, "run.imag\\x00e", "unknown field"),
     ({"name": "a", "replicas": 0}, "replicas", "at least 1"),
     ({"name": "a", "replicas": 10_001}, "replicas", "10000"),
@@ -139,7 +139,7 @@ BAD: list[tuple[object, str, str]] = [
     ({"name": "a", "network": {"max_latency": 20}}, "network.max_latency", "with its unit"),
     ({"name": "a", "network": {"max_latency": "2h"}}, "network.max_latency", "more than can be right"),
     ({"name": "a", "network": {"max_loss": 0}}, "network.max_loss", "sets no bound"),
-    ({"name": "a", "runs": "1e3s"}, "runs", "a time"),
+    ({"name": "a", "expected_duration": "1e3s"}, "expected_duration", "a time"),
     ({"name": "a", "time_limit": 0}, "time_limit", "leave it out"),
     ({"name": "a", "labels": {"x!": ""}}, "labels.x!", "label's key"),
     ({"name": "a", "labels": {"x": "-"}}, "labels.x", "label's value"),

@@ -33,7 +33,7 @@ def test_links_are_read_with_their_units() -> None:
 @pytest.mark.parametrize(
     ("link", "says"),
     [
-        ("{between: [gw-1, gw-9]}", "no gateway 'gw-9'"),
+        ("{between: [gw-1, gw-9]}", "gateway 'gw-9' not found"),
         ("{from: gw-1, to: gw-1}", "no link to itself"),
         ("{from: gw-1}", "say `between"),
         ("{between: [gw-1, gw-2], to: gw-3}", "say `between"),

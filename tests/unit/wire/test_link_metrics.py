@@ -55,7 +55,7 @@ def test_links_between_clusters_say_both() -> None:
 
 
 def test_links_to_users_and_old_ones_have_no_series() -> None:
-    """Nor has one whose gateway nobody knows."""
+    """Nor has one whose gateway no one knows."""
     others = view("gw-1", "gw-4"), view("gw-4", "gw-9"), view("gw-9", "gw-1")
     assert series(*others, view("gw-4", "gw-1", LinkState.STALE), view("gw-4", "gw-1", LinkState.UNKNOWN)) == {}
 

@@ -107,7 +107,7 @@ def test_both_outputs_tell_the_same(seen_by: str) -> None:
 
 
 def test_a_tenant_does_not_learn_the_names_of_others() -> None:
-    """What others and nobody hold of a device is one series without names; sums are the same for everybody."""
+    """What others and no one hold of a device is one series without names; sums are the same for everybody."""
     rows = from_json(USES, "a")["vGPUMemoryAllocated"]
     named = [(each["namespace"], each["pod"], each["container"], each["value"] // MIB) for each in rows]
     assert named == [("seaway", "sw-1-0", "main", 20_000), ("", "", "", 20_000)]
@@ -155,9 +155,9 @@ def test_an_unknown_name_is_told_with_the_nearest() -> None:
     assert list(all_named("vGPUMemoryAllocated")[0]) == ["vGPUMemoryAllocated"]
     with pytest.raises(RejectedError, match="did you mean 'GPUDeviceMemoryAllocated'"):
         all_named("gpu_device_memory_allocated")[0]
-    with pytest.raises(RejectedError, match=r"^cluster: there is no cluster 'eats'; did you mean 'east'\?$"):
+    with pytest.raises(RejectedError, match=r"^cluster: cluster 'eats' not found; did you mean 'east'\?$"):
         require_among("eats", ["west", "east"], "cluster")
-    with pytest.raises(RejectedError, match=r"no cluster 'x'; there are: west, east$"):
+    with pytest.raises(RejectedError, match=r"no cluster 'x'; available: west, east$"):
         require_among("x", ["west", "east"], "cluster")
     with pytest.raises(RejectedError, match=r"no cluster 'x'$"):
         require_among("x", [], "cluster")

@@ -14,7 +14,7 @@ from seaway.wire.reading import read_json, read_value, read_yaml_message
 from tests.fakes.gateways import make_path
 
 DOCUMENT = """
-probe: {every: 2s, timeout: 500ms}
+probe: {interval: 2s, timeout: 500ms}
 gateways:
   - name: gw-1
     cluster: cluster-1
@@ -44,7 +44,7 @@ def test_a_file_says_all_that_a_gateway_has() -> None:
     """Each field of the document gets to where Seaway looks for it, in its units."""
     config = read_yaml_message(NetworkConfigIn, DOCUMENT).config()
     first, second = config.gateways
-    assert (config.probe.every_s, config.probe.count, config.probe.timeout_s, config.mesh) == (2.0, 5, 0.5, True)
+    assert (config.probe.interval_s, config.probe.count, config.probe.timeout_s, config.mesh) == (2.0, 5, 0.5, True)
     assert (first.speed_mbps, first.method, first.port) == (10_000, Method.UDP, 8627)
     assert [str(sid.next_hop) for sid in first.sids] == ["None", "None", "fd00:a:1::2"]
     assert (second.locator, str(second.address), second.site) == (None, "2001:db8::1", "office")
@@ -67,7 +67,7 @@ def test_mistakes_of_form_are_told_together() -> None:
     told = wrong({"gateways": [{"nam": "x", "address": "fe80::1%eth0"}], "paths": [{"frm": "gw-1"}]})
     assert told == [
         "gateways[0].name: is missing",
-        "gateways[0].address: 'fe80::1%eth0' does not do; give an address like fd00:51d:1::1 or 10.0.0.1",
+        "gateways[0].address: 'fe80::1%eth0' is not valid; use an address like fd00:51d:1::1 or 10.0.0.1",
         "gateways[0].nam: unknown field 'nam'; did you mean 'name'?",
         "paths[0].from: is missing",
         "paths[0].to: is missing",
@@ -77,7 +77,7 @@ def test_mistakes_of_form_are_told_together() -> None:
 
 
 def test_mistakes_of_sense_are_told_together() -> None:
-    """Names that nobody has are told beside what the configuration as a whole gets wrong, each place once."""
+    """Names that no one has are told beside what the configuration as a whole gets wrong, each place once."""
     document = {
         **EXAMPLE,
         "gateways": [{**EXAMPLE["gateways"][0], "sids": EXAMPLE["gateways"][0]["sids"][1:]}, *EXAMPLE["gateways"][1:]],
@@ -86,7 +86,7 @@ def test_mistakes_of_sense_are_told_together() -> None:
     assert wrong(document) == [
         "paths[0].paths[0].segments[0]: gw-1 has no End, which its name stands for here: give it one, or a SID",
         "paths[0].paths[0].segments[1]: 'gw-8' is neither a gateway nor an IPv6 address",
-        "paths[0].to: there is no gateway 'gw-9'; there are: gw-1, gw-2, gw-3",
+        "paths[0].to: gateway 'gw-9' not found; available: gw-1, gw-2, gw-3",
     ]
 
 
@@ -118,7 +118,7 @@ def test_a_value_that_cannot_be_is_refused(field: str, value: object) -> None:
 
 def test_a_round_may_not_be_absurdly_short() -> None:
     """Rounds of less than a tenth of a second are a slip."""
-    assert wrong({"probe": {"every": "1ms"}})[0].startswith("probe.every")
+    assert wrong({"probe": {"interval": "1ms"}})[0].startswith("probe.interval")
 
 
 def test_the_page_shows_what_can_be_read() -> None:

@@ -23,7 +23,7 @@ def test_a_field_stands_there_once(body: str, field: str) -> None:
     """Of two values for one field none is meant, and the field is named, however it is written."""
     with pytest.raises(RejectedError) as caught:
         require_once(body)
-    assert (caught.value.where, caught.value.message) == (field, "this field stands there twice")
+    assert (caught.value.where, caught.value.message) == (field, "this field is duplicated")
 
 
 def test_a_name_may_stand_in_several_places() -> None:

@@ -64,7 +64,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- $leader := .Values.leader -}}
 {{- if not (and (lt (float64 $leader.retrySeconds) (float64 $leader.renewSeconds)) (lt (float64 $leader.renewSeconds) (float64 $leader.leaseSeconds))) -}}
-{{- fail "leader: retrySeconds has to be less than renewSeconds, and that less than leaseSeconds" -}}
+{{- fail "leader: retrySeconds must be less than renewSeconds, and that less than leaseSeconds" -}}
 {{- end -}}
 {{- end -}}
 
@@ -87,7 +87,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.clusters.kubeconfigs.existingSecret }}{{ $_ := set $clusters "kubeconfig_dir" "/etc/seaway/kubeconfigs" }}{{ end -}}
 {{- if .Values.clusters.karmada.existingSecret }}{{ $_ := set $clusters "karmada" (dict "kubeconfig" "/etc/seaway/karmada/kubeconfig") }}{{ end -}}
 {{- with .Values.clusters.usage -}}
-{{- $usage := dict "every_s" .everySeconds -}}
+{{- $usage := dict "interval_s" .everySeconds -}}
 {{- if .exporters }}{{ $_ := set $usage "exporters" .exporters }}{{ end -}}
 {{- $_ := set $clusters "usage" $usage -}}
 {{- end -}}
@@ -96,8 +96,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.tls.existingSecret }}{{ $_ := set $server "tls_certificate" "/etc/seaway/tls/tls.crt" }}{{ $_ := set $server "tls_key" "/etc/seaway/tls/tls.key" }}{{ end -}}
 {{- $all := dict "server" $server "clusters" $clusters -}}
 {{- if include "seaway.turns" . -}}
-{{- $_ := set $all "leader" (dict "lease" (include "seaway.fullname" .) "lease_s" .Values.leader.leaseSeconds "renew_s" .Values.leader.renewSeconds "retry_s" .Values.leader.retrySeconds) -}}
-{{- $_ := set $all "database" (dict "backup_every_h" 0) -}}
+{{- $_ := set $all "leader" (dict "lease" (include "seaway.fullname" .) "lease_duration_s" .Values.leader.leaseSeconds "renew_deadline_s" .Values.leader.renewSeconds "retry_period_s" .Values.leader.retrySeconds) -}}
+{{- $_ := set $all "database" (dict "backup_interval_h" 0) -}}
 {{- end -}}
 {{- $all = mergeOverwrite $all (deepCopy .Values.settings) -}}
 {{- range $section := keys $all | sortAlpha }}

@@ -11,7 +11,7 @@ from seaway.scheduling.framework import PASS, Cycle, Scores, Status
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.policies.registry import PolicyOptions
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 
 
 class WarmNodes:
@@ -31,10 +31,10 @@ class WarmNodes:
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,): 0 when cold, the warmer the higher."""
         scores = np.zeros(len(cycle.snapshot.nodes), np.int64)
-        for warmth, where in enumerate(self._warm[cycle.job.tenant], start=1):
+        for readiness, where in enumerate(self._warm[cycle.job.tenant], start=1):
             n = cycle.snapshot.node_index.get(where)
             if n is not None:
-                scores[n] = warmth
+                scores[n] = readiness
         return scores
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
@@ -51,5 +51,5 @@ class WarmNodes:
 
 def warm_nodes(options: PolicyOptions) -> Profile:
     """Make the policy: the rules of fit, warm nodes first, best fit among equals."""
-    rules = (Weighted(rule) for rule in rules_of_fit())
-    return Profile("warm-nodes", (*rules, Weighted(WarmNodes(), 3), Weighted(BestFit())), seed=options.seed)
+    rules = (WeightedPlugin(rule) for rule in rules_of_fit())
+    return Profile("warm-nodes", (*rules, WeightedPlugin(WarmNodes(), 3), WeightedPlugin(BestFit())), seed=options.seed)

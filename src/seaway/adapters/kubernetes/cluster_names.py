@@ -17,7 +17,7 @@ from seaway.adapters.kubernetes.objects.meta import Item
 from seaway.application.clusters import ClusterNames
 from seaway.domain.errors import UnavailableError
 
-WHO = "/api/v1/namespaces/kube-system"
+IDENTITY_PATH = "/api/v1/namespaces/kube-system"
 """The object whose uid tells a cluster from all others: it is there from a cluster's first moment to its last.
 
 References
@@ -25,31 +25,31 @@ References
 Kubernetes KEP-2149, ClusterId for ClusterSet identification: the uid of kube-system as a cluster's id.
 """
 
-UNTOLD = frozenset({"Forbidden", "NotFound"})
+NO_IDENTITY_REASONS = frozenset({"Forbidden", "NotFound"})
 """Reasons of an API server for not saying who its cluster is."""
 
-MOST_S = 1.0
-"""Pause between two questions at the most: nothing that a cluster says counts before it said who it is."""
+MAX_PAUSE_S = 1.0
+"""Pause between two questions at most: nothing that a cluster says counts before it said who it is."""
 
 
-async def who(api: Api, health: Health, random: Random) -> str:
+async def read_identity(api: Api, health: Health, random: Random) -> str:
     """Ask a cluster who it is until it answers; return its uid, empty where Seaway may not read it."""
-    backoff = Backoff(random, most_s=MOST_S)
+    backoff = Backoff(random, max_s=MAX_PAUSE_S)
     while True:
         try:
-            return read_body(await api.get(WHO), Item).metadata.uid
+            return read_body(await api.get(IDENTITY_PATH), Item).metadata.uid
         except ApiError as error:
-            if error.reason in UNTOLD:
+            if error.reason in NO_IDENTITY_REASONS:
                 return ""
-            health.failed(WHO, str(error))
+            health.failed(IDENTITY_PATH, str(error))
         except UnavailableError as error:
-            health.failed(WHO, str(error))
+            health.failed(IDENTITY_PATH, str(error))
         except UndecodableError as error:
-            health.failed(WHO, f"{api.name} answers what is no Kubernetes: {error}")
+            health.failed(IDENTITY_PATH, f"{api.name} answers what is no Kubernetes: {error}")
         await asyncio.sleep(backoff.failed())
 
 
-def name_all(
+def assign_names(
     uids: Mapping[Context, str | None], before: Mapping[Context, str], names: ClusterNames
 ) -> dict[Context, str]:
     """Give every context the name of its cluster; one that leads where another does already gets none.

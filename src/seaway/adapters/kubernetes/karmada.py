@@ -11,31 +11,38 @@ from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
 from seaway.adapters.kubernetes.collect.health import SOURCE, Health, ping
-from seaway.adapters.kubernetes.collect.informers import PINGS, KindsFollower, Listener, kind_sources, sources
-from seaway.adapters.kubernetes.collect.owned import PLAIN, SELECTOR, Key, Owned, OwnedSink, kinds_of
+from seaway.adapters.kubernetes.collect.informers import PINGS, KindInformers, KindSink, kind_sources, sources
+from seaway.adapters.kubernetes.collect.owned import (
+    PASSIVE_KINDS,
+    SELECTOR,
+    AttemptKey,
+    OwnedSink,
+    OwnerIndex,
+    kinds_of,
+)
 from seaway.adapters.kubernetes.collect.reflector import Source, reflect
-from seaway.adapters.kubernetes.collect.rejections import Attempt, Denial
+from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejection
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
+from seaway.adapters.kubernetes.connection.backoff import Backoff, WakeSignal
 from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
-from seaway.adapters.kubernetes.deploy.karmada import Karmada
+from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.meta import Item, Meta, Part
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
 
-LEFT_S = 30.0
+LEFTOVER_INTERVAL_S = 30.0
 """How often it is looked for, seconds."""
 
 
-class Left:
+class LeftoverTracker:
     """Has members tell of it, as of what never ran there. For one event loop.
 
     Parameters
@@ -44,9 +51,9 @@ class Left:
         What is there of each attempt in Karmada's control plane.
     """
 
-    def __init__(self, owned: Owned) -> None:
+    def __init__(self, owned: OwnerIndex) -> None:
         self._owned = owned
-        self._before: set[Key] = set()
+        self._before: set[AttemptKey] = set()
 
     def look(self, views: Mapping[str, ClusterView]) -> None:
         """Look for it: what a member has nothing of for the second time in a row is not just being written.
@@ -63,7 +70,7 @@ class Left:
         lacking = {key for key in idle if key[2] in there and key[:2] not in there[key[2]]}
         lasting = lacking & self._before
         for name, view in views.items():
-            view.keep_left(frozenset(key[:2] for key in lasting if key[2] == name))
+            view.set_leftovers(frozenset(key[:2] for key in lasting if key[2] == name))
         self._before = lacking
 
 
@@ -114,10 +121,10 @@ class Members:
         """Leave a member as it was."""
 
 
-FIRST_S = 5.0
+FIRST_LIST_TIMEOUT_S = 5.0
 """How long is waited for the first list of members."""
 
-LOOK_S = 0.02
+LEFTOVER_CHECK_S = 0.02
 
 BOUND = Source(BINDINGS, BindingObject)
 POLICIES = (
@@ -140,27 +147,29 @@ class KarmadaBackends:
     Raises
     ------
     RejectedError
-        When the file is no kubeconfig.
+        When the file is not a kubeconfig.
     """
 
-    def __init__(self, kubeconfig: Path, wishes: Wishes | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self, kubeconfig: Path, cluster_options: ClusterOptions | None = None, seed: int | None = None
+    ) -> None:
         credentials = Credentials(kubeconfig, current_context(kubeconfig))
-        self._wishes = wishes or Wishes()
+        self._cluster_options = cluster_options or ClusterOptions()
         self._random = Random(seed)  # spreads retries; nothing secret
-        self._reactor = Reactor()
+        self._reactor = EventLoopThread()
         self._looking = Lock()
-        self._api = Api("Karmada", credentials, call_s=self._wishes.call_s)
-        self._objects = Objects(self._api, self._wishes.namespace)
-        self._denied: dict[str, tuple[str, Attempt, Denial]] = {}
+        self._api = Api("Karmada", credentials, request_timeout_s=self._cluster_options.request_timeout_s)
+        self._objects = Objects(self._api, self._cluster_options.namespace)
+        self._denied: dict[str, tuple[str, Attempt, Rejection]] = {}
         self._bindings = Bindings(self._api, self)
-        self._owned = Owned(self._wishes.namespace, self._miss)
-        self._left = Left(self._owned)
+        self._owned = OwnerIndex(self._cluster_options.namespace, self._workload_gone)
+        self._left = LeftoverTracker(self._owned)
         self._members = Members()
-        self._kinds = kinds_of(self._wishes.templates)
+        self._kinds = kinds_of(self._cluster_options.templates)
         policies = (each.path for each in POLICIES)
         self._health = Health([SOURCE, MEMBERS.path, BOUND.path, *policies, *kind_sources(self._kinds)])
         self._clusters: dict[str, KubernetesCluster] = {}
-        self._following = self._reactor.keep("Karmada", self._follow())
+        self._following = self._reactor.run_forever("Karmada", self._follow())
 
     def clusters(self) -> Sequence[KubernetesCluster]:
         """Return the members by name.
@@ -170,19 +179,19 @@ class KarmadaBackends:
         UnavailableError
             Until it is known which there are.
         """
-        give_up_s = monotonic() + FIRST_S
+        give_up_s = monotonic() + FIRST_LIST_TIMEOUT_S
         while not self._health.has(MEMBERS.path):
             if monotonic() > give_up_s:
-                why = self._health.silence(0).removeprefix("Karmada: ")
+                why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
                 raise UnavailableError(f"Karmada: {why}")
-            sleep(LOOK_S)
+            sleep(LEFTOVER_CHECK_S)
         regions = self._members.regions()
         with self._looking:
             for name in self._clusters.keys() - regions.keys():
                 self._clusters.pop(name).close()
             for name in regions.keys() - self._clusters.keys():
                 self._clusters[name] = self._join(name, regions[name])
-                self._reactor.begin(self._tell_denied(name))
+                self._reactor.submit(self._forward_rejections(name))
             return tuple(self._clusters[name] for name in sorted(self._clusters))
 
     def gateways(self) -> Sequence[Gateway]:
@@ -203,23 +212,27 @@ class KarmadaBackends:
 
     def _join(self, name: str, region: str) -> KubernetesCluster:
         """Begin to follow a member."""
-        api = self._api.behind(name, proxy(name))
+        api = self._api.proxied(name, proxy(name))
         health = Health(sources(self._kinds))
-        view = self._wishes.view(self._wishes.described(name, region), health, self._reactor)
-        options = self._wishes.options(view)
-        deployer = Karmada(self._objects, self._bindings, self._owned, self._health, options, self._wishes.templates)
-        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, self._wishes.scraping)
+        view = self._cluster_options.view(self._cluster_options.cluster(name, region), health, self._reactor)
+        options = self._cluster_options.template_options(view)
+        deployer = KarmadaDeployer(
+            self._objects, self._bindings, self._owned, self._health, options, self._cluster_options.templates
+        )
+        return KubernetesCluster(
+            self._reactor, api, view, health, deployer, self._random, self._cluster_options.scraping
+        )
 
-    def _miss(self, key: Key) -> None:
+    def _workload_gone(self, key: AttemptKey) -> None:
         """Have a member tell of an attempt whose workload is gone here: perhaps it was never sent there."""
         if member := self._clusters.get(key[2]):
-            member.view.miss(key[:2])
+            member.view.mark_missing(key[:2])
 
-    def deny(self, cluster: str, key: Attempt, source: str, denial: Denial) -> None:
+    def reject(self, cluster: str, key: Attempt, source: str, rejection: Rejection) -> None:
         """Have a member's view say what the member will not have, also one that comes later."""
-        self._denied[source] = (cluster, key, denial)
+        self._denied[source] = (cluster, key, rejection)
         if member := self._clusters.get(cluster):
-            member.view.deny(key, source, denial)
+            member.view.reject(key, source, rejection)
 
     def allow(self, source: str) -> None:
         """Have the views say no more that something is denied."""
@@ -227,38 +240,38 @@ class KarmadaBackends:
         if member := self._clusters.get(cluster):
             member.view.allow(source)
 
-    async def _tell_denied(self, cluster: str) -> None:
+    async def _forward_rejections(self, cluster: str) -> None:
         """Tell a new member's view what is known already."""
         for source, (where, key, denial) in list(self._denied.items()):
             if where == cluster:
-                self.deny(cluster, key, source, denial)
+                self.reject(cluster, key, source, denial)
 
-    async def _look_for_left(self) -> None:
+    async def _find_leftovers(self) -> None:
         """Have members tell, every so often, of what is left in the control plane only."""
         while True:
-            await asyncio.sleep(LEFT_S)
+            await asyncio.sleep(LEFTOVER_INTERVAL_S)
             if self._health.complete:
                 self._left.look({name: member.view for name, member in self._clusters.copy().items()})
 
     async def _follow(self) -> None:
         """Follow what is in the control plane itself: its members, and Seaway's own objects in their namespace."""
-        namespace = self._wishes.namespace
-        bound, bell = BOUND.within(namespace), Bell()
-        every_s = self._wishes.limits.patience_s / PINGS
+        namespace = self._cluster_options.namespace
+        bound, bell = BOUND.within(namespace), WakeSignal()
+        interval_s = self._cluster_options.limits.unreachable_timeout_s / PINGS
 
         def tried() -> Backoff:
-            return Backoff(self._random, bell=bell)
+            return Backoff(self._random, wake_signal=bell)
 
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(ping(self._api, self._health, self._random, every_s, bell))
+            tasks.create_task(ping(self._api, self._health, self._random, interval_s, bell))
             tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, tried()))
             tasks.create_task(reflect(self._api, bound, self._bindings, self._health, tried()))
             for source in POLICIES:
                 sink = OwnedSink(self._owned, source.path)
                 tasks.create_task(reflect(self._api, source.within(namespace), sink, self._health, tried()))
-            tasks.create_task(self._look_for_left())
-            own = KindsFollower(self._api, namespace, self._health, tried, self._listener)
+            tasks.create_task(self._find_leftovers())
+            own = KindInformers(self._api, namespace, self._health, tried, self._listener)
             tasks.create_task(own.run(self._kinds))
 
-    def _listener(self, kind: KindName, path: str) -> Listener:
-        return Listener(Item, OwnedSink(self._owned, path, runs=kind.qualified not in PLAIN))
+    def _listener(self, kind: KindName, path: str) -> KindSink:
+        return KindSink(Item, OwnedSink(self._owned, path, runs=kind.qualified not in PASSIVE_KINDS))

@@ -25,7 +25,7 @@ from seaway.adapters.kubernetes.connection.api import MANAGER, Api
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import UnavailableError
 
-LEADS = "seaway.io/leads"
+LEADER_LABEL = "seaway.io/leads"
 """Label of the pod that leads, by which a Service finds it."""
 
 JITTER = 1.2
@@ -33,22 +33,22 @@ JITTER = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseDurations:
     """What is agreed on.
 
     Attributes
     ----------
-    lease_s
-        How long a Lease holds that nobody renews.
-    renew_s
-        How long after its last renewal the leader stops; less than `lease_s`.
-    retry_s
+    lease_duration_s
+        How long a Lease holds that no one renews.
+    renew_deadline_s
+        How long after its last renewal the leader stops; less than `lease_duration_s`.
+    retry_period_s
         Pause between two tries.
     """
 
-    lease_s: int = 15
-    renew_s: float = 10
-    retry_s: float = 2
+    lease_duration_s: int = 15
+    renew_deadline_s: float = 10
+    retry_period_s: float = 2
 
 
 class Candidate:
@@ -61,7 +61,7 @@ class Candidate:
     namespace, name
         Which one; made when it is not there.
     identity
-        Who this is; nobody else may be called so.
+        Who this is; no one else may be called so.
     clock
         Seconds, by a clock that goes on while the process does not.
 
@@ -79,14 +79,14 @@ class Candidate:
         namespace: str,
         name: str,
         identity: str,
-        terms: Terms,
+        durations: LeaseDurations,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._metadata = {"name": name, "namespace": namespace}
         self._identity = identity
-        self._terms = terms
+        self._terms = durations
         self._clock = clock
         self._seen: Mapping[str, Any] = {}
         self._seen_s = 0.0
@@ -105,7 +105,7 @@ class Candidate:
 
     @property
     def lost(self) -> bool:
-        """Whether somebody else held it when it was last seen."""
+        """Whether another user held it when it was last seen."""
         return self.leader not in ("", self._identity)
 
     async def attempt(self) -> bool:
@@ -125,12 +125,12 @@ class Candidate:
         except ApiError as error:
             if not error.conflict:
                 raise
-            return False  # somebody else was quicker
-        self.until_s = began_s + self._terms.renew_s
+            return False  # another user was quicker
+        self.until_s = began_s + self._terms.renew_deadline_s
         return True
 
     async def release(self) -> None:
-        """Give the Lease back, so that nobody has to wait for its end; raises as `attempt`."""
+        """Give the Lease back, so that no one has to wait for its end; raises as `attempt`."""
         found = await self._read()
         spec = found.get("spec") or {}
         self.until_s = float("-inf")
@@ -150,23 +150,23 @@ class Candidate:
         return found
 
     async def _write(self, found: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-        """Write the Lease, unless somebody else did since it was read."""
+        """Write the Lease, unless another user did since it was read."""
         body = {**found, "spec": spec}
         if "resourceVersion" in found["metadata"]:
             path = f"{self._collection}/{self._metadata['name']}"
             await self._api.call("PUT", path, {"fieldManager": MANAGER}, body)
         else:
             await self._api.create(self._collection, body)
-        self._see(spec)
+        self._observe(spec)
 
     def _may_take(self, spec: Mapping[str, Any]) -> bool:
-        """Look whether the Lease is this process's, nobody's, or has not changed for as long as it holds."""
+        """Look whether the Lease is this process's, no one's, or has not changed for as long as it holds."""
         if spec != self._seen:
-            self._see(spec)
-        duration_s = spec.get("leaseDurationSeconds") or self._terms.lease_s
+            self._observe(spec)
+        duration_s = spec.get("leaseDurationSeconds") or self._terms.lease_duration_s
         return self.leader in ("", self._identity) or self._clock() >= self._seen_s + duration_s
 
-    def _see(self, spec: Mapping[str, Any]) -> None:
+    def _observe(self, spec: Mapping[str, Any]) -> None:
         self._seen, self._seen_s = dict(spec), self._clock()
         self.leader = str(spec.get("holderIdentity") or "")
 
@@ -174,7 +174,7 @@ class Candidate:
         now = _now()
         mine = {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": self._terms.lease_s,
+            "leaseDurationSeconds": self._terms.lease_duration_s,
             "renewTime": now,
         }
         if before.get("holderIdentity") != self._identity:
@@ -182,14 +182,14 @@ class Candidate:
         return {**before, **mine}
 
 
-class Sign(Protocol):
+class LeaderLabel(Protocol):
     """Where it can be seen from outside who leads."""
 
     async def show(self, *, leads: bool) -> str:
         """Show whether this process leads; return what keeps it from that, empty when it is shown."""
 
 
-class NoSign:
+class NoLeaderLabel:
     """For who needs none."""
 
     async def show(self, *, leads: bool) -> str:  # nobody looks
@@ -197,7 +197,7 @@ class NoSign:
         return ""
 
 
-class PodSign:
+class PodLeaderLabel:
     """A label of the pod that this process is in: with a Service that asks for it, requests go to the leader alone.
 
     It outlives a container, so that one which waits takes away first what the one before it left.
@@ -213,7 +213,7 @@ class PodSign:
         if self._shown is leads:
             return ""
         try:
-            await self._api.patch(self._path, {"metadata": {"labels": {LEADS: "true" if leads else None}}})
+            await self._api.patch(self._path, {"metadata": {"labels": {LEADER_LABEL: "true" if leads else None}}})
         except (ApiError, UnavailableError) as error:
             return f"the pod cannot be marked: {error}"
         self._shown = leads
@@ -221,72 +221,80 @@ class PodSign:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class LeadershipStatus:
     """How a process stands that would lead.
 
     Attributes
     ----------
-    why
+    reason
         Why it does not lead; empty when it does.
-    waits
+    can_take_over
         Whether it can take over from who leads.
-    trouble
+    label_error
         What keeps it from showing that it leads.
     """
 
-    why: str = ""
-    waits: bool = False
-    trouble: str = ""
+    reason: str = ""
+    can_take_over: bool = False
+    label_error: str = ""
 
     @property
     def leads(self) -> bool:
         """Whether it leads."""
-        return not self.why
+        return not self.reason
 
 
-async def lead(candidate: Candidate, terms: Terms, random: Random, sign: Sign, told: Callable[[Stand], None]) -> str:
+async def lead(
+    candidate: Candidate,
+    durations: LeaseDurations,
+    random: Random,
+    label: LeaderLabel,
+    on_status: Callable[[LeadershipStatus], None],
+) -> str:
     """Wait for a Lease, hold it for as long as it can be renewed, and return why it is held no more.
 
     Parameters
     ----------
-    told
+    on_status
         Called after each try to get it, when it is held, and then when what keeps it from being shown begins, changes
         or ends.
     """
-    while (stand := await _tried(candidate)).why:
-        if stand.waits and (trouble := await sign.show(leads=False)):
-            stand = Stand(trouble)
-        told(stand)
-        await asyncio.sleep(terms.retry_s * random.uniform(1, 1 + JITTER))
-    told(stand)
+    while (stand := await _try_once(candidate)).reason:
+        if stand.can_take_over and (trouble := await label.show(leads=False)):
+            stand = LeadershipStatus(trouble)
+        on_status(stand)
+        await asyncio.sleep(durations.retry_period_s * random.uniform(1, 1 + JITTER))
+    on_status(stand)
     why = trouble = ""
     while True:
         with suppress(TimeoutError):  # a pause, in which it is shown
-            async with asyncio.timeout(terms.retry_s):
-                before, trouble = trouble, await sign.show(leads=True)
+            async with asyncio.timeout(durations.retry_period_s):
+                before, trouble = trouble, await label.show(leads=True)
                 if trouble != before:
-                    told(Stand(trouble=trouble))
-                await asyncio.sleep(terms.retry_s)
+                    on_status(LeadershipStatus(label_error=trouble))
+                await asyncio.sleep(durations.retry_period_s)
         left_s = candidate.left_s
         if left_s <= 0:
-            return f"the lease was not renewed for {terms.renew_s:g} s: {why or 'this process stood still'}"
+            return (
+                f"the lease was not renewed for {durations.renew_deadline_s:g} s: {why or 'this process stood still'}"
+            )
         try:
             async with asyncio.timeout(left_s):
-                why = (await _tried(candidate)).why
+                why = (await _try_once(candidate)).reason
         except TimeoutError:
             why = "nothing was answered in time"
         if candidate.lost:
             return f"{candidate.leader} leads now"
 
 
-async def _tried(candidate: Candidate) -> Stand:
+async def _try_once(candidate: Candidate) -> LeadershipStatus:
     """Try once; tell how that went."""
     try:
         if await candidate.attempt():
-            return Stand()
+            return LeadershipStatus()
     except (ApiError, UnavailableError) as error:
-        return Stand(f"the lease cannot be had: {error}")
-    return Stand(f"{candidate.leader or 'somebody else'} leads; this one waits", waits=True)
+        return LeadershipStatus(f"the lease cannot be had: {error}")
+    return LeadershipStatus(f"{candidate.leader or 'another user'} leads; this one waits", can_take_over=True)
 
 
 def _now() -> str:

@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from seaway.adapters.kubernetes.collect.pods import Seen
+from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.domain.errors import RejectedError
 
-MOST_LINES = 10_000
-MOST_BYTES = 4 << 20
+MAX_LINES = 10_000
+MAX_BYTES = 4 << 20
 """Of a log, from its end, are kept and shown."""
 
 LARGEST_BYTES = 64 << 20
@@ -29,8 +29,8 @@ otherwise, so this ends what would never."""
 LONGEST_LINE = 256 << 10
 """A longer one is cut in pieces."""
 
-SILENCE_S = 120.0
-"""How long a log may be silent before it is asked for anew: nobody says whether the connection still leads anywhere."""
+IDLE_TIMEOUT_S = 120.0
+"""How long a log may be silent before it is requested again, as a dead connection looks the same."""
 
 NS_PER_S = 1_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,13 +40,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Source:
     """What is read: a container of a pod, by name; empty for the only one there is."""
 
-    pod: Seen
+    pod: PodSummary
     container: str
 
     @classmethod
-    def of(cls, pod: Seen, container: str) -> Source:
+    def of(cls, pod: PodSummary, container: str) -> Source:
         """Find a container, or the first where none is named; raises `NoContainerError`."""
-        names = [*(each.name for each in pod.containers), *pod.before]
+        names = [*(each.name for each in pod.containers), *pod.init_containers]
         if container and container not in names:
             raise NoContainerError(container, names)
         return cls(pod, container or (names[0] if names else ""))
@@ -56,33 +56,33 @@ class Source:
         """Where it is read."""
         return f"/api/v1/namespaces/{self.pod.namespace}/pods/{self.pod.name}/log"
 
-    def asked(self, tail: int) -> dict[str, str]:
+    def params(self, tail: int) -> dict[str, str]:
         """Return what asks for it, from its last lines on."""
-        params = {"tailLines": str(max(0, min(tail, MOST_LINES)))}
+        params = {"tailLines": str(max(0, min(tail, MAX_LINES)))}
         return {**params, "container": self.container} if self.container else params
 
 
 async def read_end(api: Api, source: Source, tail: int) -> list[str]:
     """Return the last lines of a container; raises `RejectedError` where there are none."""
-    params = {**source.asked(tail), "limitBytes": str(LARGEST_BYTES)}
+    params = {**source.params(tail), "limitBytes": str(LARGEST_BYTES)}
     try:
-        said = await api.tail(source.path, params, MOST_BYTES)
+        said = await api.tail(source.path, params, MAX_BYTES)
     except ApiError as error:
         raise RejectedError(f"{api.name}: {error}") from None
-    if len(said) == MOST_BYTES:
+    if len(said) == MAX_BYTES:
         said = said.partition(b"\n")[2] or said  # the first line has lost its start
     return said.decode("utf-8", "replace").splitlines()
 
 
 async def follow(api: Api, source: Source, tail: int, after: str, give: Give) -> None:
     """Give the lines of a container as they are written, until it ends; see `Following`."""
-    sieve = Sieve(source.pod.uid, after)
-    params = {**source.asked(tail), "follow": "true", "timestamps": "true"}
+    sieve = LineFilter(source.pod.uid, after)
+    params = {**source.params(tail), "follow": "true", "timestamps": "true"}
     if sieve.since:
         del params["tailLines"]
         params["sinceTime"] = sieve.since
     try:
-        async with api.pieces(source.path, params, SILENCE_S) as pieces:
+        async with api.pieces(source.path, params, IDLE_TIMEOUT_S) as pieces:
             async for lines in cut(pieces):
                 if fresh := sieve.fresh(lines):
                     give(fresh)
@@ -90,7 +90,7 @@ async def follow(api: Api, source: Source, tail: int, after: str, give: Give) ->
         raise RejectedError(f"{api.name}: {error}") from None
 
 
-class Sieve:
+class LineFilter:
     """Knows which lines come again after a connection broke: those up to a place.
 
     A place is the pod, the time of a line, and how many lines had that time.
@@ -105,7 +105,7 @@ class Sieve:
 
     def __init__(self, origin: str, after: str = "") -> None:
         self._origin = origin
-        self._at_ns, self._times = _read_place(origin, after)
+        self._at_ns, self._times = _read_position(origin, after)
         self._skipped = 0
         self._behind = self._times > 0
 
@@ -151,7 +151,7 @@ def time_of(stamp: bytes) -> int | None:
         return None
 
 
-def _read_place(origin: str, place: str) -> tuple[int, int]:
+def _read_position(origin: str, place: str) -> tuple[int, int]:
     """Return a place's time, and how many lines had it; zeros for what is none of this pod's."""
     whose, _, rest = place.partition(".")
     at, _, times = rest.partition(".")

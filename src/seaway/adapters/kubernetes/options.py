@@ -8,25 +8,25 @@ from dataclasses import dataclass, field, replace
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.connection.api import CALL_S
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.api import REQUEST_TIMEOUT_S
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.device_plugins.views import Access
-from seaway.adapters.kubernetes.device_plugins.views import Options as Named
-from seaway.adapters.kubernetes.templates.context import Options
+from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
+from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
 from seaway.adapters.kubernetes.usage.scraping import Scraping
 from seaway.domain.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ClusterOptions:
     """How clusters are to be used.
 
     Attributes
     ----------
     namespace
         Where Seaway's objects go.
-    call_s
+    request_timeout_s
         How long a call to an API server may take.
     known
         What is known of clusters that they do not say themselves, by name: gateway, region, price.
@@ -34,7 +34,7 @@ class Wishes:
         What jobs can become.
     default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue
         What objects have, as in `Options`.
-    named
+    plugin_options
         What vGPU layers name otherwise than usual.
     limits
         How views deal with what takes long.
@@ -43,7 +43,7 @@ class Wishes:
     """
 
     namespace: str = "seaway"
-    call_s: float = CALL_S
+    request_timeout_s: float = REQUEST_TIMEOUT_S
     known: Mapping[str, Cluster] = field(default_factory=dict)
     templates: Templates = field(default_factory=lambda: BUILT_IN)
     default_image: str = ""
@@ -51,27 +51,27 @@ class Wishes:
     hami_scheduler: str = ""
     local_queue: str = ""
     volcano_queue: str = ""
-    named: Named = field(default_factory=Named)
+    plugin_options: Named = field(default_factory=Named)
     limits: Limits = field(default_factory=Limits)
     scraping: Scraping = field(default_factory=Scraping)
 
-    def described(self, name: str, region: str = "") -> Cluster:
+    def cluster(self, name: str, region: str = "") -> Cluster:
         """Return a cluster without its nodes; `region` is what it says of itself."""
         known = self.known.get(name, Cluster(name))
         return replace(known, name=name, region=known.region or region, nodes=())
 
-    def view(self, described: Cluster, health: Health, reactor: Reactor) -> ClusterView:
+    def view(self, cluster: Cluster, health: Health, event_loop: EventLoopThread) -> ClusterView:
         """Return an empty view of a cluster."""
-        return ClusterView(described, health, reactor.later, self.limits, self.namespace, self.named)
+        return ClusterView(cluster, health, event_loop.call_later, self.limits, self.namespace, self.plugin_options)
 
-    def options(self, view: ClusterView) -> Options:
+    def template_options(self, view: ClusterView) -> TemplateOptions:
         """Return how the objects of a cluster are written."""
 
         def access(node: str, uuid: str) -> Access | None:
             known = view.node(node)
             return known.by_uuid.get(uuid) if known else None
 
-        return Options(
+        return TemplateOptions(
             access,
             namespace=self.namespace,
             hostname=view.hostname,

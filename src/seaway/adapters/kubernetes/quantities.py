@@ -35,12 +35,12 @@ def exact(quantity: str | int | float) -> Fraction:
     Raises
     ------
     RejectedError
-        When it is no quantity, negative, or beyond what Kubernetes keeps.
+        When it is not a quantity, negative, or beyond what Kubernetes keeps.
     """
     text = str(quantity)
     found = _FORM.fullmatch(text)
     if found is None or not (found["whole"] or found["part"]):
-        raise RejectedError(f"{_short(text)} is no quantity; they look like 500m, 4, 16Gi or 1e3")
+        raise RejectedError(f"{_short(text)} is not a quantity; they look like 500m, 4, 16Gi or 1e3")
     part = found["part"] or ""
     value = Fraction(int(found["whole"] + part or "0"), 10 ** len(part)) * _factor(found["unit"])
     if found["sign"] == "-" and value:

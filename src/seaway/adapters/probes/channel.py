@@ -8,17 +8,17 @@ from ipaddress import IPv6Address
 from typing import Protocol
 
 from seaway.adapters.probes.sockets import route_through
-from seaway.adapters.probes.timestamps import Departures, Inbox
+from seaway.adapters.probes.timestamps import BatchReceiver, SendTimestamps
 from seaway.application.ports.agent import Target
 from seaway.probing import packets
 from seaway.probing.rounds import Arrival
 
-MOST_AT_ONCE = 4096
+MAX_AT_ONCE = 4096
 """Most answers read before something else gets its turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ProbePath:
     """How a target is reached.
 
     Attributes
@@ -39,7 +39,7 @@ class Channel(Protocol):
     Attributes
     ----------
     prompt
-        Whether answers have to be read as soon as they come, because nobody stamps them.
+        Whether answers must be read as soon as they come, because no one stamps them.
     """
 
     prompt: bool
@@ -50,7 +50,7 @@ class Channel(Protocol):
     def begin(self, probes: int) -> None:
         """Get ready for a round of so many probes, other channels' too."""
 
-    def send(self, way: Way, probe: int, secret: bytes) -> int:
+    def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
         """Send a probe, and return when it left by the steady clock, nanoseconds.
 
         Raises
@@ -62,24 +62,24 @@ class Channel(Protocol):
     def receive(self) -> list[Arrival]:
         """Return what arrived, waiting for nothing."""
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Let go of what was not answered."""
 
     def close(self) -> None:
         """Let go of everything."""
 
 
-def way(target: Target, port: int) -> Way:
+def probe_path(target: Target, port: int) -> ProbePath:
     """Return how a target is reached."""
     address, family, header = target.address, socket.AF_INET, b""
     if isinstance(address, IPv6Address):
-        family, header = socket.AF_INET6, packets.on_the_way(target.segments, address)
+        family, header = socket.AF_INET6, packets.segments_left_address(target.segments, address)
         if address.scope_id:
-            return Way((str(address), port), header)
-    return Way((socket.inet_ntop(family, address.packed), port), header)
+            return ProbePath((str(address), port), header)
+    return ProbePath((socket.inet_ntop(family, address.packed), port), header)
 
 
-class OneSocket:
+class SocketChannel:
     """A socket, what arrives at it, and when what it sent left.
 
     Parameters
@@ -94,8 +94,8 @@ class OneSocket:
 
     def __init__(self, opened: socket.socket, packet_bytes: int) -> None:
         self._socket = opened
-        self._inbox = Inbox(opened, packet_bytes)
-        self._departures = Departures(opened)
+        self._inbox = BatchReceiver(opened, packet_bytes)
+        self._departures = SendTimestamps(opened)
         self._header = b""
 
     def fileno(self) -> int:
@@ -106,15 +106,15 @@ class OneSocket:
         """Have the kernel say when probes leave, unless there are many."""
         self._departures.begin(probes)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Leave late answers to be recognised as such."""
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
-    def _turn_to(self, way: Way) -> None:
+    def _turn_to(self, path: ProbePath) -> None:
         """Have what is sent from now on go that way."""
-        if way.header != self._header:
-            route_through(self._socket, way.header)
-            self._header = way.header
+        if path.header != self._header:
+            route_through(self._socket, path.header)
+            self._header = path.header

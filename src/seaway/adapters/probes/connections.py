@@ -14,7 +14,7 @@ import struct
 import time
 from typing import NamedTuple
 
-from seaway.adapters.probes.channel import Way
+from seaway.adapters.probes.channel import ProbePath
 from seaway.adapters.probes.sockets import Address, route_through
 from seaway.probing.rounds import Arrival
 
@@ -62,7 +62,7 @@ class ConnectionChannel:
     def begin(self, probes: int) -> None:
         """Leave it to the kernel, which measures accepted connections itself."""
 
-    def send(self, way: Way, probe: int, secret: bytes) -> int:
+    def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
         """Begin to connect."""
         opened = socket.socket(self._family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
@@ -70,10 +70,10 @@ class ConnectionChannel:
             opened.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             if self._source is not None:
                 opened.bind((str(self._source), 0))
-            if way.header:
-                route_through(opened, way.header)
+            if path.header:
+                route_through(opened, path.header)
             attempt = _Attempt(opened, probe, secret, time.monotonic_ns())
-            error = opened.connect_ex(way.address)
+            error = opened.connect_ex(path.address)
             if error in _ANSWERS:
                 self._arrived += _arrivals(attempt, error)
                 opened.close()
@@ -98,7 +98,7 @@ class ConnectionChannel:
         self._expire(time.monotonic_ns() - _RESEND_NS)
         return arrivals
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Give up connections that are not decided."""
         for attempt in self._attempts.values():
             attempt.opened.close()
@@ -106,7 +106,7 @@ class ConnectionChannel:
 
     def close(self) -> None:
         """Close everything."""
-        self.forget()
+        self.reset()
         self._poll.close()
 
     def _expire(self, before_ns: int) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 
-from seaway.adapters.probes.channel import OneSocket, Way
+from seaway.adapters.probes.channel import ProbePath, SocketChannel
 from seaway.adapters.probes.sockets import Address, open_icmp, open_udp
 from seaway.probing import packets
 from seaway.probing.packets import PAYLOAD_BYTES
 from seaway.probing.rounds import Arrival
 
 
-class DatagramChannel(OneSocket):
+class DatagramChannel(SocketChannel):
     """UDP over IPv6 or IPv4, from one socket to any number of targets.
 
     Parameters
@@ -25,12 +25,12 @@ class DatagramChannel(OneSocket):
     def __init__(self, version: int, source: Address | None) -> None:
         super().__init__(open_udp(version, source, 0), packets.DATAGRAM_BYTES + 1)
 
-    def send(self, way: Way, probe: int, secret: bytes) -> int:
+    def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
         """Send a datagram."""
-        self._turn_to(way)
+        self._turn_to(path)
         question = packets.encode_question(probe, secret)
         at_ns = self._departures.now_ns(question[-PAYLOAD_BYTES:])
-        self._socket.sendto(question, way.address)
+        self._socket.sendto(question, path.address)
         return at_ns
 
     def receive(self) -> list[Arrival]:
@@ -50,7 +50,7 @@ _PACKET_BYTES = 128
 _arrival = Arrival._make  # a third of what a call by position costs
 
 
-class EchoChannel(OneSocket):
+class EchoChannel(SocketChannel):
     """ICMPv6 or ICMP.
 
     Parameters
@@ -67,13 +67,13 @@ class EchoChannel(OneSocket):
         self._echo = packets.V6 if version == 6 else packets.V4
         self._has_ip_header = version == 4
 
-    def send(self, way: Way, probe: int, secret: bytes) -> int:
+    def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
         """Send an echo request."""
-        self._turn_to(way)
+        self._turn_to(path)
         carried = packets.encode_payload(probe, secret)
         packet = packets.encode_request(self._echo, self._identifier, probe, carried)
         at_ns = self._departures.now_ns(carried)
-        self._socket.sendto(packet, way.address)
+        self._socket.sendto(packet, path.address)
         return at_ns
 
     def receive(self) -> list[Arrival]:

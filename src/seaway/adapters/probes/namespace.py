@@ -18,7 +18,7 @@ _CLONE_NEWNET = 0x40000000
 T = TypeVar("T")
 
 
-class Place(Protocol):
+class Namespaced(Protocol):
     """Where sockets are made."""
 
     def call(self, work: Callable[[], T]) -> T:
@@ -28,7 +28,7 @@ class Place(Protocol):
         """Let go of it, once nothing is being done there any more."""
 
 
-class Here:
+class CurrentNamespace:
     """The network namespace of the process."""
 
     def call(self, work: Callable[[], T]) -> T:
@@ -42,7 +42,7 @@ class Here:
 class Namespace:
     """A named network namespace.
 
-    Entering takes a privilege (CAP_SYS_ADMIN) and is done once, by a thread that stays: sockets can be made there
+    Entering require a privilege (CAP_SYS_ADMIN) and is done once, by a thread that stays: sockets can be made there
     when the process has no privilege any more.
 
     Raises
@@ -68,16 +68,16 @@ class Namespace:
         self._thread.shutdown()
 
 
-def place(netns: str) -> Place:
+def open_namespace(netns: str) -> Namespaced:
     """Return a network namespace by name; the process' own where the name is empty."""
-    return Namespace(netns) if netns else Here()
+    return Namespace(netns) if netns else CurrentNamespace()
 
 
 def _enter(name: str) -> None:
     try:
         descriptor = os.open(NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise RejectedError(f"there is no network namespace {name!r}: {error.strerror}") from error
+        raise RejectedError(f"network namespace {name!r} not found: {error.strerror}") from error
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.setns(descriptor, _CLONE_NEWNET) != 0:  # os.setns came with Python 3.12

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from threading import Lock
 
-from seaway.adapters.probes.channel import Channel, Way, way
+from seaway.adapters.probes.channel import Channel, ProbePath, probe_path
 from seaway.adapters.probes.connections import ConnectionChannel
 from seaway.adapters.probes.datagrams import DatagramChannel, EchoChannel
-from seaway.adapters.probes.namespace import Place, place
+from seaway.adapters.probes.namespace import Namespaced, open_namespace
 from seaway.adapters.probes.sockets import Address
 from seaway.application.ports.agent import Target
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.figures import Round
 from seaway.probing.packets import SECRET_BYTES
-from seaway.probing.rounds import BURST, FEW, OpenRound, Pace
+from seaway.probing.rounds import BURST, MIN_PROBES, OpenRound, Pace
 
 _NS = 1_000_000_000
 _NS_IN_MS = 1_000_000
@@ -35,7 +35,7 @@ Channels = dict[tuple[Method, int], Channel]
 
 
 def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketProber:
-    """Open everything that takes a privilege; what is probed with it later takes none.
+    """Open everything that require a privilege; what is probed with it later takes none.
 
     Raw sockets take CAP_NET_RAW, a namespace takes CAP_SYS_ADMIN, and CAP_NET_ADMIN lets receive buffers be larger
     than the system's limit. Whoever gives privileges up has to do so for all threads, as `os.setresuid` does.
@@ -52,7 +52,7 @@ def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketP
     RejectedError
         When there is no such namespace or address, or a privilege is missing.
     """
-    where = place(netns)
+    where = open_namespace(netns)
     try:
         return SocketProber(where, where.call(lambda: _open({each.version: each for each in sources})))
     except BaseException:
@@ -63,7 +63,7 @@ def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketP
 class SocketProber:
     """Sends probes by every method, and does it in the thread that calls, or in that of the namespace."""
 
-    def __init__(self, where: Place, channels: Channels) -> None:
+    def __init__(self, where: Namespaced, channels: Channels) -> None:
         self.place = where
         """Where it makes its sockets."""
         self._channels = channels
@@ -71,7 +71,7 @@ class SocketProber:
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._probing = Lock()
         self._targets: tuple[Target, ...] = ()
-        self._ways: list[tuple[Channel | None, Way]] = []
+        self._ways: list[tuple[Channel | None, ProbePath]] = []
 
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
         """Probe every target and wait for the last answer; when it is closed by then, what there is, maybe nothing."""
@@ -109,20 +109,20 @@ class SocketProber:
             if pause_ns <= 0:
                 break
         for channel in used:
-            channel.forget()
+            channel.reset()
         return opened.close()
 
     def _send(
         self,
         opened: OpenRound,
-        ways: Sequence[tuple[Channel | None, Way]],
+        ways: Sequence[tuple[Channel | None, ProbePath]],
         used: Sequence[Channel],
         spread_ns: int,
         longest_ns: int,
     ) -> None:
         """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
         prompt = [channel for channel in used if channel.prompt]
-        burst = 1 if prompt or len(ways) <= FEW else min(BURST, len(ways))  # which has no target twice
+        burst = 1 if prompt or len(ways) <= MIN_PROBES else min(BURST, len(ways))  # which has no target twice
         pace = Pace(opened.probes, spread_ns, burst)
         poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
@@ -141,9 +141,9 @@ class SocketProber:
             poll.register(channel, select.POLLIN)
         return poll
 
-    def _way(self, target: Target) -> tuple[Channel | None, Way]:
+    def _way(self, target: Target) -> tuple[Channel | None, ProbePath]:
         channel = self._channels.get((target.method, target.address.version))
-        return channel, way(target, 0 if target.method is Method.ICMP else target.port)
+        return channel, probe_path(target, 0 if target.method is Method.ICMP else target.port)
 
 
 def _open(sources: dict[int, Address]) -> Channels:
@@ -164,20 +164,20 @@ def _open(sources: dict[int, Address]) -> Channels:
 
 
 def _send_some(
-    opened: OpenRound, ways: Sequence[tuple[Channel | None, Way]], first: int, end: int, *, last_chance: bool
+    opened: OpenRound, ways: Sequence[tuple[Channel | None, ProbePath]], first: int, end: int, *, last_chance: bool
 ) -> int:
-    """Send probes one after the other; return how far that came, as the next one may have to be tried later."""
+    """Send probes one after the other; return how far that came, as the next one may must be tried later."""
     for probe in range(first, end):
         channel, how = ways[probe % len(ways)]
         if channel is None:
-            opened.unsendable(probe)
+            opened.mark_unsent(probe)
             continue
         try:
             opened.sent(probe, channel.send(how, probe, opened.secret(probe)))
         except OSError as error:
             if error.errno in _TRY_LATER and not last_chance:
                 return probe
-            opened.unsendable(probe)
+            opened.mark_unsent(probe)
     return max(first, end)
 
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address
 
-from seaway.adapters.probes.channel import MOST_AT_ONCE
+from seaway.adapters.probes.channel import MAX_AT_ONCE
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, stamp_ns
 from seaway.probing import packets
 
 
 class Reflector:
-    """Answers gateways that it knows, and nobody else; an answer is as large as the question.
+    """Answers gateways that it knows, and no one else; an answer is as large as the question.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Reflector:
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._known: frozenset[str] = frozenset()
 
-    def know(self, gateways: Iterable[IPv6Address | IPv4Address]) -> None:
+    def set_gateways(self, gateways: Iterable[IPv6Address | IPv4Address]) -> None:
         """Answer these from now on, and no others."""
         self._known = frozenset(name for each in gateways for name in _names(each))
 
@@ -54,7 +54,7 @@ class Reflector:
         os.close(self._stop)
 
     def _answer(self) -> None:
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(MAX_AT_ONCE):
             try:
                 packet, ancillary, _, asker = self._socket.recvmsg(packets.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
             except OSError:  # nothing more, or what became of an earlier datagram

@@ -1,4 +1,4 @@
-"""Opening sockets and setting their options; everything that takes a privilege is here."""
+"""Opening sockets and setting their options; everything that require a privilege is here."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ import time
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, SO_TIMESTAMPNS, stamp_ns
 from seaway.probing.packets import PAYLOAD_BYTES
 
-MOST_WATCHED = 256
+MAX_WATCHED = 256
 """Probes in a round: a stamp and reading it cost a quarter of what a probe does, which adds up where there are many."""
 
 _SO_TIMESTAMPING = 65
 _WHEN_SENT = 1 << 1 | 1 << 4
 """`SOF_TIMESTAMPING_TX_SOFTWARE` and `SOF_TIMESTAMPING_SOFTWARE`."""
 _NOT_OF_WHAT_COMES = 1 << 17
-"""`SOF_TIMESTAMPING_OPT_RX_FILTER`, from Linux 6.12 on; others give a second stamp, for which nobody makes room."""
+"""`SOF_TIMESTAMPING_OPT_RX_FILTER`, from Linux 6.12 on; others give a second stamp, for which no one makes room."""
 _PACKET_BYTES = 2304
 """A whole probe: headers of a link and of IPv6, a segment routing header of 127 segments, the message."""
 _MSG_ERRQUEUE = 0x2000
@@ -31,7 +31,7 @@ _TRIES, _AT_ONCE_NS = 3, 2_000
 """Two clocks are looked at again when more than so much time passed in between."""
 
 
-class Departures:
+class SendTimestamps:
     """Notes when the probes of a socket are sent, and how much later they left.
 
     A probe is known by its payload, which the kernel gives back with the whole packet.
@@ -48,7 +48,7 @@ class Departures:
         """Watch a round of so many probes if that is affordable, and let go of the one before."""
         self._noted_ns.clear()
         self._late_ns.clear()
-        wanted = probes <= MOST_WATCHED
+        wanted = probes <= MAX_WATCHED
         if wanted is not self.watching:
             self._ask(_WHEN_SENT if wanted else 0)
             self.watching = wanted
@@ -77,7 +77,7 @@ class Departures:
                 self._late_ns[payload] = max(stamp_ns(ancillary) - noted_ns, 0)
 
     def late_ns(self, payload: bytes) -> int:
-        """Return how much later than noted a probe left that was answered; 0 where nobody says."""
+        """Return how much later than noted a probe left that was answered; 0 where no one says."""
         if payload in self._noted_ns:
             self.read()
         return self._late_ns.pop(payload, 0)
@@ -123,13 +123,13 @@ _recvmmsg = ctypes.CDLL(None).recvmmsg
 _recvmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p)
 
 
-class Inbox:
+class BatchReceiver:
     """What waits at a socket whose packets the kernel stamps.
 
     Parameters
     ----------
     packet_bytes
-        What is read of a packet at the most.
+        What is read of a packet at most.
     """
 
     def __init__(self, opened: socket.socket, packet_bytes: int) -> None:

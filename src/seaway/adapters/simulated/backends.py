@@ -71,7 +71,7 @@ class SimulatedBackends:
             When there is none of that name.
         """
         if name not in self._clusters:
-            raise RejectedError(f"there is no cluster {name!r}; there are: {', '.join(self._clusters)}")
+            raise RejectedError(f"cluster {name!r} not found; available: {', '.join(self._clusters)}")
         return self._clusters[name]
 
     def stop_waiting(self) -> None:

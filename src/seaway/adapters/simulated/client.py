@@ -40,7 +40,9 @@ class RemoteSimulatedCluster:
 
     def __init__(self, url: str, cluster: str, timeout_s: float = TIMEOUT_S) -> None:
         self._name = cluster
-        self._door = _Door(f"{url.rstrip('/')}/clusters/{quote(cluster, safe='')}", f"cluster {cluster!r}", timeout_s)
+        self._admission = _Door(
+            f"{url.rstrip('/')}/clusters/{quote(cluster, safe='')}", f"cluster {cluster!r}", timeout_s
+        )
 
     @property
     def cluster(self) -> str:
@@ -50,11 +52,11 @@ class RemoteSimulatedCluster:
     def changes(self, cursor: str, wait_s: float) -> Changes:
         """Return what changed since `cursor`; everything when it is empty or too old."""
         asked = {"cursor": cursor, "wait_s": wait_s}
-        return self._door.get("/changes", asked, messages.CHANGES.validate_json, wait_s)
+        return self._admission.get("/changes", asked, messages.CHANGES.validate_json, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
         """Carry out commands in one request; return an answer for each, in their order."""
-        return self._door.post("/commands", messages.write_commands(commands), messages.ANSWERS.validate_json)
+        return self._admission.post("/commands", messages.write_commands(commands), messages.ANSWERS.validate_json)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return a Kubernetes Job for each replica, as a cluster would be sent it."""
@@ -63,20 +65,20 @@ class RemoteSimulatedCluster:
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Return the last lines of a replica."""
         require_container(container)
-        lines: list[str] = self._door.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
+        lines: list[str] = self._admission.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
         return iter(lines)
 
     def cause(self, trouble: Trouble) -> None:
         """Bring a fault about; see `seaway.adapters.simulated.fault_commands`."""
-        self._door.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
+        self._admission.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
 
     def heal(self, kind: str, target: str = "") -> None:
         """End a fault; kind ``all`` ends every one that was ordered."""
-        self._door.post("/heal", messages.HEALING.dump_json(messages.Healing(kind, target)), orjson.loads)
+        self._admission.post("/heal", messages.HEALING.dump_json(messages.Healing(kind, target)), orjson.loads)
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._door.close()
+        self._admission.close()
 
 
 class RemoteSimulatedBackends:
@@ -102,7 +104,7 @@ class RemoteSimulatedBackends:
         _require_url(url)
         self._url = url
         self._timeout_s = timeout_s
-        self._door = _Door(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
+        self._admission = _Door(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
         self._lock = Lock()
         self._learned = False
         self._clusters: dict[str, RemoteSimulatedCluster] = {}
@@ -132,12 +134,12 @@ class RemoteSimulatedBackends:
         """
         self._learn()
         if name not in self._clusters:
-            raise RejectedError(f"there is no cluster {name!r}; there are: {', '.join(self._clusters)}")
+            raise RejectedError(f"cluster {name!r} not found; available: {', '.join(self._clusters)}")
         return self._clusters[name]
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._door.close()
+        self._admission.close()
         for each in self._clusters.values():
             each.close()
 
@@ -147,7 +149,7 @@ class RemoteSimulatedBackends:
 
     def _learn_anew(self) -> messages.About:
         """Ask the server what it has; clusters that it still has are the same objects as before."""
-        about = self._door.get("/about", {}, messages.ABOUT.validate_json)
+        about = self._admission.get("/about", {}, messages.ABOUT.validate_json)
         with self._lock:
             before = self._clusters
             self._gateways = about.gateways
@@ -163,9 +165,9 @@ def _require_url(url: str) -> None:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise RejectedError(f"{url!r} is no address of a server: {error}", where="url") from None
+        raise RejectedError(f"{url!r} is not an address of a server: {error}", where="url") from None
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise RejectedError(f"{url!r} is no address of a server, like http://127.0.0.1:7070", where="url")
+        raise RejectedError(f"{url!r} is not an address of a server, like http://127.0.0.1:7070", where="url")
 
 
 class _Door:

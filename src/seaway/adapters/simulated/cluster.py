@@ -15,7 +15,7 @@ from zlib import crc32
 
 from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import Journal, Opened, compact, read_journal
-from seaway.adapters.simulated.ledger import Key, NodeBook
+from seaway.adapters.simulated.ledger import Key, NodeLedger
 from seaway.adapters.simulated.random_faults import Chances
 from seaway.adapters.simulated.state import NS_PER_S, ClusterState, Orders
 from seaway.adapters.simulated.workload import Record, gone, lines, manifests, require_container
@@ -23,7 +23,7 @@ from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.usage import NodeUsage, Used
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 
 MEASURE_EVERY_NS = 5_000_000_000
@@ -36,7 +36,7 @@ BYTES_PER_MIB = 1 << 20
 PARTS = 1000
 
 
-def used_of(nodes: Mapping[str, NodeBook], records: Iterable[Record], now_ns: int) -> dict[str, NodeUsage]:
+def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: int) -> dict[str, NodeUsage]:
     """Return what is used of each device, by node; the same for the same copies and time.
 
     A replica uses 60 to 95 % of the memory that it holds, and 20 to 100 % of the cores.
@@ -44,7 +44,7 @@ def used_of(nodes: Mapping[str, NodeBook], records: Iterable[Record], now_ns: in
     memory_bytes = {uuid: 0 for node in nodes.values() for uuid in node.devices}
     core_milli = dict.fromkeys(memory_bytes, 0)
     for record in records:
-        if record.phase is not CopyPhase.RUNNING:
+        if record.phase is not WorkloadPhase.RUNNING:
             continue
         for placement in record.made.placements:
             habit = crc32(f"{record.made.job_id}/{placement.replica}".encode()) % PARTS / PARTS
@@ -59,7 +59,7 @@ def used_of(nodes: Mapping[str, NodeBook], records: Iterable[Record], now_ns: in
 
 
 FOREVER_S = 3600.0
-"""How long a waiting call sleeps at the most before it looks again."""
+"""How long a waiting call sleeps at most before it looks again."""
 
 
 class SimulatedCluster:
@@ -329,15 +329,15 @@ class SimulatedCluster:
         state, cursor = self._state, self._state.log.cursor
         if found is None:
             everything = tuple(record.seen(state.name) for record in state.records.values())
-            return Changes(cursor, complete=True, copies=everything, inventory=state.books.inventory())
+            return Changes(cursor, complete=True, workloads=everything, inventory=state.books.inventory())
         inventory = state.books.inventory() if None in found else None
         records = state.records
-        copies = tuple(
+        workloads = tuple(
             records[key].seen(state.name) if key in records else gone(key, state.name)
             for key in found
             if key is not None
         )
-        return Changes(cursor, complete=False, copies=copies, inventory=inventory)
+        return Changes(cursor, complete=False, workloads=workloads, inventory=inventory)
 
     def _carry_out(self, command: Command, now_ns: int) -> Answer:
         if not isinstance(command, Removal):
@@ -358,7 +358,7 @@ def read_copy_name(copy: str) -> Key:
     """
     stem, _, attempt = copy.removeprefix("sw-").rpartition("-")
     if not copy.startswith("sw-") or not stem or not attempt.isdecimal():
-        raise RejectedError(f"{copy!r} is no name of a copy")
+        raise RejectedError(f"{copy!r} is not a name of a copy")
     return stem, int(attempt)
 
 

@@ -61,7 +61,7 @@ def _slow(cluster: SimulatedCluster, trouble: Trouble) -> None:
     except ValueError:
         delay_s = -1.0
     if not 0 <= delay_s < 1e9:
-        raise RejectedError(f"{trouble.target!r} is no number of seconds from 0 up", where="target")
+        raise RejectedError(f"{trouble.target!r} is not a number of seconds from 0 up", where="target")
     cluster.slow_down(delay_s)
 
 
@@ -129,7 +129,7 @@ def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:
     if kind.target and not kind.target.startswith("[") and not trouble.target:
         raise RejectedError(f"say which: {trouble.kind} needs {kind.target}", where="target")
     if trouble.for_s is not None and not 0 <= trouble.for_s < 1e9:
-        raise RejectedError(f"{trouble.for_s} is no number of seconds from 0 up", where="for_s")
+        raise RejectedError(f"{trouble.for_s} is not a number of seconds from 0 up", where="for_s")
     kind.cause(cluster, trouble)
 
 
@@ -152,5 +152,5 @@ def heal(cluster: SimulatedCluster, kind: str, target: str = "") -> None:
 
 def _kind(name: str) -> Kind:
     if name not in KINDS:
-        raise RejectedError(f"there is no fault {name!r}; there are: {', '.join(KINDS)}", where="kind")
+        raise RejectedError(f"fault {name!r} not found; available: {', '.join(KINDS)}", where="kind")
     return KINDS[name]

@@ -69,12 +69,12 @@ class Faults:
             if each.name == "seed":
                 continue
             if not 0 <= value < float("inf"):
-                raise RejectedError(f"is {value}, but has to be at least 0", where=each.name)
+                raise RejectedError(f"is {value}, but must be at least 0", where=each.name)
             if not each.name.endswith(("_s", "_per_h")) and value > 1:
                 raise RejectedError(f"is {value}, but a chance is at most 1", where=each.name)
 
     @property
-    def of_copies(self) -> bool:
+    def of_workloads(self) -> bool:
         """Whether anything may happen to a copy by itself."""
         return bool(self.refused or self.slow or self.start_fails or self.run_fails or self.vanishes)
 
@@ -90,7 +90,7 @@ NO_FAULTS = Faults()
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What will become of a copy if nobody meddles.
+    """What will become of a copy if no one meddles.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def draw_fate(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | Non
     runs_ns
         How long it runs; None for ever.
     """
-    if not faults.of_copies:
+    if not faults.of_workloads:
         return Fate("", start_delay_ns, runs_ns)
     random = Random(f"{faults.seed}/{name}")  # nothing here is a secret
     refused, slow, start, run, vanish, at = (random.random() for _ in range(6))
@@ -189,7 +189,7 @@ class Options:
         Whether calls may wait, in real time. Without it, as suits a clock that a test moves, `changes`
         tells at once what there is, and what would hang gives up at once.
     changes_kept
-        How many changes a cluster remembers at the least; who asks for older ones is told everything.
+        How many changes a cluster remembers at least; who asks for older ones is told everything.
     measures
         Whether clusters say what is really used of devices.
     journal_kept
@@ -209,4 +209,4 @@ class Options:
         for name in ("start_delay_s", "timeout_s", "changes_kept", "journal_kept"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
-                raise RejectedError(f"is {value}, but has to be at least 0", where=name)
+                raise RejectedError(f"is {value}, but must be at least 0", where=name)

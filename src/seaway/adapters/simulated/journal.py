@@ -48,7 +48,7 @@ class Created:
     placements
         Its replicas, with nodes and devices.
     starts_ns, ends_ns, fails, vanishes_ns
-        What will become of it if nobody meddles: when it starts, when it ends (None for never) and why in
+        What will become of it if no one meddles: when it starts, when it ends (None for never) and why in
         failure (empty for success), and when it vanishes (None for never).
     ports
         Where each replica says that it answers.
@@ -73,7 +73,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A deployment was refused, for good."""
+    """A deployment was refused, permanently."""
 
     at_ns: int
     job_id: str
@@ -257,7 +257,7 @@ def _whole_lines(path: Path) -> list[bytes]:
 
 @contextmanager
 def locked(data: Path | None) -> Iterator[None]:
-    """Keep a data folder, which is made when it is not there, from other processes; None is no folder.
+    """Keep a data folder, which is made when it is not there, from other processes; None is not a folder.
 
     Raises
     ------

@@ -15,7 +15,7 @@ Key = tuple[str, int]
 
 
 @dataclass(slots=True, eq=False)
-class DeviceBook:
+class DeviceLedger:
     """One device, and what is left of it."""
 
     device: Device
@@ -64,17 +64,17 @@ class DeviceBook:
 
 
 @dataclass(slots=True, eq=False)
-class NodeBook:
+class NodeLedger:
     """One node, what is left of it, and which copies are on it."""
 
     node: Node
     place: int
     cpu_milli: int
     memory_mib: int
-    devices: dict[str, DeviceBook]
+    devices: dict[str, DeviceLedger]
     ready: bool
     back_ns: int | None = None
-    copies: dict[Key, int] = field(default_factory=dict)
+    workloads: dict[Key, int] = field(default_factory=dict)
 
     def refuses(self, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
         """Say why a replica cannot be taken, its devices apart; empty when it can."""
@@ -158,7 +158,7 @@ class Books:
             self._cluster = replace(self._cluster, nodes=tuple(self._seen))
         return self._cluster
 
-    def troubled(self) -> Iterator[NodeBook]:
+    def troubled(self) -> Iterator[NodeLedger]:
         """Go through the nodes that failed, or have a device that did."""
         for book in self.nodes.values():
             if book.ready != book.node.ready or any(
@@ -169,7 +169,7 @@ class Books:
     def _take_one(self, key: Key, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
         book = self.nodes.get(placement.node)
         if book is None:
-            return f"there is no node {placement.node}"
+            return f"node {placement.node} not found"
         why = book.refuses(placement, cpu_milli, memory_mib)
         if why:
             return why
@@ -185,25 +185,25 @@ class Books:
         return ""
 
     @staticmethod
-    def _move(book: NodeBook, key: Key, sign: int, cpu_milli: int, memory_mib: int) -> None:
+    def _move(book: NodeLedger, key: Key, sign: int, cpu_milli: int, memory_mib: int) -> None:
         book.cpu_milli -= sign * cpu_milli
         book.memory_mib -= sign * memory_mib
-        count = book.copies.get(key, 0) + sign
+        count = book.workloads.get(key, 0) + sign
         if count:
-            book.copies[key] = count
+            book.workloads[key] = count
         else:
-            del book.copies[key]
+            del book.workloads[key]
 
 
-def _node_book(node: Node, place: int) -> NodeBook:
+def _node_book(node: Node, place: int) -> NodeLedger:
     devices = {
-        each.uuid: DeviceBook(each, each.memory_mib, each.core_milli, each.share_limit, each.healthy)
+        each.uuid: DeviceLedger(each, each.memory_mib, each.core_milli, each.share_limit, each.healthy)
         for each in node.devices
     }
-    return NodeBook(node, place, node.cpu_milli, node.memory_mib, devices, node.ready)
+    return NodeLedger(node, place, node.cpu_milli, node.memory_mib, devices, node.ready)
 
 
-def _seen(book: NodeBook) -> Node:
+def _seen(book: NodeLedger) -> Node:
     """Return a node as it is announced: which of its devices are healthy, and whether it answers."""
     devices = tuple(
         each.device if each.device.healthy == each.healthy else replace(each.device, healthy=each.healthy)

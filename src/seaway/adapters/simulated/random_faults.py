@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from seaway.adapters.simulated.faults import Faults, Stream
-from seaway.adapters.simulated.ledger import DeviceBook, NodeBook
+from seaway.adapters.simulated.ledger import DeviceLedger, NodeLedger
 from seaway.adapters.simulated.state import ClusterState
 
 
@@ -17,7 +17,7 @@ class Chances:
     state
         The cluster; what fails next lies among what is due in it.
     times
-        How often the cluster's process has been started: each time draws anew.
+        How often the cluster's process has been started: each time draws again.
 
     Attributes
     ----------
@@ -28,8 +28,8 @@ class Chances:
     def __init__(self, state: ClusterState, faults: Faults, now_ns: int, times: int) -> None:
         self.unreachable = False
         self._state = state
-        self._nodes: Sequence[NodeBook] = tuple(state.books.nodes.values())
-        self._devices: Sequence[tuple[NodeBook, DeviceBook]] = tuple(
+        self._nodes: Sequence[NodeLedger] = tuple(state.books.nodes.values())
+        self._devices: Sequence[tuple[NodeLedger, DeviceLedger]] = tuple(
             (node, device) for node in self._nodes for device in node.devices.values()
         )
         stem = f"{state.name}/{times}"

@@ -28,7 +28,7 @@ from seaway.adapters.simulated.fault_commands import cause, heal
 from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 
 LOOPBACK = "127.0.0.1"
-MOST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 """How long a client may have `changes` wait."""
 
 LIVELINESS_S = 1
@@ -132,7 +132,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Has long polls answered before it waits for requests to end, so that none has to be cut off."""
+    """Has long polls answered before it waits for requests to end, so that none must be cut off."""
 
     def __init__(self, config: uvicorn.Config, backends: SimulatedBackends) -> None:
         super().__init__(config)
@@ -145,7 +145,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 def _changes(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
-    wait_s = min(_number(request, "wait_s", 0.0), MOST_WAIT_S)
+    wait_s = min(_number(request, "wait_s", 0.0), MAX_WAIT_S)
     return messages.CHANGES.dump_json(
         cluster.changes(request.query_params.get("cursor", ""), wait_s), exclude_defaults=True
     )
@@ -206,7 +206,7 @@ def _number(request: Request, name: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e9:
-        raise RejectedError(f"{text!r} is no number from 0 up", where=name)
+        raise RejectedError(f"{text!r} is not a number from 0 up", where=name)
     return value
 
 

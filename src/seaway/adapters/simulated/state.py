@@ -26,11 +26,11 @@ from seaway.adapters.simulated.journal import (
     Removed,
     Started,
 )
-from seaway.adapters.simulated.ledger import Books, DeviceBook, Key, NodeBook
+from seaway.adapters.simulated.ledger import Books, DeviceLedger, Key, NodeLedger
 from seaway.adapters.simulated.workload import LIVE, Record
 from seaway.application.ports.backend import Answer, ChangeLog
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Cause, CopyPhase, Deployment
+from seaway.domain.deployment import Cause, Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError
 
 NS_PER_S = 1_000_000_000
@@ -39,7 +39,7 @@ DONE = Answer(done=True)
 
 @dataclass(slots=True)
 class Orders:
-    """What somebody ordered to go wrong with deployments to come.
+    """What a user ordered to go wrong with deployments to come.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class ClusterState:
     orders
         What goes wrong by order; may be changed at any time.
     kept
-        How many changes to remember at the least.
+        How many changes to remember at least.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class ClusterState:
         if key in self.records:
             return DONE
         spec = deployment.spec
-        runs_ns = None if spec.runs_s is None else spec.runs_s * NS_PER_S
+        runs_ns = None if spec.expected_duration_s is None else spec.expected_duration_s * NS_PER_S
         fate = draw_fate(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)
         if self.orders.start_error:
             fate = Fate(fate.refused, fate.starts_after_ns, 0, self.orders.start_error)
@@ -142,7 +142,7 @@ class ClusterState:
             return False
         if record.phase in LIVE:
             self._give_back(record)
-        record.phase = CopyPhase.GONE
+        record.phase = WorkloadPhase.GONE
         self.journal.add(Removed(now_ns, *key, vanished))
         self.log.add(key)
         self._sweep()
@@ -159,13 +159,13 @@ class ClusterState:
             infrastructure = Cause.INFRASTRUCTURE
             self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), infrastructure))
 
-    def node(self, name: str) -> NodeBook:
+    def node(self, name: str) -> NodeLedger:
         """Return a node, or raise `RejectedError`."""
         if name not in self.books.nodes:
             raise RejectedError(f"cluster {self.name!r} has no node {name!r}")
         return self.books.nodes[name]
 
-    def device(self, uuid: str) -> tuple[NodeBook, DeviceBook]:
+    def device(self, uuid: str) -> tuple[NodeLedger, DeviceLedger]:
         """Return a device and its node, or raise `RejectedError`."""
         if uuid not in self.books.devices:
             raise RejectedError(f"cluster {self.name!r} has no device {uuid!r}")
@@ -186,7 +186,7 @@ class ClusterState:
 
     # Nodes and devices
 
-    def set_node(self, node: NodeBook, now_ns: int, *, ready: bool, until_ns: int | None = None) -> None:
+    def set_node(self, node: NodeLedger, now_ns: int, *, ready: bool, until_ns: int | None = None) -> None:
         """Have a node fail, and with it what runs there, or come back."""
         if not ready:
             node.back_ns = until_ns
@@ -197,12 +197,12 @@ class ClusterState:
         self.journal.add(NodeChanged(now_ns, node.node.name, ready, until_ns))
         self._touch(node)
         if not ready:
-            for record in [self.records[key] for key in node.copies]:
+            for record in [self.records[key] for key in node.workloads]:
                 lost = [each.replica for each in record.made.placements if each.node == node.node.name]
                 self._strike(record, now_ns, f"node {node.node.name} failed", lost)
 
     def set_device(
-        self, node: NodeBook, device: DeviceBook, now_ns: int, *, healthy: bool, until_ns: int | None = None
+        self, node: NodeLedger, device: DeviceLedger, now_ns: int, *, healthy: bool, until_ns: int | None = None
     ) -> None:
         """Have a device become unhealthy, and with it what holds a slice of it, or well."""
         if not healthy:
@@ -215,7 +215,7 @@ class ClusterState:
         self.journal.add(DeviceChanged(now_ns, node.node.name, uuid, healthy, until_ns))
         self._touch(node)
         if not healthy:
-            for record in [self.records[key] for key in node.copies]:
+            for record in [self.records[key] for key in node.workloads]:
                 lost = [each.replica for each in record.made.placements if uuid in {one.uuid for one in each.slices}]
                 if lost:
                     self._strike(record, now_ns, f"device {uuid} failed", lost)
@@ -243,10 +243,10 @@ class ClusterState:
         yield Opened(now_ns, times)
         for record in self.records.values():
             yield record.made
-            if record.phase is CopyPhase.RUNNING:
+            if record.phase is WorkloadPhase.RUNNING:
                 yield Started(record.made.starts_ns, *record.key)
             elif record.ended_ns is not None:
-                succeeded = record.phase is CopyPhase.SUCCEEDED
+                succeeded = record.phase is WorkloadPhase.SUCCEEDED
                 yield Ended(record.ended_ns, *record.key, succeeded, record.reason, record.culprits, record.cause)
         for node in self.books.troubled():
             if node.ready != node.node.ready:
@@ -261,12 +261,12 @@ class ClusterState:
         if record.due_ns != due_ns:
             return
         made = record.made
-        if record.phase is CopyPhase.STARTING and not (made.fails and made.ends_ns == made.starts_ns):
-            record.phase = CopyPhase.RUNNING
+        if record.phase is WorkloadPhase.STARTING and not (made.fails and made.ends_ns == made.starts_ns):
+            record.phase = WorkloadPhase.RUNNING
             self.journal.add(Started(due_ns, *record.key))
             self.log.add(record.key)
             self.later(record.due_ns, self._step, record)
-        elif record.phase is CopyPhase.RUNNING and made.vanishes_ns == due_ns:
+        elif record.phase is WorkloadPhase.RUNNING and made.vanishes_ns == due_ns:
             self.remove(record.key, due_ns, vanished=True)
         else:
             self._end(record, Ended(due_ns, *record.key, not made.fails, made.fails))
@@ -289,18 +289,18 @@ class ClusterState:
             heap[:] = [each for each in heap if not isinstance(each[3], Record) or each[3].due_ns == each[0]]
             heapify(heap)
 
-    def _node_back(self, node: NodeBook, due_ns: int) -> None:
+    def _node_back(self, node: NodeLedger, due_ns: int) -> None:
         if node.back_ns == due_ns:
             self.set_node(node, due_ns, ready=True)
 
-    def _device_back(self, pair: tuple[NodeBook, DeviceBook], due_ns: int) -> None:
+    def _device_back(self, pair: tuple[NodeLedger, DeviceLedger], due_ns: int) -> None:
         node, device = pair
         if device.back_ns == due_ns:
             self.set_device(node, device, due_ns, healthy=True)
 
     # Details
 
-    def _touch(self, node: NodeBook) -> None:
+    def _touch(self, node: NodeLedger) -> None:
         self.books.touch(node.node.name)
         self.log.add(None)
 
@@ -337,7 +337,7 @@ class ClusterState:
             self.records[key] = Record(entry)
             self.books.force(key, entry.placements, entry.cpu_milli, entry.memory_mib)
         elif isinstance(entry, Started):
-            self.find(key).phase = CopyPhase.RUNNING
+            self.find(key).phase = WorkloadPhase.RUNNING
         elif isinstance(entry, Ended):
             record = self.find(key)
             record.end(entry)

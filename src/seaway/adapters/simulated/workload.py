@@ -10,14 +10,22 @@ from typing import Any
 from seaway.adapters.simulated.journal import Created, Ended
 from seaway.adapters.simulated.ledger import Key
 from seaway.application.ports.logs import NoContainerError
-from seaway.domain.deployment import Cause, Container, Copy, CopyPhase, Deployment, ReplicaStatus, deployment_name
+from seaway.domain.deployment import (
+    Cause,
+    Container,
+    Deployment,
+    ReplicaStatus,
+    Workload,
+    WorkloadPhase,
+    deployment_name,
+)
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.placement import Placement
 
 NAMESPACE, CONTAINER = "default", "main"
 """Where all pods are, and the only container of each."""
 
-LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
+LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +45,7 @@ class Record:
     """
 
     made: Created
-    phase: CopyPhase = CopyPhase.STARTING
+    phase: WorkloadPhase = WorkloadPhase.STARTING
     reason: str = ""
     culprits: tuple[int, ...] = ()
     ended_ns: int | None = None
@@ -52,9 +60,9 @@ class Record:
     def due_ns(self) -> int | None:
         """When it changes next by itself; None when it does not."""
         made = self.made
-        if self.phase is CopyPhase.STARTING:
+        if self.phase is WorkloadPhase.STARTING:
             return made.starts_ns
-        if self.phase is CopyPhase.RUNNING:
+        if self.phase is WorkloadPhase.RUNNING:
             if made.vanishes_ns is None or made.ends_ns is None:
                 return made.ends_ns if made.vanishes_ns is None else made.vanishes_ns
             return min(made.ends_ns, made.vanishes_ns)
@@ -62,11 +70,11 @@ class Record:
 
     def end(self, entry: Ended) -> None:
         """Note how it ended."""
-        self.phase = CopyPhase.SUCCEEDED if entry.succeeded else CopyPhase.FAILED
+        self.phase = WorkloadPhase.SUCCEEDED if entry.succeeded else WorkloadPhase.FAILED
         self.reason, self.culprits, self.cause = entry.reason, entry.replicas, entry.cause
         self.ended_ns = entry.at_ns
 
-    def seen(self, cluster: str) -> Copy:
+    def seen(self, cluster: str) -> Workload:
         """Return what is seen of it."""
         made, name = self.made, deployment_name(*self.key)
         containers = (Container(CONTAINER, made.ports),)
@@ -85,9 +93,9 @@ class Record:
             )
             for each in made.placements
         )
-        serves = made.ports and self.phase is CopyPhase.RUNNING
+        serves = made.ports and self.phase is WorkloadPhase.RUNNING
         address = f"{name}.{cluster}.simulated:{','.join(map(str, made.ports))}" if serves else ""
-        return Copy(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
+        return Workload(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
 
     def _why(self, replica: int) -> str:
         if not self.culprits or replica in self.culprits:
@@ -95,13 +103,13 @@ class Record:
         return f"stopped, for replica {self.culprits[0]} failed"
 
 
-def gone(key: Key, cluster: str) -> Copy:
+def gone(key: Key, cluster: str) -> Workload:
     """Return what is said once of a copy that is removed."""
-    return Copy(*key, cluster, CopyPhase.GONE)
+    return Workload(*key, cluster, WorkloadPhase.GONE)
 
 
 NS_PER_S = 1_000_000_000
-MOST_STEPS = 20
+MAX_STEPS = 20
 """Lines of progress that a replica writes between its start and its end."""
 
 STEP_S = 30
@@ -123,15 +131,15 @@ def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
     """Write what a replica would have written until now; the same whenever it is asked."""
     made = record.made
     yield _line(made.at_ns, f"replica {replica} of {made.name!r} taken over (simulated)")
-    if record.phase is CopyPhase.STARTING:
+    if record.phase is WorkloadPhase.STARTING:
         return
     end_ns = now_ns if record.ended_ns is None else record.ended_ns
-    if end_ns > made.starts_ns or record.phase is not CopyPhase.FAILED:
+    if end_ns > made.starts_ns or record.phase is not WorkloadPhase.FAILED:
         yield _line(made.starts_ns, f"started{f' {made.image}' if made.image else ''}")
         yield from _progress(record, end_ns)
-    if record.phase is CopyPhase.SUCCEEDED:
+    if record.phase is WorkloadPhase.SUCCEEDED:
         yield _line(end_ns, "finished")
-    elif record.phase is CopyPhase.FAILED:
+    elif record.phase is WorkloadPhase.FAILED:
         yield _line(end_ns, f"failed: {record.reason}")
 
 
@@ -141,11 +149,11 @@ def _progress(record: Record, end_ns: int) -> Iterator[str]:
         for step in range(1, (end_ns - starts_ns) // (STEP_S * NS_PER_S) + 1):
             yield _line(starts_ns + step * STEP_S * NS_PER_S, f"serving for {step * STEP_S} s")
         return
-    for step in range(1, MOST_STEPS):
-        at_ns = starts_ns + (ends_ns - starts_ns) * step // MOST_STEPS
+    for step in range(1, MAX_STEPS):
+        at_ns = starts_ns + (ends_ns - starts_ns) * step // MAX_STEPS
         if at_ns >= end_ns:
             return
-        yield _line(at_ns, f"progress {100 * step // MOST_STEPS} %")
+        yield _line(at_ns, f"progress {100 * step // MAX_STEPS} %")
 
 
 def _line(at_ns: int, text: str) -> str:

@@ -119,7 +119,7 @@ class BackupReader:
     Raises
     ------
     RejectedError
-        When it is no backup, or one of a newer Seaway.
+        When it is not a backup, or one of a newer Seaway.
     """
 
     def __init__(self, path: Path) -> None:
@@ -130,12 +130,12 @@ class BackupReader:
             version = int(head["format"])
             self.header = Header(str(head["schema"]), int(head["taken_ns"]), str(head["source"]))
         except (ValueError, KeyError, TypeError):
-            raise RejectedError("this is no backup of Seaway", where=str(path)) from None
+            raise RejectedError("this is not a backup of Seaway", where=str(path)) from None
         if version > FORMAT:
             raise RejectedError(f"written by a newer Seaway (format {version}): restore it with that", where=str(path))
 
     def pages(self, size: int, progress: Progress | None = None) -> Iterator[TableRows]:
-        """Return all rows, `size` at the most in one piece.
+        """Return all rows, `size` at most in one piece.
 
         Raises
         ------

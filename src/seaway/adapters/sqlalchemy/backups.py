@@ -34,14 +34,14 @@ class Restored:
     ----------
     rows
         Rows by table.
-    kept_revoked
+    retained_revoked
         Tokens that the backup has as ones that hold, and that were revoked in the database by then: they stay so.
     holding
         Names and ids of the tokens that are not revoked now.
     """
 
     rows: dict[str, int]
-    kept_revoked: int
+    retained_revoked: int
     holding: list[tuple[str, str]]
 
 

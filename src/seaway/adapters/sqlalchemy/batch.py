@@ -27,8 +27,8 @@ from seaway.application.records import (
     JobRecord,
     LinkSample,
     NetworkRecord,
-    Outgoing,
     PathRecord,
+    PendingCommand,
     PolicyRecord,
     ShadowResult,
     Token,
@@ -46,7 +46,7 @@ class Step(IntEnum):
     CLEAR = 3
     """Remove what hangs on jobs: their labels or clusters."""
     LINK = 4
-    """Add it anew."""
+    """Add it again."""
     DELETE = 5
 
 
@@ -55,7 +55,7 @@ def _plain(table: Table) -> tuple[Table, Callable[[Any], Row]]:
 
 
 SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
-    Outgoing: (tables.OUTGOING, codec.outgoing_row),
+    PendingCommand: (tables.PENDING_COMMANDS, codec.pending_command_row),
     Event: (tables.EVENTS, codec.event_row),
     IdempotencyKey: (tables.KEYS, codec.key_row),
     Token: (tables.TOKENS, codec.token_row),

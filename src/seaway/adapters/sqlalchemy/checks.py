@@ -13,7 +13,7 @@ from seaway.adapters.sqlalchemy.backup_file import Progress
 from seaway.adapters.sqlalchemy.engines import open_engines, snapshot
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.schema import NEWEST, revision
-from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, OUTGOING, POLICIES
+from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, PENDING_COMMANDS, POLICIES
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import FINAL, LIVE
@@ -113,14 +113,14 @@ def _one_live(connection: Connection) -> Iterator[str]:
     question = select(ATTEMPTS.c.job_id, func.count()).where(ATTEMPTS.c.state.in_(_LIVE))
     question = question.group_by(ATTEMPTS.c.job_id).having(func.count() > 1).limit(SHOWN)
     for job_id, count in connection.execute(question):
-        yield f"job {ids.encode(job_id)} has {count} live attempts, but may have one at the most"
+        yield f"job {ids.encode(job_id)} has {count} live attempts, but may have one at most"
 
 
 def _outgoing(connection: Connection) -> Iterator[str]:
     """Find what clusters are to be told about attempts that do not exist."""
-    match = and_(ATTEMPTS.c.job_id == OUTGOING.c.job_id, ATTEMPTS.c.number == OUTGOING.c.attempt)
+    match = and_(ATTEMPTS.c.job_id == PENDING_COMMANDS.c.job_id, ATTEMPTS.c.number == PENDING_COMMANDS.c.attempt)
     question: Select[Any] = (
-        select(OUTGOING.c.job_id, OUTGOING.c.attempt, OUTGOING.c.cluster)
+        select(PENDING_COMMANDS.c.job_id, PENDING_COMMANDS.c.attempt, PENDING_COMMANDS.c.cluster)
         .where(~select(1).where(match).exists())
         .limit(SHOWN)
     )

@@ -20,7 +20,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
-    Outgoing,
+    PendingCommand,
     PolicyRecord,
     Role,
     Token,
@@ -60,7 +60,7 @@ def require_number(job_id: str) -> int:
     """
     found = number(job_id)
     if found is None:
-        raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.job_spec.JobIds")
+        raise InvariantError(f"{job_id!r} is not an id of a job; draw it from seaway.domain.job_spec.JobIds")
     return found
 
 
@@ -73,7 +73,7 @@ def spec_text(spec: JobSpec) -> str:
 def read_spec(text: str) -> JobSpec:
     """Read what `spec_text` wrote, and what it wrote when a deployment came back without saying so."""
     spec = _SPEC.validate_json(text)
-    return replace(spec, comes_back=True) if spec.template == "deployment" and not spec.comes_back else spec
+    return replace(spec, restarts=True) if spec.template == "deployment" and not spec.restarts else spec
 
 
 def names_text(names: Sequence[str]) -> str:
@@ -165,16 +165,16 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
     )
 
 
-def outgoing_row(row: Outgoing) -> Row:
+def pending_command_row(row: PendingCommand) -> Row:
     """Write something that a cluster is to be told."""
     job_id = require_number(row.job_id)
     return (job_id, row.attempt, row.cluster, row.verb.value, row.created_ns)
 
 
-def read_outgoing(row: Sequence[Any]) -> Outgoing:
+def read_pending_command(row: Sequence[Any]) -> PendingCommand:
     """Read something that a cluster is to be told."""
     job_id, attempt, cluster, verb, created_ns = row
-    return Outgoing(ids.encode(job_id), attempt, cluster, _VERBS[verb], created_ns)
+    return PendingCommand(ids.encode(job_id), attempt, cluster, _VERBS[verb], created_ns)
 
 
 def event_row(row: Event) -> Row:

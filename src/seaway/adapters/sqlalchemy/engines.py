@@ -60,7 +60,7 @@ def read_url(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise RejectedError(f"this is no URL of a database: {known}", where="database") from None
+        raise RejectedError(f"this is not a URL of a database: {known}", where="database") from None
     scheme = url.drivername.partition("+")[0]
     if scheme not in DRIVERS:
         raise RejectedError(f"Seaway does not know databases called {scheme!r}: {known}", where="database")

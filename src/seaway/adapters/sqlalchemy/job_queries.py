@@ -43,7 +43,7 @@ def counts(wanted: JobFilter) -> Question:
 def _ids(wanted: JobFilter, limit: int) -> Question:
     """Return a question for the ids.
 
-    Indexes on what jobs have in common go by state before id. So that none has to be read to its end and
+    Indexes on what jobs have in common go by state before id. So that none must be read to its end and
     sorted, each state is asked for by itself: of each, `limit` jobs will do.
     """
     conditions = _conditions(wanted)
@@ -111,6 +111,6 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
     if wanted.before:
         before = codec.number(wanted.before)
         if before is None:
-            raise RejectedError(f"{wanted.before!r} is no id of a job", where="before")
+            raise RejectedError(f"{wanted.before!r} is not an id of a job", where="before")
         found.append(_order(wanted) < before)
     return found

@@ -1,4 +1,4 @@
-"""Removing what nobody needs any longer, a little at a time, so that nobody waits for it."""
+"""Removing what no one needs any longer, a little at a time, so that no one waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seaway.adapters.sqlalchemy.tables import (
     JOBS,
     KEYS,
     LINK_SAMPLES,
-    OUTGOING,
+    PENDING_COMMANDS,
     SHADOWS,
 )
 from seaway.application.ports.store import Retention
@@ -57,7 +57,7 @@ def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
         func.coalesce(JOBS.c.ended_ns, JOBS.c.changed_ns) < now_ns - (keep_ns or 0),
     )
     held = select(1).where(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.state != AttemptState.ENDED.value)
-    told = select(1).where(OUTGOING.c.job_id == JOBS.c.id)
+    told = select(1).where(PENDING_COMMANDS.c.job_id == JOBS.c.id)
     falls = deleted if keep_ns is None else or_(deleted, old)
     return select(JOBS.c.id).where(falls, ~held.exists(), ~told.exists())
 

@@ -16,7 +16,7 @@ NEWEST = "0007"
 """What the tables are at after all migrations; states count up."""
 
 LOCK = 7_310_867
-"""Number of the lock that PostgreSQL gives to whoever migrates: any will do that nobody else uses."""
+"""Number of the lock that PostgreSQL gives to whoever migrates: any will do that no one else uses."""
 
 LOCK_WAIT_S = 60
 

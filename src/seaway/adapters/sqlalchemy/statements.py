@@ -19,7 +19,7 @@ from sqlalchemy.engine import Dialect
 from seaway.adapters.sqlalchemy.codec import Row
 
 MOST = 512
-"""Rows of one statement at the most."""
+"""Rows of one statement at most."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST)
 """Numbers of rows that SQLite gets statements for; what is missing is filled with NULL, which writes nothing."""
@@ -28,7 +28,7 @@ Statement = tuple[str, tuple[Any, ...]]
 
 
 class Wording(Protocol):
-    """Says in one database's words what is to be written. Rows are `MOST` at the most, and not none."""
+    """Says in one database's words what is to be written. Rows are `MOST` at most, and not none."""
 
     def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
         """Add rows."""
@@ -113,7 +113,7 @@ def _matches(left: str, right: dict[str, str], names: Sequence[str]) -> str:
 
 
 class SqliteWords(_Words):
-    """Rows as VALUES, in a few sizes, so that SQLite need not parse each statement anew."""
+    """Rows as VALUES, in a few sizes, so that SQLite need not parse each statement again."""
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         size = SIZES[bisect_left(SIZES, len(rows))]

@@ -25,8 +25,8 @@ from seaway.adapters.sqlalchemy.tables import (
     KEYS,
     LINK_SAMPLES,
     NETWORK,
-    OUTGOING,
     PATHS,
+    PENDING_COMMANDS,
     POLICIES,
     POOLS,
     QUEUES,
@@ -36,7 +36,7 @@ from seaway.adapters.sqlalchemy.tables import (
 )
 from seaway.adapters.sqlalchemy.writer import Writer
 from seaway.application.changes import Change, Outcome
-from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
+from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention
 from seaway.application.records import (
     AgentRecord,
     Attempt,
@@ -50,8 +50,8 @@ from seaway.application.records import (
     JobRecord,
     LinkSample,
     NetworkRecord,
-    Outgoing,
     PathRecord,
+    PendingCommand,
     PolicyRecord,
     ShadowResult,
     Token,
@@ -102,8 +102,8 @@ class SqlStore:
         names = {number: job_id for job_id in job_ids if (number := codec.number(job_id)) is not None}
         found: dict[str, int | None] = {}
         numbers = list(names)
-        for first in range(0, len(numbers), MOST_ROWS):
-            some = JOBS.c.id.in_(numbers[first : first + MOST_ROWS])
+        for first in range(0, len(numbers), MAX_ROWS):
+            some = JOBS.c.id.in_(numbers[first : first + MAX_ROWS])
             found |= {
                 names[number]: ended_ns
                 for number, ended_ns in self._rows(select(JOBS.c.id, JOBS.c.ended_ns).where(some))
@@ -112,14 +112,14 @@ class SqlStore:
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""
-        return self._read(codec.read_job, job_queries.page(wanted, min(limit, MOST_ROWS)))
+        return self._read(codec.read_job, job_queries.page(wanted, min(limit, MAX_ROWS)))
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
         return {JobState(state): count for state, count in self._rows(job_queries.counts(wanted))}
 
     def live_jobs(self) -> Iterator[JobRecord]:
-        """Return every job that is not over, old to new."""
+        """Return every unfinished job, old to new."""
         live = sorted(state.value for state in JobState if state not in FINAL)
         return self._stream(codec.read_job, _JOBS.where(JOBS.c.state.in_(live)), JOBS, ["id"])
 
@@ -134,10 +134,10 @@ class SqlStore:
         question = select(ATTEMPTS).where(ATTEMPTS.c.job_id == codec.number(job_id)).order_by(ATTEMPTS.c.number)
         return self._read(codec.read_attempt, question)
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def pending_commands(self) -> Iterator[PendingCommand]:
         """Return what clusters are to be told, oldest first."""
-        order = ["created_ns", *(column.name for column in OUTGOING.primary_key.columns)]
-        return self._stream(codec.read_outgoing, select(OUTGOING), OUTGOING, order)
+        order = ["created_ns", *(column.name for column in PENDING_COMMANDS.primary_key.columns)]
+        return self._stream(codec.read_pending_command, select(PENDING_COMMANDS), PENDING_COMMANDS, order)
 
     def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
         """Return events in order."""
@@ -146,7 +146,7 @@ class SqlStore:
             question = question.where(EVENTS.c.tenant.in_((tenant, "")))
         if job_id:
             question = question.where(EVENTS.c.job_id == (codec.number(job_id) or -1))
-        return self._read(codec.read_event, question.order_by(EVENTS.c.id).limit(min(limit, MOST_ROWS)))
+        return self._read(codec.read_event, question.order_by(EVENTS.c.id).limit(min(limit, MAX_ROWS)))
 
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
         """Return what an idempotency key was used for."""
@@ -199,7 +199,7 @@ class SqlStore:
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""
-        question = select(AUDIT).order_by(AUDIT.c.id.desc()).limit(min(limit, MOST_ROWS))
+        question = select(AUDIT).order_by(AUDIT.c.id.desc()).limit(min(limit, MAX_ROWS))
         return self._read(_plain(AuditEntry), question.where(AUDIT.c.id < before) if before else question)
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
@@ -210,7 +210,7 @@ class SqlStore:
             question = question.where(_after([table.c.at_ns, table.c.cluster], (from_ns, after)))
         if cluster:
             question = question.where(table.c.cluster == cluster)
-        return self._read(_plain(ClusterSample), question.limit(min(limit, MOST_ROWS)))
+        return self._read(_plain(ClusterSample), question.limit(min(limit, MAX_ROWS)))
 
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
@@ -225,11 +225,11 @@ class SqlStore:
         if target:
             question = question.where(table.c.target == target)
         ordered = question.order_by(table.c.at_ns, table.c.source, table.c.target)
-        return self._read(_plain(LinkSample), ordered.limit(min(limit, MOST_ROWS)))
+        return self._read(_plain(LinkSample), ordered.limit(min(limit, MAX_ROWS)))
 
     def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
         """Return comparisons, new to old."""
-        question = select(SHADOWS).order_by(SHADOWS.c.id.desc()).limit(min(limit, MOST_ROWS))
+        question = select(SHADOWS).order_by(SHADOWS.c.id.desc()).limit(min(limit, MAX_ROWS))
         question = question.where(SHADOWS.c.id < before) if before else question
         return self._read(_plain(ShadowResult), question.where(SHADOWS.c.queue == queue) if queue else question)
 
@@ -259,11 +259,11 @@ class SqlStore:
         """Read rows page by page in an order that tells them apart, so that nothing is kept open meanwhile."""
         columns = [table.c[name] for name in order]
         places = [list(table.columns).index(column) for column in columns]
-        question = question.order_by(*columns).limit(MOST_ROWS)
+        question = question.order_by(*columns).limit(MAX_ROWS)
         page = self._rows(question)
         while page:
             yield from map(read, page)
-            if len(page) < MOST_ROWS:
+            if len(page) < MAX_ROWS:
                 return
             last = tuple(page[-1][place] for place in places)
             page = self._rows(question.where(_after(columns, last)))

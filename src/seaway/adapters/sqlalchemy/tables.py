@@ -155,7 +155,7 @@ ATTEMPTS = _table(
     Index("ix_attempts_state", "state", "job_id", "number"),
 )
 
-OUTGOING = _table(
+PENDING_COMMANDS = _table(
     "outgoing",
     _id("job_id"),
     _count("attempt"),

@@ -146,7 +146,7 @@ class Writer:
         return batch
 
     def _require_lead(self, connection: Connection) -> None:
-        """Check that nobody else writes, and see to it that nobody begins before the transaction ends.
+        """Check that no one else writes, and see to it that no one begins before the transaction ends.
 
         Raises
         ------

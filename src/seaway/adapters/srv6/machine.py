@@ -14,11 +14,21 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import TYPE_CHECKING, Any
 
-from seaway.adapters.srv6.saved_settings import FOLDER, Memory
+from seaway.adapters.srv6.saved_settings import FOLDER, SavedSettings
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnavailableError
 from seaway.domain.gateways import MAIN_TABLE
 from seaway.steering.difference import Add, Change, Difference, Remove, Replace, Set, commands, difference
-from seaway.steering.state import NOTHING, PROTOCOL, TUNNEL_SOURCE, GatewayState, Kind, Knob, Present, mtu, sysctl
+from seaway.steering.state import (
+    NOTHING,
+    PROTOCOL,
+    TUNNEL_SOURCE,
+    CurrentState,
+    GatewayState,
+    Setting,
+    SettingKind,
+    mtu,
+    sysctl,
+)
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
@@ -68,26 +78,26 @@ def identity() -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
         try:
             cookie = any_socket.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
-        except OSError:  # before Linux 5.14; numbers of files are given anew when a namespace is gone
+        except OSError:  # before Linux 5.14; numbers of files are given again when a namespace is gone
             return f"{boot}/file-{OWN.stat().st_ino}"
     return f"{boot}/{int.from_bytes(cookie, sys.byteorder)}"
 
 
 def _open(netns: str) -> int:
     if netns in {".", ".."} or "/" in netns:
-        raise RejectedError(f"{netns!r} is no name of a network namespace")
+        raise RejectedError(f"{netns!r} is not a name of a network namespace")
     try:
         return os.open(NAMED / netns, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         there = ", ".join(sorted(each.name for each in NAMED.iterdir())) if NAMED.is_dir() else ""
-        raise RejectedError(f"there is no network namespace {netns!r}; there are: {there or 'none'}") from None
+        raise RejectedError(f"network namespace {netns!r} not found; available: {there or 'none'}") from None
 
 
 def _enter(namespace: int, name: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, CLONE_NEWNET):
         why = os.strerror(ctypes.get_errno())
-        raise ForbiddenError(f"cannot enter the network namespace {name!r}: {why}; that takes root")
+        raise ForbiddenError(f"cannot enter the network namespace {name!r}: {why}; this requires root")
 
 
 SYSCTLS = Path("/proc/sys")
@@ -119,9 +129,9 @@ class Machine:
         except ImportError:
             raise RejectedError("this needs pyroute2: pip install 'seaway[gateway]'") from None
         self._netns = netns
-        self._memory = Memory(state, netns)
+        self._memory = SavedSettings(state, netns)
 
-    def read(self) -> Present:
+    def read(self) -> CurrentState:
         """Read what there is.
 
         Raises
@@ -132,8 +142,8 @@ class Machine:
         with self._netlink() as netlink:
             return self._read(netlink)
 
-    def reach(self, wanted: GatewayState) -> Difference:
-        """Give the machine what it has to have, and return what was done for that.
+    def converge(self, wanted: GatewayState) -> Difference:
+        """Give the machine what it must have, and return what was done for that.
 
         Raises
         ------
@@ -156,7 +166,7 @@ class Machine:
 
     def remove(self) -> Difference:
         """Take away all that Seaway wrote, and set settings back to what they were; raises as `reach`."""
-        return self.reach(NOTHING)
+        return self.converge(NOTHING)
 
     @contextmanager
     def _netlink(self) -> Iterator[IPRoute]:
@@ -172,7 +182,7 @@ class Machine:
                     raise ForbiddenError("the kernel lets only root look at gateways or change them") from None
                 raise UnavailableError(f"the kernel refuses to tell what there is: {error}") from None
 
-    def _read(self, netlink: IPRoute) -> Present:
+    def _read(self, netlink: IPRoute) -> CurrentState:
         from seaway.adapters.srv6.routes import read_foreign, read_own
 
         links = [
@@ -185,38 +195,38 @@ class Machine:
             if (each.get_attr("RTA_TABLE") or each["table"]) == MAIN_TABLE
         ]
         addresses = (each.get_attr("IFA_ADDRESS") for each in netlink.get_addr(family=AF_INET6))
-        return Present(
+        return CurrentState(
             routes=tuple(read_own(each, names) for each in routes if each["proto"] == PROTOCOL),
             foreign=tuple(read_foreign(each, names) for each in routes if each["proto"] != PROTOCOL),
             settings=dict(_settings()) | {mtu(name): str(size) for _, name, size in links},
             addresses=frozenset(map(IPv6Address, addresses)),
             interfaces=frozenset(names.values()),
-            remembered=self._memory.read(identity()),
+            saved=self._memory.read(identity()),
         )
 
     def _apply(self, found: Difference, netlink: IPRoute) -> None:
         remembered = self._memory.read(identity())
         if found.changes:
-            self._memory.write(identity(), remembered | dict(found.remembered))
+            self._memory.write(identity(), remembered | dict(found.saved))
         indices = {link.get_attr("IFLA_IFNAME"): link["index"] for link in netlink.get_links()} if found.changes else {}
         for done, change in enumerate(found.changes):
             try:
                 _do(change, netlink, indices)
             except OSError as error:
                 raise self._refused(change, error, done) from None
-        if found.changes or remembered != found.remembered:
-            self._memory.write(identity(), found.remembered)
+        if found.changes or remembered != found.saved:
+            self._memory.write(identity(), found.saved)
 
     def _refused(self, change: Change, error: OSError, done: int) -> Exception:
         """Say which change did not go, and what came of those before."""
         (command,) = commands([change], self._netns)
         if error.errno in {errno.EPERM, errno.EACCES}:
-            return ForbiddenError(f"this takes root: {command}")
+            return ForbiddenError(f"this requires root: {command}")
         why = error.strerror or str(error)
         return ConflictError(f"the kernel refuses `{command}`: {why}; changes made before it: {done}")
 
 
-def _settings() -> Iterator[tuple[Knob, str]]:
+def _settings() -> Iterator[tuple[Setting, str]]:
     """Yield what settings there are, of every interface and of all."""
     from seaway.adapters.srv6 import routes as tunnel_source
 
@@ -255,12 +265,12 @@ def _route(netlink: IPRoute, what: str, route: dict[str, Any]) -> None:
     netlink.route(what, **route)
 
 
-def _set(knob: Knob, value: str, netlink: IPRoute, indices: dict[str, int]) -> None:
+def _set(knob: Setting, value: str, netlink: IPRoute, indices: dict[str, int]) -> None:
     from seaway.adapters.srv6 import routes as tunnel_source
 
-    if knob.kind is Kind.SYSCTL:
+    if knob.kind is SettingKind.SYSCTL:
         (SYSCTLS / knob.name).write_text(f"{value}\n")
-    elif knob.kind is Kind.MTU:
+    elif knob.kind is SettingKind.MTU:
         netlink.link("set", index=indices[knob.name], mtu=int(value))
     else:
         tunnel_source.write(value)

@@ -16,7 +16,17 @@ from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
 
 from seaway.domain.gateways import Behaviour
-from seaway.steering.state import METRIC, PROTOCOL, ForeignRoute, Hop, OddRoute, PathRoute, Route, SidRoute, metric_of
+from seaway.steering.state import (
+    METRIC,
+    PROTOCOL,
+    ForeignRoute,
+    Hop,
+    PathRoute,
+    Route,
+    SidRoute,
+    UnknownRoute,
+    metric_of,
+)
 
 SEG6, SEG6_LOCAL = 5, 7
 """Kinds of encapsulation (linux/lwtunnel.h)."""
@@ -51,15 +61,15 @@ def read_own(message: Message, names: Mapping[int, str]) -> Route:
     """Read a route of Seaway's; `names` has the interfaces by number."""
     destination, metric = _destination(message), message.get_attr("RTA_PRIORITY") or 0
     if metric != METRIC:
-        return OddRoute(destination, f"a route of metric {metric}", metric)
+        return UnknownRoute(destination, f"a route of metric {metric}", metric)
     try:
         return _known(message, destination, names)
     except (KeyError, ValueError, TypeError, AttributeError):
-        return OddRoute(destination, "a route of another kind")
+        return UnknownRoute(destination, "a route of another kind")
 
 
 def read_foreign(message: Message, names: Mapping[int, str]) -> ForeignRoute:
-    """Read somebody else's route; of several hops, the first."""
+    """Read another user's route; of several hops, the first."""
     hops = message.get_attr("RTA_MULTIPATH") or []
     via = (hops[0] if hops else message).get_attr("RTA_GATEWAY")
     index = hops[0]["oif"] if hops else message.get_attr("RTA_OIF")

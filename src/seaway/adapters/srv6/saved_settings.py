@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seaway.domain.errors import ForbiddenError, RejectedError
-from seaway.steering.state import Kind, Knob, Remembered
+from seaway.steering.state import SavedSetting, Setting, SettingKind
 
 FOLDER = Path("/run/seaway")
-"""Forgotten when the machine starts anew, as the kernel forgets what was set."""
+"""Forgotten when the machine restarts, as the kernel forgets what was set."""
 
 
-class Memory:
+class SavedSettings:
     """The file of one network namespace.
 
     What was written in another namespace or before a reboot does not count.
@@ -41,9 +41,11 @@ class Memory:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
         except PermissionError as error:
-            raise ForbiddenError(f"{error.filename}: {error.strerror}; that takes root, or another --state") from None
+            raise ForbiddenError(
+                f"{error.filename}: {error.strerror}; this requires root, or another --state"
+            ) from None
 
-    def read(self, identity: str) -> dict[Knob, Remembered]:
+    def read(self, identity: str) -> dict[Setting, SavedSetting]:
         """Return what is remembered of a namespace.
 
         Raises
@@ -56,26 +58,28 @@ class Memory:
             if written["machine"] != identity:
                 return {}
             return {
-                Knob(Kind(each["kind"]), str(each["name"])): Remembered(str(each["before"]), str(each["value"]))
+                Setting(SettingKind(each["kind"]), str(each["name"])): SavedSetting(
+                    str(each["before"]), str(each["value"])
+                )
                 for each in written["settings"]
             }
         except FileNotFoundError:
             return {}
         except PermissionError as error:
-            raise ForbiddenError(f"{self._file}: {error.strerror}; that takes root") from None
+            raise ForbiddenError(f"{self._file}: {error.strerror}; this requires root") from None
         except (ValueError, KeyError, TypeError):
             raise RejectedError(
                 "is damaged: remove it, and what settings were before is forgotten", where=str(self._file)
             ) from None
 
-    def write(self, identity: str, remembered: Mapping[Knob, Remembered]) -> None:
+    def write(self, identity: str, saved: Mapping[Setting, SavedSetting]) -> None:
         """Remember, in one step."""
-        if not remembered:
+        if not saved:
             self._file.unlink(missing_ok=True)
             return
         settings = [
             {"kind": knob.kind.value, "name": knob.name, "before": each.before, "value": each.value}
-            for knob, each in remembered.items()
+            for knob, each in saved.items()
         ]
         new = self._file.with_suffix(".new")
         with new.open("w") as file:

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 
 from seaway.api.http.errors import BadRequestError
-from seaway.api.http.pipeline import desk_of, header_of
+from seaway.api.http.pipeline import header_of, pipeline_of
 from seaway.api.http.replies import json_reply, tags_in
 from seaway.api.http.routes import IF_MATCH, Header
 from seaway.wire.reading import read_json, read_yaml_message
@@ -28,7 +28,7 @@ async def read_at_most(request: Request, model: type[Message], limit: int) -> Me
     async for piece in request.stream():
         body += piece
         if len(body) > limit:
-            raise BadRequestError(413, f"this body may have {limit} bytes at the most")
+            raise BadRequestError(413, f"this body may have {limit} bytes at most")
     return read_json(model, body)
 
 
@@ -52,13 +52,13 @@ async def read_either(request: Request, model: type[Message]) -> tuple[Message, 
     body = await request.body()
     if kind == JSON:
         return read_json(model, body), body
-    return await desk_of(request).threads.read(read_yaml_message, model, body), body
+    return await pipeline_of(request).threads.read(read_yaml_message, model, body), body
 
 
 async def read_large(request: Request, model: type[Message], values: int) -> Message:
     """Read a message in JSON, or in YAML of at most so many values, where others need not wait; raises as `read`."""
     kind = require_kind(request, JSON, *YAML)
-    body, threads = await request.body(), desk_of(request).threads
+    body, threads = await request.body(), pipeline_of(request).threads
     if kind == JSON:
         return await threads.read(read_json, model, body)
     return await threads.read(read_yaml_message, model, body, values)

@@ -25,7 +25,7 @@ from seaway.domain.errors import (
 )
 from seaway.wire.reading import message_of
 
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def _rejected(error: RequestValidationError) -> RejectedError:
         ".".join(str(step) for step in each["loc"][1:]): RejectedError(
             message_of(each), where=".".join(str(step) for step in each["loc"][1:])[:100]
         )
-        for each in error.errors()[:MOST_ERRORS]
+        for each in error.errors()[:MAX_ERRORS]
     }
     first, *others = told.values()
     return RejectedError(first.message, where=first.where, also=tuple(others))

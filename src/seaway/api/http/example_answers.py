@@ -24,8 +24,8 @@ _LINK = {
 }
 _KNOWN_LINK = {
     **_LINK,
-    "carried_mbps": 3_000,
-    "promised_mbps": 2_000,
+    "traffic_mbps": 3_000,
+    "reserved_mbps": 2_000,
     "free_mbps": 7_000,
     "path": "direct",
     "state": "measured",
@@ -64,7 +64,7 @@ _COPY = {
 }
 _FITS = {
     "nodes": 3,
-    "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2, "clusters": {"berlin": 2}}],
+    "filtered": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2, "clusters": {"berlin": 2}}],
     "candidates": [{"cluster": "berlin", "node": "node-1", "scores": {"BestFit": 75}, "total": 75}],
     "remedies": [],
     "links": [],
@@ -101,7 +101,7 @@ _FOUND = {
     "devices": 1,
     "memory_mib": _amount(81_920, 22_888),
     "core_milli": _amount(1_000, 300),
-    "open_memory_mib": 59_032,
+    "schedulable_memory_mib": 59_032,
     "unknown": 0,
     "fullness": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
 }
@@ -140,7 +140,7 @@ _FIGURES = {
 _CLUSTER = {
     "name": "berlin",
     "state": "up",
-    "silent_s": 0,
+    "last_seen_s": 0,
     "silence": "",
     "gateway": "gw-berlin",
     "region": "eu",
@@ -148,7 +148,7 @@ _CLUSTER = {
     "price_per_gpu_hour": "2.40",
     "cordon": None,
     **_FIGURES,
-    "strays": [],
+    "orphans": [],
 }
 _TOKEN = {
     "id": "1a2b3c4d5e6f",
@@ -172,11 +172,11 @@ _CLUSTER_SUMS = {
 _GATEWAY = {"name": "gw-berlin", "address": "2001:db8::1", "clusters": ["berlin"], "site": ""}
 
 ANSWERS: dict[str, Any] = {
-    "TrialOut": {
+    "DryRunOut": {
         "policy": "bestfit",
         "fits": True,
-        "sentence": "1 of 3 nodes fit, best berlin/node-1; refused: 2 not enough free CPU",
-        "choices": [_CHOICE],
+        "message": "1 of 3 nodes fit, best berlin/node-1; refused: 2 not enough free CPU",
+        "candidates": [_CHOICE],
         "placements": [_PLACEMENT],
         "explanation": _FITS,
         "manifests": [],
@@ -185,20 +185,20 @@ ANSWERS: dict[str, Any] = {
         "id": _ID,
         "name": "huge",
         "state": "queued",
-        "sentence": "waits: 0 of 3 nodes fit: 3 not enough free CPU; "
+        "message": "waits: 0 of 3 nodes fit: 3 not enough free CPU; "
         "it would fit with cpu 60 instead of 64 (berlin/node-1)",
         "position": 2,
         "ahead": 1,
         "placements": [],
-        "chosen_because": "",
+        "placement_reason": "",
         "explanation": {
             "nodes": 3,
-            "refusals": [
+            "filtered": [
                 {"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 3, "clusters": {"berlin": 3}}
             ],
             "candidates": [],
             "remedies": [
-                {"field": "cpu_milli", "asked": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}
+                {"field": "cpu_milli", "requested": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}
             ],
             "links": [],
             "data": "",
@@ -234,7 +234,7 @@ ANSWERS: dict[str, Any] = {
                 "placements": [_PLACEMENT],
             }
         ],
-        "copies": [_COPY],
+        "workloads": [_COPY],
         "next": None,
     },
     "ClusterOut": _CLUSTER,
@@ -323,8 +323,8 @@ ANSWERS: dict[str, Any] = {
         ],
         "next": None,
     },
-    "ConsequencesOut": {
-        "sentence": "1 job would move, 0 of 3 that wait would start, 0 that run would have to wait",
+    "WhatIfOut": {
+        "message": "1 job would move, 0 of 3 that wait would start, 0 that run would have to wait",
         "before": _SUMS,
         "after": _SUMS,
         "clusters": [{"name": "berlin", "before": _CLUSTER_SUMS, "after": _CLUSTER_SUMS}],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _NETWORK: dict[str, Any] = {
-    "probe": {"every": "10s", "count": 5, "timeout": "1s"},
+    "probe": {"interval": "10s", "count": 5, "timeout": "1s"},
     "mesh": True,
     "gateways": [
         {"name": "gw-1", "cluster": "berlin", "address": "fd00:51d:1::1", "locator": "fd00:51d:1::/48"},
@@ -19,13 +19,13 @@ NETWORK: dict[str, Any] = {
     "NetworkPlan": {
         "version": "3",
         "changes": ["gateway gw-3 is removed", "gateway gw-1: mtu 1500 -> 9000"],
-        "hurts": ["gw-3 is used by train"],
+        "impact": ["gw-3 is used by train"],
     },
     "TargetList": {
         "gateway": "gw-1",
         "address": "fd00:51d:1::1",
         "version": "3",
-        "probe": {"every_s": 10.0, "count": 5, "timeout_s": 1.0},
+        "probe": {"interval_s": 10.0, "count": 5, "timeout_s": 1.0},
         "reflect": 0,
         "targets": [
             {
@@ -57,7 +57,7 @@ NETWORK: dict[str, Any] = {
             }
         ],
     },
-    "GatewayWanted": {
+    "GatewayConfigOut": {
         "gateway": "gw-1",
         "version": "3",
         "network": _NETWORK,

@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 from fastapi import Query, Request
 
-from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.pipeline import pipeline_of, who_of
 from seaway.application.access import Who
 from seaway.application.ports.store import JobFilter, Store
 from seaway.application.records import JobRecord
@@ -30,12 +30,12 @@ async def find(request: Request, job: str) -> JobRecord:
     UnknownError
         When there is none, or not for who asks.
     """
-    desk = desk_of(request)
-    return await desk.threads.read(_find, desk.plane.store, who_of(request), job)
+    pipeline = pipeline_of(request)
+    return await pipeline.threads.read(_find, pipeline.plane.store, who_of(request), job)
 
 
 def tenant_asked(who: Who, tenant: str) -> str:
-    """Return whose jobs to show to somebody who asks for those of `tenant`; empty for all.
+    """Return whose jobs to show to a user who asks for those of `tenant`; empty for all.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def tenant_asked(who: Who, tenant: str) -> str:
         When they are not his to see.
     """
     if not who.may_see(tenant):
-        raise UnknownError(f"there is no tenant {tenant[:63]!r}", where="tenant")
+        raise UnknownError(f"tenant {tenant[:63]!r} not found", where="tenant")
     return who.tenant or tenant
 
 
@@ -115,5 +115,5 @@ def _find(store: Store, who: Who, job: str) -> JobRecord:
     if found is None and NAME.fullmatch(job):
         found = next(iter(store.jobs(JobFilter(tenant=who.tenant, named=job), 1)), None)
     if found is None or found.state is JobState.DELETED or not who.may_see(found.spec.tenant):
-        raise UnknownError(f"there is no job {job[:63]!r}")
+        raise UnknownError(f"job {job[:63]!r} not found")
     return found

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seaway.api.http.errors import BadRequestError, answer
 from seaway.api.http.meter import Meter
-from seaway.api.http.pipeline import CHANGING, HEADERS, INSIDE, OPERATION, Call, Desk
+from seaway.api.http.pipeline import CHANGING, HEADERS, INSIDE, OPERATION, Call, RequestPipeline
 from seaway.application.access import is_loopback
 from seaway.application.records import Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
@@ -27,7 +27,7 @@ UPLOADS = "/_nicegui/client/"
 
 LONGEST_PATH = 8192
 LARGEST_HEADERS = 65_536
-MOST_HEADERS = 100
+MAX_HEADERS = 100
 
 WHOLE = "seaway.whole"
 """Where in a request's scope stands whether all of its body was read."""
@@ -73,13 +73,13 @@ class Guard:
         Counts them.
     """
 
-    def __init__(self, app: ASGIApp, desk: Desk, meter: Meter, submit: Call) -> None:
+    def __init__(self, app: ASGIApp, pipeline: RequestPipeline, meter: Meter, submit: Call) -> None:
         self._app = app
-        self._desk = desk
+        self._pipeline = pipeline
         self._meter = meter
         self._submit = submit
-        self._limit = desk.plane.settings.body_limit_bytes
-        self._everybody = desk.plane.access.everybody
+        self._limit = pipeline.plane.settings.body_limit_bytes
+        self._everybody = pipeline.plane.access.everybody
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer what is wrong with it."""
@@ -121,7 +121,7 @@ class Guard:
             return
         if (scope["method"], scope["path"]) == SUBMIT and not scope["query_string"]:
             request = Request(scope, receive)
-            reply = await self._desk.serve(request, "submit_job", Role.USER, self._submit)
+            reply = await self._pipeline.serve(request, "submit_job", Role.USER, self._submit)
             await reply(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -136,7 +136,7 @@ class Guard:
         UnknownError
             When its path has a slash that is written as if it were none.
         ForbiddenError
-            When it comes from a page of somebody else's.
+            When it comes from a page of another user's.
         """
         if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
             raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
@@ -147,14 +147,14 @@ class Guard:
         for name, value in scope["headers"]:
             size += len(name) + len(value)
             if name in headers and name in ONCE:
-                raise BadRequestError(400, f"the header {name.decode('latin-1')} stands there twice")
+                raise BadRequestError(400, f"the header {name.decode('latin-1')} is duplicated")
             headers[name] = value
-        if size > LARGEST_HEADERS or len(scope["headers"]) > MOST_HEADERS:
+        if size > LARGEST_HEADERS or len(scope["headers"]) > MAX_HEADERS:
             raise BadRequestError(400, "there are too many headers")
         scope[HEADERS] = headers
         length, limit = headers.get(b"content-length"), self._limit_of(scope)
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
-            raise BadRequestError(413, f"the body may have {limit} bytes at the most")
+            raise BadRequestError(413, f"the body may have {limit} bytes at most")
         if self._everybody:
             _require_own(scope["method"], headers)
 
@@ -182,7 +182,7 @@ class Guard:
             if message["type"] == "http.request":
                 size += len(message.get("body", b""))
                 if size > limit:
-                    raise BadRequestError(413, f"the body may have {limit} bytes at the most")
+                    raise BadRequestError(413, f"the body may have {limit} bytes at most")
                 whole = scope[WHOLE] = not message.get("more_body", False)
             return message
 
@@ -190,14 +190,14 @@ class Guard:
 
 
 def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
-    """Say that the connection ends where a request is refused before its body was read: nobody waits for that."""
+    """Say that the connection ends where a request is refused before its body was read: no one waits for that."""
     headers = scope.get(HEADERS, {})
     announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
 
 
 def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
-    """Keep pages of others out where nobody is asked who he is: their scripts run on this machine too."""
+    """Keep pages of others out where no one is asked who he is: their scripts run on this machine too."""
     host = headers.get(b"host", b"").decode("latin-1")
     if host and not is_loopback(_name(f"//{host}")):
         raise ForbiddenError("without tokens, Seaway answers to localhost and 127.0.0.1 only")

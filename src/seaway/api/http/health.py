@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from seaway.api.http.pipeline import desk_of, who_of
+from seaway.api.http.pipeline import pipeline_of, who_of
 from seaway.api.http.replies import json_reply, problem
 from seaway.api.http.routes import operation, router
 from seaway.application.monitoring.alerts import DATABASE, QUEUE_LONG
@@ -49,14 +49,14 @@ async def readyz(request: Request) -> Response:
     They can when the database answers, no other process took it over, and it is known what is stored and which
     clusters there are. Clusters that were known once and do not answer are no reason to be away.
     """
-    desk = desk_of(request)
-    if desk.plane.writer.deposed:
-        return _unready(desk.plane.writer.deposed, NEVER_S)
+    pipeline = pipeline_of(request)
+    if pipeline.plane.writer.deposed:
+        return _unready(pipeline.plane.writer.deposed, NEVER_S)
     try:
-        await desk.threads.read(desk.plane.store.ping)
+        await pipeline.threads.read(pipeline.plane.store.ping)
     except UnavailableError as error:
         return _unready(str(error), error.retry_after_s)
-    if missing := desk.plane.controller.unready():
+    if missing := pipeline.plane.controller.unready():
         return _unready(missing, 1)
     return json_reply({"status": "ok"})
 
@@ -74,10 +74,10 @@ async def list_alerts(request: Request) -> Response:
 
     Tokens of a tenant are told of clusters, and of queues that they see.
     """
-    desk, who = desk_of(request), who_of(request)
-    wrong = desk.plane.alerts.wrong()
+    pipeline, who = pipeline_of(request), who_of(request)
+    wrong = pipeline.plane.alerts.wrong()
     if who.tenant:
-        queues = await desk.threads.read(desk.plane.store.queues) if wrong else []
+        queues = await pipeline.threads.read(pipeline.plane.store.queues) if wrong else []
         seen = {queue.name for queue in queues if who.may_see(queue.tenant)}
         wrong = [
             each for each in wrong if each.rule not in DATABASE and (each.rule is not QUEUE_LONG or each.of in seen)

@@ -22,7 +22,7 @@ from seaway import __version__
 from seaway.api.control_metrics import LoopMetrics
 from seaway.api.metric_families import NetworkMetrics
 from seaway.application.audit import AuditLog
-from seaway.bootstrap.control_plane import Plane
+from seaway.bootstrap.control_plane import ControlPlane
 from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -82,9 +82,9 @@ class Meter:
         build.labels(__version__, python_version()).set(1)
         self.requests = Tally("seaway_http_request", "Requests to the API", "operation", self._registry)
         self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
-        self.asks = Tally("seaway_page_ask", "What pages asked the API", "operation", self._registry)
+        self.asks = Tally("seaway_page_api_request", "What pages asked the API", "operation", self._registry)
 
-    def text(self, plane: Plane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
+    def text(self, plane: ControlPlane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
         """Write everything down.
 
         Parameters

@@ -12,7 +12,7 @@ from seaway.api.http.threads import Threads
 from seaway.application.access import Who
 from seaway.application.audit import AuditLog
 from seaway.application.records import AuditEntry, Role
-from seaway.bootstrap.control_plane import Plane
+from seaway.bootstrap.control_plane import ControlPlane
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_TARGET = 512
@@ -41,7 +41,7 @@ AUDIT_SOON_S = 0.1
 Call = Callable[[Request], Awaitable[Response]]
 
 
-class Desk:
+class RequestPipeline:
     """Receives requests for a control plane.
 
     Parameters
@@ -50,7 +50,7 @@ class Desk:
         Which one.
     """
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.threads = Threads()
         self.audit = AuditLog(plane.writer)
@@ -71,7 +71,7 @@ class Desk:
         return reply
 
     async def _who(self, request: Request) -> Who:
-        """Find out who asks; waits only for tokens that somebody else gave out."""
+        """Find out who asks; waits only for tokens that another user gave out."""
         access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
         who = access.known(header, address)
         return who if who is not None else await self.threads.read(access.verify, header, address)
@@ -121,15 +121,15 @@ def address_of(request: Request) -> str:
     return str(client[0])[:LONGEST_ADDRESS] if client else ""
 
 
-def desk_of(request: Request) -> Desk:
+def pipeline_of(request: Request) -> RequestPipeline:
     """Return the desk that received a request."""
-    desk: Desk = request.app.state.desk
-    return desk
+    pipeline: RequestPipeline = request.app.state.pipeline
+    return pipeline
 
 
-def plane_of(request: Request) -> Plane:
+def plane_of(request: Request) -> ControlPlane:
     """Return the control plane that is asked."""
-    return desk_of(request).plane
+    return pipeline_of(request).plane
 
 
 def who_of(request: Request) -> Who:

@@ -8,13 +8,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from seaway.application.fleet.search import FleetFilter
-from seaway.application.ports.store import MOST_ROWS, JobFilter
+from seaway.application.ports.store import MAX_ROWS, JobFilter
 from seaway.domain.job_state import JobState
 from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN
 from seaway.wire.job_out import StateName
 from seaway.wire.times import at_ns
 
-MOST_DEFAULT = 25
+MAX_DEFAULT = 25
 LONGEST_NS = 2**63 - 1
 
 
@@ -25,7 +25,7 @@ def require_moment(text: str) -> str:
     except (ValueError, OverflowError):
         at = -1
     if not 0 <= at <= LONGEST_NS:
-        raise PydanticCustomError("moment", "has to be a moment with its zone, like 2026-11-21T10:00:00Z")
+        raise PydanticCustomError("moment", "must be a moment with its zone, like 2026-11-21T10:00:00Z")
     return text
 
 
@@ -49,7 +49,7 @@ class JobQuery(BaseModel):
     """Whose; your own tenant's when left out, all for operators and admins."""
     queue: Word = ""
     state: Annotated[list[Annotated[StateName, AfterValidator(require_shown)]], Field(max_length=len(JobState))] = []
-    """States, any of which will do; give it several times for several."""
+    """States to match; repeat for several."""
     cluster: Word = ""
     """Where the latest attempt went."""
     name: Word = ""
@@ -63,7 +63,7 @@ class JobQuery(BaseModel):
     """The moment before which they were submitted."""
     after: Annotated[str, Field(max_length=100)] = ""
     """What `next` of the page before said."""
-    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = MOST_DEFAULT
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT
     """Jobs on a page."""
 
     def filter(self, tenant: str, before: str) -> JobFilter:
@@ -103,14 +103,14 @@ class FleetQuery(BaseModel):
     model: Word = ""
     """Only devices with this in the model, like `A100`."""
     free_memory_mib: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """Only devices with at least so much memory that nobody holds."""
+    """Only devices with at least so much memory that no one holds."""
     free_core_milli: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """Only devices with at least so many thousandths of cores that nobody holds."""
+    """Only devices with at least so many thousandths of cores that no one holds."""
     ready: bool | None = None
     """Only nodes that take new work, or only those that do not; devices that are asked for have to take it, too."""
     after: Annotated[str, Field(max_length=100)] = ""
     """What `next` of the page before said."""
-    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = LIMIT
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
     """Entries on a page."""
 
     @property

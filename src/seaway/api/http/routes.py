@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from seaway.api.http.examples import EXAMPLES
-from seaway.api.http.pipeline import desk_of
+from seaway.api.http.pipeline import pipeline_of
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
 from seaway.wire.problem import MEDIA_TYPE, Problem
@@ -98,13 +98,13 @@ class Received(APIRoute):
             return reply
 
         async def serve(request: Request) -> Response:
-            return await desk_of(request).serve(request, operation, role, strict)
+            return await pipeline_of(request).serve(request, operation, role, strict)
 
         return serve
 
 
 def _require_once(request: Request, several: Set[str]) -> None:
-    """Check that no parameter is given twice but those that may have several values: which was meant nobody knows."""
+    """Check that no parameter is given twice but those that may have several values: which was meant no one knows."""
     given = [name for name, _ in request.query_params.multi_items() if name not in several]
     for name in dict.fromkeys(given):
         if given.count(name) > 1:
@@ -112,7 +112,7 @@ def _require_once(request: Request, several: Set[str]) -> None:
 
 
 def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
-    there = f"there are: {', '.join(known)}" if known else "there are none here"
+    there = f"available: {', '.join(known)}" if known else "there are none here"
     errors = [RejectedError(f"unknown parameter; {there}", where=name[:60]) for name in names[:20]]
     return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
 
@@ -150,7 +150,7 @@ def operation(  # noqa: PLR0913  # what the description tells of an operation
     headers
         Headers that are read.
     body_needed
-        Whether there has to be a body.
+        Whether there must be a body.
     """
 
     def declare(handler: Handler) -> Handler:

@@ -24,7 +24,7 @@ RARELY = (50_000, 20, 100)
 IDLE_S = 30
 
 LONGEST_MESSAGE = 4 << 20
-"""What a page may send at once, bytes: what somebody pastes."""
+"""What a page may send at once, bytes: what a user pastes."""
 
 BACKLOG = 2048
 

@@ -18,7 +18,7 @@ RETRY_AFTER_S = 2
 
 
 class Standby:
-    """Answers in a thread of its own, on a port that somebody else will serve on later.
+    """Answers in a thread of its own, on a port that another user will serve on later.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ READERS = 8
 WRITERS = 64
 """They only wait, and what waits together is stored together."""
 
-DOORS = 4
-"""What has to be thought about at the door, where one waits for the other."""
+MAX_THREADS = 4
+"""What must be thought about at the door, where one waits for the other."""
 
 HEAVY = 2
 """Answers that take long, like the objects of thousands of replicas: so many at once, whoever asks."""
@@ -35,7 +35,7 @@ class Threads:
     def __init__(self) -> None:
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(WRITERS)
-        self._doors = CapacityLimiter(DOORS)
+        self._limiter = CapacityLimiter(MAX_THREADS)
         self._heavy = CapacityLimiter(HEAVY)
         self.heavy_ahead = 0
         """How many are answered or wait."""
@@ -56,7 +56,7 @@ class Threads:
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         """Run something that thinks about whether a job may pass."""
-        return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._doors)
+        return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._limiter)
 
     async def heavy(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs

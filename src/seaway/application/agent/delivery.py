@@ -90,7 +90,7 @@ class ResultQueue:
 log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
-FIRST_S, MOST_S = 1.0, 60.0
+FIRST_S, MAX_S = 1.0, 60.0
 """Pause after the first failure, and the longest; in between it doubles. A random half of it is left out."""
 SET_NS = NS_PER_S
 """By how much the time of day has to jump to be taken for set."""
@@ -270,7 +270,7 @@ class Delivery:
         self._overtaken = not before
 
     def _start(self) -> None:
-        """Begin to count reports anew, which makes them later than all before."""
+        """Begin to count reports again, which makes them later than all before."""
         self._started_ns = self._clock.now_ns()
         self._began_ns = self._clock.monotonic_ns()
         self._number = 0
@@ -308,9 +308,9 @@ class Delivery:
 
     def _failed(self, what: str, error: SeawayError) -> None:
         self._failures[what] += 1
-        longest = min(FIRST_S * 2.0 ** min(self._failures[what] - 1, 30), MOST_S)
+        longest = min(FIRST_S * 2.0 ** min(self._failures[what] - 1, 30), MAX_S)
         if isinstance(error, UnauthenticatedError | ForbiddenError | UnknownError):
-            longest = MOST_S  # somebody has to mend it
+            longest = MAX_S  # somebody has to mend it
         pause = longest * (0.5 + 0.5 * self._random.random())
         if isinstance(error, UnavailableError):
             pause = max(pause, error.retry_after_s)

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 5.0
 """From one look to the next. A gateway that was not heard of for a minute is not steered any more."""
-MOST_S = 30.0
+MAX_S = 30.0
 AGAIN_S = 0.2
 """When something else is wanted by the time that it is written."""
 
@@ -74,13 +74,13 @@ class Follower:
         if told != self._told and not late:
             log.warning("%s; tried again", told)
             self._told = told
-        pause = min(first_s * 2.0 ** min(self._failures, 10), MOST_S)
+        pause = min(first_s * 2.0 ** min(self._failures, 10), MAX_S)
         self._failures += 1
         return pause * (0.5 + 0.5 * self._random.random())
 
 
 def _paths(wanted: Wanted) -> str:
-    """Say which paths are taken where somebody had a choice."""
+    """Say which paths are taken where a user had a choice."""
     choices = {pair.target for pair in wanted.config.pairs if len(pair.paths) > 1}
     taken = [f"{target} by {path}" for target, path in sorted(wanted.active.items()) if target in choices]
     return f"; {', '.join(taken)}" if taken else ""

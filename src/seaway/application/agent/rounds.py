@@ -16,7 +16,7 @@ NS_PER_S = 1_000_000_000
 LOOK_S = 1.0
 """How often an agent that has nothing to do looks whether that has changed."""
 
-MOST_DISCARDED = 1000
+MAX_DISCARDED = 1000
 """What a controller takes as one round's."""
 
 SPREAD, AGAIN = 0.7, 0.2
@@ -34,7 +34,7 @@ def measure(prober: Prober, assignment: Assignment, at_ns: int) -> tuple[Reporte
         Time of day now, nanoseconds since 1970.
     """
     how, targets = assignment.how, assignment.targets
-    free_s = max(0.0, how.every_s - 2 * how.timeout_s)
+    free_s = max(0.0, how.interval_s - 2 * how.timeout_s)
     found = list(prober.probe(targets, how, free_s * SPREAD))
     failed = [index for index, each in enumerate(found) if not each.rtts_ns]
     if failed:
@@ -74,7 +74,7 @@ class Leftovers:
         reported = []
         for each in results:
             way = (each.target, each.path)
-            discarded = min(each.discarded + self._discarded.pop(way, 0), MOST_DISCARDED)
+            discarded = min(each.discarded + self._discarded.pop(way, 0), MAX_DISCARDED)
             if each.sent:
                 reported.append(replace(each, discarded=discarded) if discarded else each)
             else:
@@ -118,7 +118,7 @@ class Rounds:
         if assignment is None or not assignment.targets:
             self._due_ns = None
             return LOOK_S
-        every_ns = round(assignment.how.every_s * NS_PER_S)
+        every_ns = round(assignment.how.interval_s * NS_PER_S)
         now_ns = self._clock.monotonic_ns()
         if self._due_ns is None:
             self._due_ns = now_ns + int(every_ns * self._share)
@@ -133,7 +133,7 @@ class Rounds:
 log = logging.getLogger(__name__)
 
 SUM_S = 600
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 
 class Watch:
@@ -147,7 +147,7 @@ class Watch:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._silent: frozenset[str] = frozenset()
+        self._unreachable: frozenset[str] = frozenset()
         self._sum_ns = clock.monotonic_ns() + SUM_S * NS_PER_S
 
     def see(self, results: Sequence[Reported], waiting: int) -> None:
@@ -160,11 +160,11 @@ class Watch:
         """
         silent = frozenset(_way(each) for each in results if not each.received)
         here = {_way(each) for each in results}
-        if new := silent - self._silent:
+        if new := silent - self._unreachable:
             log.warning("no answer from %s", _some(new))
-        if back := (self._silent - silent) & here:
+        if back := (self._unreachable - silent) & here:
             log.warning("answers again: %s", _some(back))
-        self._silent = silent
+        self._unreachable = silent
         if discarded := sum(each.discarded for each in results):
             log.warning("%d answers had impossible times and do not count, as after a clock was set", discarded)
         if self._clock.monotonic_ns() >= self._sum_ns:
@@ -180,6 +180,6 @@ def _way(result: Reported) -> str:
 
 
 def _some(names: frozenset[str] | set[str]) -> str:
-    shown = sorted(names)[:MOST_NAMED]
+    shown = sorted(names)[:MAX_NAMED]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

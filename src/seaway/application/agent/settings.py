@@ -1,4 +1,4 @@
-"""What an agent can be told."""
+"""Settings of the agent of a gateway, and its current assignment."""
 
 from __future__ import annotations
 
@@ -9,43 +9,36 @@ from seaway.application.ports.agent import Assignment
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """The agent of a gateway, `seaway agent`.
-
-    Attributes
-    ----------
-    gateway
-        Its name.
-    server
-        URL of the control plane; empty for none.
-    token_file
-        Where the agent's token is; empty for the variable ``SEAWAY_TOKEN``.
-    network
-        A network file: what is probed without a server, and until it answers for the first time.
-    address
-        Its own, which probes are sent from; ``any`` leaves that to the routes, empty asks network file or server.
-    netns
-        The network namespace that is probed from; empty for the agent's own.
-    user
-        As whom it goes on once its sockets are open, when it is started as root.
-    refresh_s
-        How often the list of targets is asked for.
-    queue_rounds, queue_mib
-        How many results, and how much of them, wait at most for a controller that is away.
-    call_s
-        How long a call to the controller may take.
-    """
+    """The agent of a gateway, `seaway agent`."""
 
     gateway: str = ""
+    """Name of the gateway in the network configuration. Flag `--gateway`."""
     server: str = ""
+    """URL of the control plane. Empty for `SEAWAY_SERVER`. Without both, `network` is required. Flag `--server`."""
     token_file: str = ""
+    """Path of the token. Empty for the variable `SEAWAY_TOKEN`. Read once, before privileges are dropped. Flag
+    `--token-file`.
+    """
     network: str = ""
+    """Path of a network file with the targets, used without a server and until its first answer. Flag `--network`."""
     address: str = ""
+    """Source address of probes. `any` leaves it to the routes. Empty takes it from the network file or the server. Flag
+    `--address`.
+    """
     netns: str = ""
+    """Network namespace of the probes. Empty for that of the process. HTTP requests always leave from that of the
+    process. Flag `--netns`.
+    """
     user: str = "nobody"
+    """User that a process started by root changes to after it has opened its sockets. Flag `--user`."""
     refresh_s: float = 30
+    """Seconds between two requests for the list of targets; more than 0."""
     queue_rounds: int = 50_000
+    """Maximum number of results that are stored while the server is unreachable. The oldest are dropped first."""
     queue_mib: int = 16
-    call_s: float = 10
+    """Maximum size of these results, as sent."""
+    request_timeout_s: float = 10
+    """Timeout of a request to the server."""
 
 
 class Duty:
@@ -61,7 +54,7 @@ class Duty:
 
     def __init__(self, first: Assignment | None = None) -> None:
         self.now = first
-        """What is to be done; None when nobody has said it."""
+        """What is to be done; None when no one has said it."""
 
     def set(self, assignment: Assignment) -> bool:
         """Take what the controller says; return whether it is another thing than before."""

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from seaway.application.control.attempt_totals import Held, held_by
-from seaway.application.control.device_claims import Doubles
+from seaway.application.control.device_claims import DuplicateDevices
 from seaway.application.control.fleet import LiveCluster
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt
 from seaway.application.views import Amount, ClusterState
 from seaway.domain.cluster import totals_of
-from seaway.domain.deployment import OVER, Copy, Occupant, ReplicaStatus, deployment_name
+from seaway.domain.deployment import FINISHED_PHASES, ReplicaStatus, UnmanagedPod, Workload, deployment_name
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState
@@ -26,18 +26,18 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 
 
-def held_by_strays(live: LiveCluster) -> list[Attempt]:
-    """Return what strays hold in a cluster: for each replica an attempt without a policy, of a job without a tenant."""
-    there = lives(stray.copy for stray in live.strays.values())
+def held_by_orphans(live: LiveCluster) -> list[Attempt]:
+    """Return what orphaned workloads hold in a cluster, as attempts without a policy or a tenant."""
+    there = lives(orphan.copy for orphan in live.orphans.values())
     return [_attempt(copy, replica) for copy in there for replica in copy.replicas]
 
 
-def lives(copies: Iterable[Copy]) -> Iterator[Copy]:
+def lives(workloads: Iterable[Workload]) -> Iterator[Workload]:
     """Leave out what ended, and holds nothing any more."""
-    return (copy for copy in copies if copy.phase not in OVER)
+    return (copy for copy in workloads if copy.phase not in FINISHED_PHASES)
 
 
-def _attempt(copy: Copy, replica: ReplicaStatus) -> Attempt:
+def _attempt(copy: Workload, replica: ReplicaStatus) -> Attempt:
     demand = Demand(ResourceRequest(replica.cpu_milli, replica.memory_mib))
     return Attempt(
         job_id=copy.job_id,
@@ -69,16 +69,16 @@ class _Lists:
 
     cluster: str
     homes: Mapping[str, Mapping[str, str]]
-    pods: Sequence[Occupant]
+    pods: Sequence[UnmanagedPod]
     attempts: Sequence[Attempt]
 
-    def guests(self) -> Iterator[Occupant]:
+    def guests(self) -> Iterator[UnmanagedPod]:
         """Yield what is held of these devices there."""
         for pod in sorted(self.pods, key=lambda pod: pod.node):
             containers = pod.containers or ("",) * len(pod.slices)
             for taken, container in zip(pod.slices, containers, strict=False):
                 if home := self.homes[pod.node].get(taken.uuid):
-                    yield Occupant(f"{pod.name} ({self.cluster})", home, (taken,), containers=(container,), pods=0)
+                    yield UnmanagedPod(f"{pod.name} ({self.cluster})", home, (taken,), containers=(container,), pods=0)
         for attempt in self.attempts:
             copy = deployment_name(attempt.job_id, attempt.number)
             for placement in attempt.placements:
@@ -87,7 +87,7 @@ class _Lists:
                 replica = f"{copy}-{placement.replica} ({self.cluster})"
                 for taken in placement.slices:
                     if home := self.homes[placement.node].get(taken.uuid):
-                        yield Occupant(replica, home, (taken,), pods=0)
+                        yield UnmanagedPod(replica, home, (taken,), pods=0)
 
 
 @dataclass(frozen=True)  # without slots, as what is worked out is kept
@@ -98,30 +98,30 @@ class Own:
     ----------
     told
         Its nodes, with all that they list.
-    doubles
+    duplicates
         What of that several nodes list.
     others
         Nodes of other clusters that list its devices, too.
     """
 
     told: tuple[Node, ...]
-    doubles: Doubles
+    duplicates: DuplicateDevices
     others: Sequence[_Lists] = ()
 
     @property
     def elsewhere(self) -> Set[str]:
         """Devices that its nodes list, and nodes of other clusters have."""
-        return self.doubles.elsewhere
+        return self.duplicates.elsewhere
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Its nodes, with the devices that are theirs alone."""
-        if not (lacking := self.doubles.lacking):
+        if not (lacking := self.duplicates.lacking):
             return self.told
         return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.told)
 
     @cached_property
-    def guests(self) -> tuple[Occupant, ...]:
+    def guests(self) -> tuple[UnmanagedPod, ...]:
         """What pods of other clusters hold of its devices, by their nodes that list them, too.
 
         A share each, with the node that has the device, and under a name that says whence it is.
@@ -136,7 +136,7 @@ class Sums:
     Attributes
     ----------
     jobs
-        Jobs that hold something; strays are none.
+        Jobs that hold something; orphans are none.
     """
 
     nodes: int
@@ -148,12 +148,12 @@ class Sums:
     jobs: int
 
 
-def away(live: Live) -> list[str]:
+def away(live: ControlState) -> list[str]:
     """Return the names of clusters that hold something and are not of the fleet, or not known yet to be."""
     return sorted(name for name, held in live.by_cluster.items() if held and name not in live.fleet.clusters)
 
 
-def everyone(live: Live) -> list[LiveCluster]:
+def everyone(live: ControlState) -> list[LiveCluster]:
     """Return every cluster, and after them those that are gone while something is held there."""
     now_ns = live.clock.monotonic_ns()
     state = ClusterState.GONE if live.fleet.met else ClusterState.STALE
@@ -161,27 +161,27 @@ def everyone(live: Live) -> list[LiveCluster]:
     return [*live.fleet.clusters.values(), *gone]
 
 
-def holders(live: Live, cluster: LiveCluster) -> list[Attempt]:
-    """Return who holds something in a cluster: attempts, and strays."""
-    return [*(live.attempts[key] for key in live.by_cluster[cluster.name]), *held_by_strays(cluster)]
+def holders(live: ControlState, cluster: LiveCluster) -> list[Attempt]:
+    """Return who holds something in a cluster: attempts, and orphans."""
+    return [*(live.attempts[key] for key in live.by_cluster[cluster.name]), *held_by_orphans(cluster)]
 
 
-def own(live: Live, cluster: LiveCluster) -> Own:
+def own(live: ControlState, cluster: LiveCluster) -> Own:
     """Return what of a cluster is its own."""
     nodes = cluster.cluster.nodes if cluster.cluster else ()
-    doubles = live.fleet.doubles().get(cluster.name)
-    return Own(nodes, doubles, tuple(_others(live, doubles))) if doubles else Own(nodes, Doubles())
+    duplicates = live.fleet.duplicates().get(cluster.name)
+    return Own(nodes, duplicates, tuple(_others(live, duplicates))) if duplicates else Own(nodes, DuplicateDevices())
 
 
-def doubled(live: Live) -> dict[str, int]:
+def duplicated(live: ControlState) -> dict[str, int]:
     """Count the nodes of each cluster that list devices which other nodes have."""
-    return {name: len(each.lacking) for name, each in live.fleet.doubles().items() if each.lacking}
+    return {name: len(each.lacking) for name, each in live.fleet.duplicates().items() if each.lacking}
 
 
-def _others(live: Live, doubles: Doubles) -> Iterator[_Lists]:
+def _others(live: ControlState, duplicates: DuplicateDevices) -> Iterator[_Lists]:
     """Yield, by cluster, the nodes of others that list devices which are not theirs, and what is there."""
     homes: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
-    for (name, node), devices in doubles.listed.items():
+    for (name, node), devices in duplicates.listed.items():
         homes[name][node] = devices
     for name, nodes in sorted(homes.items()):
         other = live.fleet.clusters[name]
@@ -192,24 +192,24 @@ def _without(node: Node, devices: Set[str]) -> Node:
     return replace(node, devices=tuple(each for each in node.devices if each.uuid not in devices))
 
 
-def held(live: Live, cluster: LiveCluster, mine: Own) -> Held:
-    """Return what attempts and strays hold of what is a cluster's own."""
+def held(live: ControlState, cluster: LiveCluster, mine: Own) -> Held:
+    """Return what attempts and orphans hold of what is a cluster's own."""
     if mine.elsewhere:
         return held_by(holders(live, cluster), cluster.name, mine.elsewhere)
     holdings = live.holdings.get(cluster.name)
     known = holdings.held() if holdings else Held()
-    strays = held_by(held_by_strays(cluster), cluster.name)
+    orphans = held_by(held_by_orphans(cluster), cluster.name)
     return Held(
-        known.cpu_milli + strays.cpu_milli,
-        known.memory_mib + strays.memory_mib,
-        known.gpu_milli + strays.gpu_milli,
-        known.gpu_memory_mib + strays.gpu_memory_mib,
+        known.cpu_milli + orphans.cpu_milli,
+        known.memory_mib + orphans.memory_mib,
+        known.gpu_milli + orphans.gpu_milli,
+        known.gpu_memory_mib + orphans.gpu_memory_mib,
         known.jobs,
     )
 
 
 def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
-    """Sum up what of a cluster is its own, and what others' pods hold of it besides attempts and strays.
+    """Sum up what of a cluster is its own, and what others' pods hold of it besides attempts and orphans.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class Held:
     Attributes
     ----------
     jobs
-        Whose that is; strays are nobody's.
+        Whose that is; orphans are no one's.
     """
 
     cpu_milli: int = 0
@@ -73,7 +73,7 @@ class Holdings:
 
 
 def held_by(attempts: Iterable[Attempt], cluster: str, elsewhere: Collection[str] = ()) -> Held:
-    """Add up what attempts, or strays, hold of a cluster.
+    """Add up what attempts, or orphans, hold of a cluster.
 
     Parameters
     ----------

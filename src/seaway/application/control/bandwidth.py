@@ -1,6 +1,6 @@
 """What interfaces carry beyond what was promised to jobs, so that a promise counts once: as one, or as traffic.
 
-Which part of the traffic is that of jobs nobody measures. What is known: nothing of a job is in a figure whose time was
+Which part of the traffic is that of jobs no one measures. What is known: nothing of a job is in a figure whose time was
 over when it began, and what was there before it began is not its own.
 """
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from seaway.application.network.link_table import NOT_SURVEYED, Survey
+from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSnapshot
 from seaway.domain.network import Gateway, Link
 
 Key = tuple[str, int]
@@ -26,15 +26,15 @@ Side = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Promise:
+class _Reservation:
     ways: Ways
     running_ns: int | None
 
 
-class Promised:
+class BandwidthLedger:
     """Takes what was promised to jobs out of what was measured.
 
-    Of each direction of an interface it keeps its *ground*: what others carried there, at the least, when a job was
+    Of each direction of an interface it keeps its *ground*: what others carried there, at least, when a job was
     promised some of it last. It counts as others' until less than that is measured.
 
     Attributes
@@ -45,13 +45,13 @@ class Promised:
 
     def __init__(self) -> None:
         self.settling = False
-        self._held: dict[Key, _Promise] = {}
+        self._held: dict[Key, _Reservation] = {}
         self._ended: dict[Key, tuple[Ways, int | None]] = {}
         self._begun: set[Side] = set()
         self._grounds: dict[Side, int] = {}
-        self._least: dict[Side, int] = {}
-        self._last: tuple[Survey, object] | None = None
-        self._answer = NOT_SURVEYED
+        self._infeasible: dict[Side, int] = {}
+        self._last: tuple[NetworkSnapshot, object] | None = None
+        self._answer = NO_NETWORK_SNAPSHOT
 
     # What is promised.
 
@@ -75,7 +75,7 @@ class Promised:
         before = self._held.pop(key, None)
         self._ended.pop(key, None)
         if ways:
-            self._held[key] = _Promise(ways, before.running_ns if before else running_ns)
+            self._held[key] = _Reservation(ways, before.running_ns if before else running_ns)
             self.settling = True
 
     def run(self, key: Key, running_ns: int | None) -> None:
@@ -93,7 +93,7 @@ class Promised:
 
     def forget(self) -> None:
         """Forget all promises, and what was there before them: who is told of again may long have run."""
-        for known in (self._held, self._ended, self._begun, self._grounds, self._least):
+        for known in (self._held, self._ended, self._begun, self._grounds, self._infeasible):
             known.clear()
 
     def totals(self) -> Counter[Side]:
@@ -102,7 +102,7 @@ class Promised:
 
     # What is others'.
 
-    def beyond(self, survey: Survey, since_ns: Mapping[str, int], now_ns: int) -> Survey:
+    def beyond(self, network_snapshot: NetworkSnapshot, since_ns: Mapping[str, int], now_ns: int) -> NetworkSnapshot:
         """Return gateways and links with what is in use on them and not promised to a job.
 
         Of what was measured, promises are taken out to jobs that have run for all of the time that the figure is of,
@@ -116,8 +116,8 @@ class Promised:
         now_ns
             The time of day, nanoseconds since 1970.
         """
-        if not survey.gateways:
-            return survey
+        if not network_snapshot.gateways:
+            return network_snapshot
         self._forget(since_ns, now_ns)
         total = _sums(each.ways for each in self._held.values())
         possible = total + _sums(ways for ways, _ in self._ended.values())
@@ -128,11 +128,11 @@ class Promised:
                     sure[side] += mbps
         self.settling = sure != possible
         state = (total, possible, sure, frozenset(self._begun))
-        if self._last is None or self._last[0] is not survey or self._last[1] != state:
-            self._last = survey, state
-            rest = {each.name: self._rest(each, total, possible, sure) for each in survey.gateways}
-            links = tuple(_used(each, rest[each.source], rest[each.target]) for each in survey.links)
-            self._answer = replace(survey, gateways=tuple(rest.values()), links=links)
+        if self._last is None or self._last[0] is not network_snapshot or self._last[1] != state:
+            self._last = network_snapshot, state
+            rest = {each.name: self._rest(each, total, possible, sure) for each in network_snapshot.gateways}
+            links = tuple(_used(each, rest[each.source], rest[each.target]) for each in network_snapshot.links)
+            self._answer = replace(network_snapshot, gateways=tuple(rest.values()), links=links)
         self._begun.clear()
         return self._answer
 
@@ -152,12 +152,12 @@ class Promised:
             ((gateway.name, OUT), gateway.used_out_mbps),
         ):
             if side in self._begun:
-                self._grounds[side] = self._least.get(side, 0)
+                self._grounds[side] = self._infeasible.get(side, 0)
             if not gateway.speed_mbps:
                 others.append(measured)
                 continue
             ground = self._grounds[side] = min(self._grounds.get(side, 0), measured)
-            least = self._least[side] = max(ground, measured - possible[side])
+            least = self._infeasible[side] = max(ground, measured - possible[side])
             room = max(least, gateway.speed_mbps - total[side])
             others.append(min(max(ground, measured - sure[side]), room))
         return replace(gateway, used_in_mbps=others[0], used_out_mbps=others[1])

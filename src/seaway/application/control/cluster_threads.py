@@ -10,11 +10,11 @@ from concurrent.futures import Future
 from functools import partial
 from random import Random
 
-from seaway.application.control.command_queue import Outbox
+from seaway.application.control.command_queue import CommandQueue
 from seaway.application.control.reports import Answered, Heard, Report, Silent, in_vain, kept
 from seaway.application.ports.backend import Answer, Answers, Backend, Command
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Outgoing
+from seaway.application.records import PendingCommand
 from seaway.domain.errors import InvariantError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -28,11 +28,11 @@ WATCHES = 3
 GATHER_S = 0.03
 """Pause after each exchange, in which what comes next gathers."""
 
-MOST_UNREAD = 32
+MAX_UNREAD = 32
 """Reports of one cluster that may wait to be collected, as while the database is away; it is listened to again then."""
 
-LEAST_PAUSE_S = 0.2
-MOST_PAUSE_S = 5.0
+MIN_PAUSE_S = 0.2
+MAX_PAUSE_S = 5.0
 
 
 class Threads:
@@ -44,15 +44,15 @@ class Threads:
         For delays.
     random
         Spreads tries, so that clusters that went silent together are not asked together.
-    stale_s
+    stale_after_s
         After how many seconds a cluster that was not heard is taken to be silent; clusters are asked to answer
         well before that, even if nothing happens.
     """
 
-    def __init__(self, clock: Clock, random: Random, stale_s: float = WATCH_S * WATCHES) -> None:
+    def __init__(self, clock: Clock, random: Random, stale_after_s: float = WATCH_S * WATCHES) -> None:
         self._clock = clock
         self._random = random
-        self._watch_s = min(WATCH_S, stale_s / WATCHES)
+        self._watch_s = min(WATCH_S, stale_after_s / WATCHES)
         self._stopping = threading.Event()
         self._using = threading.Lock()
         self._lines: dict[str, _Line] = {}
@@ -73,15 +73,15 @@ class Threads:
                     line = _Line(backend, self._clock, self._random, self._report, self._watch_s)
                     self._lines[backend.cluster] = line
 
-    def give(self, outgoing: Outgoing, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command) -> None:
         """See `Dispatcher`."""
-        if outgoing.cluster in self._lines:
-            self._lines[outgoing.cluster].give(outgoing, command)
+        if pending_commands.cluster in self._lines:
+            self._lines[pending_commands.cluster].give(pending_commands, command)
 
-    def drop(self, outgoing: Outgoing) -> None:
+    def drop(self, pending_commands: PendingCommand) -> None:
         """See `Dispatcher`."""
-        if outgoing.cluster in self._lines:
-            self._lines[outgoing.cluster].drop(outgoing)
+        if pending_commands.cluster in self._lines:
+            self._lines[pending_commands.cluster].drop(pending_commands)
 
     def forget(self) -> None:
         """See `Dispatcher`."""
@@ -105,9 +105,11 @@ class Threads:
         """See `Dispatcher`."""
         return {key: reason for line in list(self._lines.values()) for key, (_, reason) in line.delays().items()}
 
-    def awaits(self, outgoing: Outgoing) -> bool:
+    def awaits(self, pending_commands: PendingCommand) -> bool:
         """See `Dispatcher`."""
-        return outgoing.cluster in self._lines and self._lines[outgoing.cluster].awaits(outgoing)
+        return pending_commands.cluster in self._lines and self._lines[pending_commands.cluster].awaits(
+            pending_commands
+        )
 
     def stop(self) -> None:
         """End all threads; what was not told yet stays in the store.
@@ -125,7 +127,7 @@ class Threads:
         self.on_report()
 
 
-_Told = tuple[Outgoing, Command]
+_Sent = tuple[PendingCommand, Command]
 
 
 class _Line:
@@ -144,7 +146,7 @@ class _Line:
         self._random = random
         self._report = report
         self._watch_s = watch_s
-        self._outbox = Outbox()
+        self._command_queue = CommandQueue()
         self._some = threading.Condition()
         self._stopping = threading.Event()
         self._cursor = ""
@@ -158,19 +160,19 @@ class _Line:
         for thread in self._threads:
             thread.start()
 
-    def give(self, outgoing: Outgoing, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command) -> None:
         with self._some:
-            self._outbox.give(outgoing, command)
+            self._command_queue.give(pending_commands, command)
             self._some.notify()
 
-    def drop(self, outgoing: Outgoing) -> None:
+    def drop(self, pending_commands: PendingCommand) -> None:
         with self._some:
-            self._outbox.drop(outgoing)
+            self._command_queue.drop(pending_commands)
 
     def forget(self) -> None:
-        """Drop what is to be told, and ask for everything anew."""
+        """Drop what is to be told, and ask for everything again."""
         with self._some:
-            self._outbox = self._outbox.emptied()
+            self._command_queue = self._command_queue.emptied()
             self._cursor = ""
             self._round += 1
 
@@ -182,11 +184,11 @@ class _Line:
 
     def delays(self) -> dict[tuple[str, int, str], tuple[int, str]]:
         with self._some:
-            return dict(self._outbox.tries)
+            return dict(self._command_queue.tries)
 
-    def awaits(self, outgoing: Outgoing) -> bool:
+    def awaits(self, pending_commands: PendingCommand) -> bool:
         with self._some:
-            return self._outbox.awaits(outgoing)
+            return self._command_queue.awaits(pending_commands)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -199,7 +201,7 @@ class _Line:
     def _tell(self) -> None:
         failures = 0
         while not self._stopping.is_set():
-            outbox, due = self._await_due()
+            command_queue, due = self._await_due()
             if not due or self._stopping.is_set():
                 continue
             try:
@@ -208,38 +210,38 @@ class _Line:
                     raise InvariantError(f"{len(answers)} answers to {len(due)} commands")
             except Exception as error:  # noqa: BLE001  # `in_vain` logs what is not expected
                 failures += 1
-                self._settle(outbox, due, [in_vain(error, self.backend.cluster)] * len(due))
+                self._settle(command_queue, due, [in_vain(error, self.backend.cluster)] * len(due))
                 self._stopping.wait(self._pause_s(failures))
             else:
                 failures = 0
-                self._take_in(outbox, due, answers)
+                self._take_in(command_queue, due, answers)
                 self._stopping.wait(GATHER_S)
 
-    def _await_due(self) -> tuple[Outbox, list[_Told]]:
+    def _await_due(self) -> tuple[CommandQueue, list[_Sent]]:
         """Wait until something is to be told, or may be; return it, and where it comes from."""
         with self._some:
             if self._stopping.is_set():
-                return self._outbox, []
-            due_ns = self._outbox.next_due_ns()
+                return self._command_queue, []
+            due_ns = self._command_queue.next_due_ns()
             now_ns = self._clock.monotonic_ns()
             if due_ns is None or due_ns > now_ns:
                 self._some.wait(None if due_ns is None else (due_ns - now_ns) / 1e9)
-            return self._outbox, self._outbox.take(self._clock.monotonic_ns())
+            return self._command_queue, self._command_queue.take(self._clock.monotonic_ns())
 
-    def _take_in(self, outbox: Outbox, due: Sequence[_Told], answers: Answers) -> None:
+    def _take_in(self, command_queue: CommandQueue, due: Sequence[_Sent], answers: Answers) -> None:
         """Settle what is answered, and the rest each when its answer comes."""
-        at_once = [(told, each) for told, each in zip(due, answers, strict=True) if isinstance(each, Answer)]
-        self._settle(outbox, [told for told, _ in at_once], [answer for _, answer in at_once])
-        for told, each in zip(due, answers, strict=True):
+        at_once = [(sent, each) for sent, each in zip(due, answers, strict=True) if isinstance(each, Answer)]
+        self._settle(command_queue, [sent for sent, _ in at_once], [answer for _, answer in at_once])
+        for sent, each in zip(due, answers, strict=True):
             if isinstance(each, Future):
-                each.add_done_callback(partial(self._answered, outbox, told))
+                each.add_done_callback(partial(self._answered, command_queue, sent))
 
-    def _answered(self, outbox: Outbox, told: _Told, promised: Future[Answer]) -> None:
-        self._settle(outbox, [told], [kept(promised, self.backend.cluster)])
+    def _answered(self, command_queue: CommandQueue, sent: _Sent, future: Future[Answer]) -> None:
+        self._settle(command_queue, [sent], [kept(future, self.backend.cluster)])
 
-    def _settle(self, outbox: Outbox, due: Sequence[_Told], answers: Sequence[Answer]) -> None:
+    def _settle(self, command_queue: CommandQueue, due: Sequence[_Sent], answers: Sequence[Answer]) -> None:
         with self._some:
-            news = outbox.settle(due, answers, self._clock.monotonic_ns())
+            news = command_queue.settle(due, answers, self._clock.monotonic_ns())
             self._some.notify()
         if news:
             self._say(news)
@@ -253,7 +255,7 @@ class _Line:
     def _listen(self) -> None:
         failures = 0
         while not self._stopping.is_set():
-            if self._unread >= MOST_UNREAD:  # what changes while nobody reads is told together later
+            if self._unread >= MAX_UNREAD:  # what changes while no one reads is told together later
                 self._read.wait()
                 continue
             asked_ns = self._clock.monotonic_ns()
@@ -274,7 +276,7 @@ class _Line:
             failures = 0
             with self._some:
                 if this_round != self._round:
-                    continue  # everything is to be told anew
+                    continue  # everything is to be told again
                 self._cursor = changes.cursor
             self._tell_of(Heard(self.backend.cluster, changes, asked_ns))
             self._stopping.wait(GATHER_S)
@@ -283,11 +285,11 @@ class _Line:
         """Report something, and note that it is not read yet."""
         with self._some:
             self._unread += 1
-            if self._unread >= MOST_UNREAD:
+            if self._unread >= MAX_UNREAD:
                 self._read.clear()
         self._say([report])
 
     def _pause_s(self, failures: int) -> float:
         """Return how long to wait after so many failures: doubling, and up to half less by chance."""
-        pause_s: float = min(LEAST_PAUSE_S * 2 ** min(failures - 1, 10), MOST_PAUSE_S)
+        pause_s: float = min(MIN_PAUSE_S * 2 ** min(failures - 1, 10), MAX_PAUSE_S)
         return pause_s * self._random.uniform(0.5, 1)

@@ -1,4 +1,4 @@
-"""Which node has a device, where several say that they do: a machine that was joined anew left its old node behind."""
+"""Which node has a device, where several say that they do: a machine that was joined again left its old node behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Doubles:
+class DuplicateDevices:
     """What of a cluster several nodes list.
 
     Attributes
@@ -49,7 +49,7 @@ class Claims:
         """Whose was last what no node lists."""
         self._contested: set[str] = set()
         self._down: set[Place] = set()
-        self._doubles: Mapping[str, Doubles] | None = None
+        self._duplicates: Mapping[str, DuplicateDevices] | None = None
         """Gathered when they are asked for; None from when who lists what changed."""
 
     def take(self, name: str, before: Cluster | None, now: Cluster | None) -> bool:
@@ -72,10 +72,10 @@ class Claims:
             self._note((name, node.name), node, None, owners)
         return self._settle(owners)
 
-    def doubles(self) -> Mapping[str, Doubles]:
+    def duplicates(self) -> Mapping[str, DuplicateDevices]:
         """Return what several nodes list, by cluster; the same again until who lists what, or has it, changes."""
-        if self._doubles is None:
-            found: defaultdict[str, Doubles] = defaultdict(Doubles)
+        if self._duplicates is None:
+            found: defaultdict[str, DuplicateDevices] = defaultdict(DuplicateDevices)
             for uuid in self._contested:
                 owner, *others = self._places[uuid]
                 for other in others:
@@ -83,8 +83,8 @@ class Claims:
                     if owner[0] != other[0]:
                         found[other[0]].elsewhere.add(uuid)
                         found[owner[0]].listed[other][uuid] = owner[1]
-            self._doubles = dict(found)
-        return self._doubles
+            self._duplicates = dict(found)
+        return self._duplicates
 
     def offered(self, cluster: str, node: Node) -> Node:
         """Return a node with the devices that are its own alone."""
@@ -102,7 +102,7 @@ class Claims:
             self._down.add(place)
         changed = had ^ has
         if changed:
-            self._doubles = None
+            self._duplicates = None
         for uuid in changed | (has & self._contested):
             places = self._places.get(uuid, ())
             owners.setdefault(uuid, places[0] if places else self._last.pop(uuid, None))
@@ -126,7 +126,7 @@ class Claims:
                 ready = [each for each in places if each not in self._down]
                 places = tuple(dict.fromkeys((*ready[:1], *places)))
             if places != self._places[uuid]:
-                self._doubles = None
+                self._duplicates = None
             self._places[uuid] = places
             moved |= before not in {None, places[0]}
             if len(places) == 1:

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from seaway.application.control.command_queue import Outbox
+from seaway.application.control.command_queue import CommandQueue
 from seaway.application.control.reports import Heard, Report, Silent, in_vain, kept
 from seaway.application.ports.backend import Backend, Command
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Outgoing
+from seaway.application.records import PendingCommand
 from seaway.domain.errors import UnavailableError
 
 
 class Dispatcher(Protocol):
-    """Carries commands to clusters, each until it is answered for good, and brings reports."""
+    """Carries commands to clusters, each until it is answered permanently, and brings reports."""
 
     def use(self, backends: Sequence[Backend]) -> None:
         """Talk to these clusters from now on.
 
         One of a name that is talked to already, as over another kubeconfig, takes its place: it is asked for
-        everything, and has to be given anew what it is to be told.
+        everything, and must be given again what it is to be told.
         """
 
-    def give(self, outgoing: Outgoing, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command) -> None:
         """Have a cluster told something, in place of what it has not been told of the same attempt.
 
-        What is for a cluster that nobody talks to may be forgotten: it is given again when the cluster joins.
+        What is for a cluster that no one talks to may be forgotten: it is given again when the cluster joins.
         """
 
-    def drop(self, outgoing: Outgoing) -> None:
+    def drop(self, pending_commands: PendingCommand) -> None:
         """Do not tell a cluster something any more, if it has not been told yet."""
 
     def forget(self) -> None:
@@ -41,7 +41,7 @@ class Dispatcher(Protocol):
     def delays(self) -> dict[tuple[str, int, str], str]:
         """Return what has been tried in vain so far, by job, attempt and cluster, with the last reason."""
 
-    def awaits(self, outgoing: Outgoing) -> bool:
+    def awaits(self, pending_commands: PendingCommand) -> bool:
         """Tell whether a cluster has not answered something for the first time yet, be it that others come first."""
 
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class InPlace:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._backends: dict[str, Backend] = {}
-        self._outboxes: dict[str, Outbox] = {}
+        self._outboxes: dict[str, CommandQueue] = {}
         self._cursors: dict[str, str] = {}
         self._stopped = False
 
@@ -71,14 +71,14 @@ class InPlace:
         self._stopped = True
         self._backends = {}
 
-    def give(self, outgoing: Outgoing, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command) -> None:
         """See `Dispatcher`."""
-        self._outboxes.setdefault(outgoing.cluster, Outbox()).give(outgoing, command)
+        self._outboxes.setdefault(pending_commands.cluster, CommandQueue()).give(pending_commands, command)
 
-    def drop(self, outgoing: Outgoing) -> None:
+    def drop(self, pending_commands: PendingCommand) -> None:
         """See `Dispatcher`."""
-        if outgoing.cluster in self._outboxes:
-            self._outboxes[outgoing.cluster].drop(outgoing)
+        if pending_commands.cluster in self._outboxes:
+            self._outboxes[pending_commands.cluster].drop(pending_commands)
 
     def forget(self) -> None:
         """See `Dispatcher`."""
@@ -89,9 +89,11 @@ class InPlace:
         """See `Dispatcher`."""
         return {key: reason for box in self._outboxes.values() for key, (_, reason) in box.tries.items()}
 
-    def awaits(self, outgoing: Outgoing) -> bool:
+    def awaits(self, pending_commands: PendingCommand) -> bool:
         """See `Dispatcher`."""
-        return outgoing.cluster in self._outboxes and self._outboxes[outgoing.cluster].awaits(outgoing)
+        return pending_commands.cluster in self._outboxes and self._outboxes[pending_commands.cluster].awaits(
+            pending_commands
+        )
 
     def collect(self) -> list[Report]:
         """See `Dispatcher`."""
@@ -108,13 +110,13 @@ class InPlace:
             reports.append(Heard(name, changes, asked_ns))
         return reports
 
-    def _tell(self, backend: Backend, outbox: Outbox | None) -> Sequence[Report]:
+    def _tell(self, backend: Backend, command_queue: CommandQueue | None) -> Sequence[Report]:
         now_ns = self._clock.monotonic_ns()
-        due = outbox.take(now_ns) if outbox else []
-        if outbox is None or not due:
+        due = command_queue.take(now_ns) if command_queue else []
+        if command_queue is None or not due:
             return []
         try:
             sent = backend.send([command for _, command in due])
         except UnavailableError as error:
             sent = [in_vain(error, backend.cluster)] * len(due)
-        return outbox.settle(due, [kept(each, backend.cluster) for each in sent], now_ns)
+        return command_queue.settle(due, [kept(each, backend.cluster) for each in sent], now_ns)

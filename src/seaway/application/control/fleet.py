@@ -9,22 +9,22 @@ from itertools import permutations
 
 import numpy as np
 
-from seaway.application.control.bandwidth import IN, OUT, Promised, Ways
-from seaway.application.control.device_claims import Claims, Doubles
+from seaway.application.control.bandwidth import IN, OUT, BandwidthLedger, Ways
+from seaway.application.control.device_claims import Claims, DuplicateDevices
 from seaway.application.control.unmanaged_pods import Occupied
-from seaway.application.network.link_table import NOT_SURVEYED, Survey
+from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSnapshot
 from seaway.application.network.views import Asked, Side
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.deployment import OVER, Copy, Occupant, deployment_name
+from seaway.domain.deployment import FINISHED_PHASES, UnmanagedPod, Workload, deployment_name
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
-from seaway.scheduling.allocations import Booking, book
-from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND, PLAN_REPLICA
+from seaway.scheduling.allocations import Allocation, allocate
+from seaway.scheduling.columns import CLUSTERS_ALLOWED, PLAN_DEMAND, PLAN_REPLICA
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_gateways, put_links, put_node, remove_node
@@ -37,16 +37,16 @@ Key = tuple[str, int]
 NOT_MEASURED: Mapping[str, int] = {}
 """No gateway is measured."""
 
-FEWEST_DEMANDS = 2048
+MIN_DEMANDS = 2048
 """Demands that a snapshot may know beyond twice those that are held."""
 
 
 @dataclass(slots=True)
-class Stray:
+class Orphan:
     """A copy that no job known to Seaway accounts for, and what it holds: a booking for each replica."""
 
-    copy: Copy
-    bookings: list[Booking]
+    copy: Workload
+    bookings: list[Allocation]
 
 
 @dataclass(slots=True)
@@ -59,25 +59,25 @@ class LiveCluster:
         As it told of itself; None before it ever answered.
     state
         Whether it answers.
-    heard_ns
+    last_seen_ns
         As of when what is known of it is true, by the monotonic clock: when all of it answered last.
     silence
         Why it did not answer when it was asked last; empty when it did.
-    told_silent
+    reported_unreachable
         Whether the log says that it does not answer.
-    strays
+    orphans
         Copies there that no job known to Seaway accounts for, by name.
     occupied
         What pods hold there that are no copies at all.
     """
 
     name: str
-    heard_ns: int
+    last_seen_ns: int
     cluster: Cluster | None = None
     state: ClusterState = ClusterState.STALE
     silence: str = ""
-    told_silent: bool = False
-    strays: dict[str, Stray] = field(default_factory=dict)
+    reported_unreachable: bool = False
+    orphans: dict[str, Orphan] = field(default_factory=dict)
     occupied: Occupied = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,12 +113,12 @@ class LiveFleet:
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
         self._told: tuple[Link, ...] = ()
-        self._survey = NOT_SURVEYED
-        self._promised = Promised()
-        self._held: dict[Key, tuple[Attempt, Job, Booking]] = {}
+        self._network_snapshot = NO_NETWORK_SNAPSHOT
+        self._reserved_bandwidth = BandwidthLedger()
+        self._held: dict[Key, tuple[Attempt, Job, Allocation]] = {}
         self._homeless: set[tuple[str, str]] = set()
         self._unlisted: set[str] = set()
-        self._most_demands = FEWEST_DEMANDS
+        self._most_demands = MIN_DEMANDS
 
     # What there is.
 
@@ -138,7 +138,7 @@ class LiveFleet:
         self,
         gateways: Sequence[Gateway],
         links: Sequence[Link],
-        survey: Survey = NOT_SURVEYED,
+        network_snapshot: NetworkSnapshot = NO_NETWORK_SNAPSHOT,
         since_ns: Mapping[str, int] = NOT_MEASURED,
         now_ns: int = 0,
     ) -> None:
@@ -151,22 +151,22 @@ class LiveFleet:
         since_ns, now_ns
             See `Promised.beyond`.
         """
-        beyond = self._promised.beyond(survey, since_ns, now_ns)
-        before = self._gateways, self._links, self._told, self._survey
+        beyond = self._reserved_bandwidth.beyond(network_snapshot, since_ns, now_ns)
+        before = self._gateways, self._links, self._told, self._network_snapshot
         self._gateways, self._links = (*beyond.gateways, *gateways), (*links, *beyond.links)
-        self._told, self._survey = tuple(links), survey
+        self._told, self._network_snapshot = tuple(links), network_snapshot
         try:
             self._reconnect(*before[:2], before[3])
         except Exception:
-            self._gateways, self._links, self._told, self._survey = before
+            self._gateways, self._links, self._told, self._network_snapshot = before
             raise
 
-    def _reconnect(self, gateways: Sequence[Gateway], links: Sequence[Link], survey: Survey) -> None:
+    def _reconnect(self, gateways: Sequence[Gateway], links: Sequence[Link], network_snapshot: NetworkSnapshot) -> None:
         """Write what changed since these gateways and links into the snapshot."""
         same = [(each.name, each.address) for each in self._gateways] == [
             (each.name, each.address) for each in gateways
         ]
-        if not same or survey.doors != self._survey.doors:
+        if not same or network_snapshot.gateways_by_cluster != self._network_snapshot.gateways_by_cluster:
             self.make += 1
             self.rebuild()
         elif (gateways, links) != (self._gateways, self._links):
@@ -181,7 +181,7 @@ class LiveFleet:
         """Take over what clusters tell of themselves, but not of one that tells what cannot be.
 
         Of a device that several nodes list, only the node that has it offers it; see `Claims`. Told together, clusters
-        that are new cost no more than one: the snapshot is made anew once for all of them.
+        that are new cost no more than one: the snapshot is re-created once for all of them.
         """
         anew: list[tuple[Cluster | None, Cluster]] = []
         for cluster in clusters:
@@ -196,7 +196,7 @@ class LiveFleet:
             except RejectedError:
                 anew.append((before, cluster))
         if anew:
-            self._take_anew(anew)
+            self._replace_clusters(anew)
 
     def _know_now(self, name: str, cluster: Cluster | None) -> bool:
         """Take a cluster for what it tells now; tell whether nodes thereby gave devices to each other."""
@@ -204,8 +204,8 @@ class LiveFleet:
         before, live.cluster = live.cluster, cluster
         return self._claims.take(name, before, cluster)
 
-    def _take_anew(self, told: Sequence[tuple[Cluster | None, Cluster]]) -> None:
-        """Make the snapshot anew with what clusters tell now, and told before; one by one when that cannot be."""
+    def _replace_clusters(self, told: Sequence[tuple[Cluster | None, Cluster]]) -> None:
+        """Make the snapshot again with what clusters tell now, and told before; one by one when that cannot be."""
         try:
             self.rebuild()
         except RejectedError as error:
@@ -214,7 +214,7 @@ class LiveFleet:
             if len(told) > 1:
                 for before, cluster in told:
                     self._know_now(cluster.name, cluster)
-                    self._take_anew([(before, cluster)])
+                    self._replace_clusters([(before, cluster)])
                 return
             log.error("%s tells what cannot be: %s; what it told before stands", told[0][1].name, error)
             self.rebuild()
@@ -262,30 +262,34 @@ class LiveFleet:
         """Return all cordons."""
         return self._cordons.values()
 
-    def doubles(self) -> Mapping[str, Doubles]:
+    def duplicates(self) -> Mapping[str, DuplicateDevices]:
         """Return what several nodes list, by cluster; see `Claims`."""
-        return self._claims.doubles()
+        return self._claims.duplicates()
 
     def gateway_of(self, cluster: Cluster) -> str:
         """Return the gateway that a cluster stands behind; empty for none that is known."""
-        door = self._survey.doors.get(cluster.name, cluster.gateway)
-        return door if any(gateway.name == door for gateway in self._gateways) else ""
+        admission = self._network_snapshot.gateways_by_cluster.get(cluster.name, cluster.gateway)
+        return admission if any(gateway.name == admission for gateway in self._gateways) else ""
 
     def sides(self) -> dict[str, Side]:
-        """Return what each gateway stands before: a user site where that is no cluster."""
+        """Return what each gateway stands before: a user site where that is not a cluster."""
         behind: dict[str, list[str]] = {gateway.name: [] for gateway in self._gateways}
-        for name, door in self._survey.doors.items():
-            behind[door].append(name)
+        for name, admission in self._network_snapshot.gateways_by_cluster.items():
+            behind[admission].append(name)
         for live in self.clusters.values():
-            if live.cluster and live.name not in self._survey.doors and (door := self.gateway_of(live.cluster)):
-                behind[door].append(live.name)
+            if (
+                live.cluster
+                and live.name not in self._network_snapshot.gateways_by_cluster
+                and (admission := self.gateway_of(live.cluster))
+            ):
+                behind[admission].append(live.name)
         return {
             each.name: Side(each.address, ",".join(behind[each.name]), self._site(each.name, behind[each.name]))
             for each in self._gateways
         }
 
     def _site(self, gateway: str, clusters: Sequence[str]) -> str:
-        return "" if clusters else self._survey.sites.get(gateway) or gateway
+        return "" if clusters else self._network_snapshot.sites.get(gateway) or gateway
 
     @property
     def gateways(self) -> tuple[Gateway, ...]:
@@ -300,11 +304,11 @@ class LiveFleet:
     @property
     def surveyed(self) -> frozenset[str]:
         """Names of the gateways between which agents measure."""
-        return frozenset(each.name for each in self._survey.gateways)
+        return frozenset(each.name for each in self._network_snapshot.gateways)
 
     @property
-    def told_links(self) -> tuple[Link, ...]:
-        """Those of them that clusters told of; nobody measures them here."""
+    def reported_links(self) -> tuple[Link, ...]:
+        """Those of them that clusters told of; no one measures them here."""
         return self._told
 
     def fleet(self) -> Fleet:
@@ -323,7 +327,7 @@ class LiveFleet:
     @property
     def settling(self) -> bool:
         """Whether to connect again although nothing new was measured: what is whose is not yet known of all."""
-        return self._promised.settling
+        return self._reserved_bandwidth.settling
 
     def rooms(self, wanted: Asked | None = None) -> dict[tuple[str, str], tuple[int, int]]:
         """Return of each link what is promised of the interface at its fuller end, and what can still be, Mbit/s.
@@ -333,7 +337,7 @@ class LiveFleet:
         wanted
             Tells of which links; of all if left out.
         """
-        gateways, totals = self.snapshot.fleet.gateways, self._promised.totals()
+        gateways, totals = self.snapshot.fleet.gateways, self._reserved_bandwidth.totals()
         at = np.arange(len(gateways))
         free = np.maximum(free_bandwidth(self.snapshot.arrays, at[:, None], at[None, :]), 0).tolist()
         place = {each.name: g for g, each in enumerate(gateways)}
@@ -348,30 +352,30 @@ class LiveFleet:
 
     # What is booked.
 
-    def hold(self, attempt: Attempt, job: Job, booking: Booking | None = None) -> None:
+    def hold(self, attempt: Attempt, job: Job, booking: Allocation | None = None) -> None:
         """Keep what an attempt holds: `booking` if the engine just made it, else from its placements."""
         if booking is None:
-            booking = book(self.snapshot, job, attempt.placements)
+            booking = allocate(self.snapshot, job, attempt.placements)
             self._note_homeless(attempt.placements)
         for cluster in attempt.clusters:
-            self.drop_stray(cluster, deployment_name(attempt.job_id, attempt.number))
+            self.drop_orphan(cluster, deployment_name(attempt.job_id, attempt.number))
         key = attempt.job_id, attempt.number
         self._held[key] = (attempt, job, booking)
-        self._promised.begin(key, self._ways(attempt, job), attempt.running_ns)
+        self._reserved_bandwidth.begin(key, self._ways(attempt, job), attempt.running_ns)
 
     def run(self, key: Key, running_ns: int | None) -> None:
         """Note since when an attempt runs, by the time of day; one that is not held is passed over."""
         held = self._held.get(key)
         if held and held[0].running_ns != running_ns:
             self._held[key] = (replace(held[0], running_ns=running_ns), *held[1:])
-            self._promised.run(key, running_ns)
+            self._reserved_bandwidth.run(key, running_ns)
 
     def let_go(self, key: Key) -> None:
         """Give back what an attempt holds; one that holds nothing is passed over."""
         held = self._held.pop(key, None)
         if held:
             held[2].release(self.snapshot)
-            self._promised.end(key)
+            self._reserved_bandwidth.end(key)
             self.version += 1
 
     def keep_in(self, key: Key, clusters: Set[str]) -> None:
@@ -381,84 +385,84 @@ class LiveFleet:
         if len(kept) == len(attempt.placements):
             return
         replicas = [each.replica for each in kept]
-        booking.release(self.snapshot, np.flatnonzero(~np.isin(booking.lines[:, PLAN_REPLICA], replicas)))
+        booking.release(self.snapshot, np.flatnonzero(~np.isin(booking.decisions[:, PLAN_REPLICA], replicas)))
         attempt = replace(attempt, placements=kept)
         self._held[key] = (attempt, job, booking)
-        self._promised.note(key, self._ways(attempt, job), attempt.running_ns)
+        self._reserved_bandwidth.note(key, self._ways(attempt, job), attempt.running_ns)
         self.version += 1
 
-    def put_stray(self, copy: Copy) -> None:
+    def put_orphan(self, copy: Workload) -> None:
         """Keep what a copy holds that no job accounts for, as it is seen now."""
-        strays = self.clusters[copy.cluster].strays
-        if copy.name not in strays or strays[copy.name].copy != copy:
-            self.drop_stray(copy.cluster, copy.name)
-            strays[copy.name] = Stray(copy, self._book_stray(copy))
+        orphans = self.clusters[copy.cluster].orphans
+        if copy.name not in orphans or orphans[copy.name].copy != copy:
+            self.drop_orphan(copy.cluster, copy.name)
+            orphans[copy.name] = Orphan(copy, self._allocate_orphan(copy))
 
-    def drop_stray(self, cluster: str, name: str) -> None:
-        """Give back what a copy held that is gone or accounted for; one that was no stray is passed over."""
+    def drop_orphan(self, cluster: str, name: str) -> None:
+        """Give back what a copy held that is gone or accounted for; one that was no orphan is passed over."""
         live = self.clusters.get(cluster)
-        stray = live.strays.pop(name, None) if live else None
-        if stray:
-            for booking in stray.bookings:
+        orphan = live.orphans.pop(name, None) if live else None
+        if orphan:
+            for booking in orphan.bookings:
                 booking.release(self.snapshot)
             self.version += 1
 
-    def keep_strays(self, cluster: str, names: Set[str]) -> None:
-        """Drop a cluster's strays, except those that are among `names`."""
-        for name in self.clusters[cluster].strays.keys() - names:
-            self.drop_stray(cluster, name)
+    def keep_orphans(self, cluster: str, names: Set[str]) -> None:
+        """Drop a cluster's orphans, except those that are among `names`."""
+        for name in self.clusters[cluster].orphans.keys() - names:
+            self.drop_orphan(cluster, name)
 
-    def occupy(self, cluster: str, occupants: Iterable[Occupant], *, complete: bool) -> None:
-        """Keep what pods hold that are nobody's copies, as a cluster tells of them; all of them when `complete`."""
-        changed = self.clusters[cluster].occupied.take(occupants, self.snapshot, complete=complete)
+    def occupy(self, cluster: str, unmanaged_pods: Iterable[UnmanagedPod], *, complete: bool) -> None:
+        """Keep what pods hold that are no one's copies, as a cluster tells of them; all of them when `complete`."""
+        changed = self.clusters[cluster].occupied.take(unmanaged_pods, self.snapshot, complete=complete)
         self._note_unknown(cluster, changed)
         self.version += bool(changed)
 
     def empty(self) -> None:
         """Give back everything that attempts hold, also what was booked and never held."""
-        self._promised.forget()
+        self._reserved_bandwidth.forget()
         self._held.clear()
         self.rebuild()
 
-    def booking(self, key: Key) -> Booking | None:
+    def booking(self, key: Key) -> Allocation | None:
         """Return what an attempt holds."""
         held = self._held.get(key)
         return held[2] if held else None
 
-    def forget_demands(self, others: Iterable[Booking]) -> None:
-        """Forget what was asked for and nobody holds, once that is most of what the snapshot knows.
+    def forget_demands(self, others: Iterable[Allocation]) -> None:
+        """Forget what was asked for and no one holds, once that is most of what the snapshot knows.
 
         Jobs that wait have a line again when they are tried the next time.
 
         Parameters
         ----------
         others
-            What is booked besides what attempts and strays hold.
+            What is booked besides what attempts and orphans hold.
         """
         if len(self.snapshot.demands) < self._most_demands:
             return
-        strays = [stray for live in self.clusters.values() for stray in live.strays.values()]
+        orphans = [orphan for live in self.clusters.values() for orphan in live.orphans.values()]
         booked = [*others, *(booking for _, _, booking in self._held.values())]
-        booked += [booking for stray in strays for booking in stray.bookings]
-        lines = {line for booking in booked for line in booking.lines[:, PLAN_DEMAND].tolist()}
-        self.snapshot.forget_demands(lines)
-        self._most_demands = 2 * len(lines) + FEWEST_DEMANDS
+        booked += [booking for orphan in orphans for booking in orphan.bookings]
+        lines = {line for booking in booked for line in booking.decisions[:, PLAN_DEMAND].tolist()}
+        self.snapshot.retain_demands(lines)
+        self._most_demands = 2 * len(lines) + MIN_DEMANDS
 
     def rebuild(self) -> None:
-        """Make the snapshot anew from what clusters told and what attempts hold."""
+        """Make the snapshot again from what clusters told and what attempts hold."""
         self.snapshot = Snapshot(self.fleet())
         self._homeless.clear()
         self._unlisted.clear()
         for live in self.clusters.values():
             self._gate(live)
         for key, (attempt, job, _) in self._held.items():
-            self._held[key] = (attempt, job, book(self.snapshot, job, attempt.placements))
+            self._held[key] = (attempt, job, allocate(self.snapshot, job, attempt.placements))
             self._note_homeless(attempt.placements)
-            self._promised.note(key, self._ways(attempt, job), attempt.running_ns)
+            self._reserved_bandwidth.note(key, self._ways(attempt, job), attempt.running_ns)
         for live in self.clusters.values():
-            for stray in live.strays.values():
-                stray.bookings = self._book_stray(stray.copy)
-            live.occupied.book_anew(self.snapshot)
+            for orphan in live.orphans.values():
+                orphan.bookings = self._allocate_orphan(orphan.copy)
+            live.occupied.allocate_again(self.snapshot)
             self._note_unknown(live.name, live.occupied.nodes)
         self.version += 1
 
@@ -467,18 +471,25 @@ class LiveFleet:
         if not (job.demand.network.min_bandwidth_mbps or job.between_replicas.min_bandwidth_mbps):
             return ()
         behind = {each.name: each.gateway for each in self.snapshot.clusters}
-        doors = [door for each in attempt.clusters if (door := behind.get(each, ""))]
+        gateways_by_cluster = [admission for each in attempt.clusters if (admission := behind.get(each, ""))]
         known = any(each.name == job.demand.gateway for each in self._gateways)
-        ways = [(job.demand.gateway, door, job.demand.network.min_bandwidth_mbps) for door in doors if known]
-        ways += [(*ends, job.between_replicas.min_bandwidth_mbps) for ends in permutations(dict.fromkeys(doors), 2)]
+        ways = [
+            (job.demand.gateway, admission, job.demand.network.min_bandwidth_mbps)
+            for admission in gateways_by_cluster
+            if known
+        ]
+        ways += [
+            (*ends, job.between_replicas.min_bandwidth_mbps)
+            for ends in permutations(dict.fromkeys(gateways_by_cluster), 2)
+        ]
         return tuple((source, target, mbps) for source, target, mbps in ways if source != target and mbps)
 
-    def _book_stray(self, copy: Copy) -> list[Booking]:
+    def _allocate_orphan(self, copy: Workload) -> list[Allocation]:
         booked = []
-        for each in copy.replicas if copy.phase not in OVER else ():
+        for each in copy.replicas if copy.phase not in FINISHED_PHASES else ():
             demand = Demand(ResourceRequest(each.cpu_milli, each.memory_mib))
             place = (Placement(copy.name, each.replica, copy.cluster, each.node, each.slices),)
-            booked.append(book(self.snapshot, Job(copy.name, demand), place))
+            booked.append(allocate(self.snapshot, Job(copy.name, demand), place))
             self._note_homeless(place)
         return booked
 
@@ -502,7 +513,7 @@ class LiveFleet:
         if live.cluster is None:
             return
         usable = live.state is ClusterState.UP and (live.name, "") not in self._cordons
-        self.snapshot.arrays.clusters_open[CLUSTERS_GATE, self.snapshot.cluster_index(live.name)] = int(usable)
+        self.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED, self.snapshot.cluster_index(live.name)] = int(usable)
 
     def _with_known_ends(self, links: Iterable[Link]) -> tuple[Link, ...]:
         known = {gateway.name for gateway in self._gateways}

@@ -13,10 +13,10 @@ from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.orphans import lacking, what_is_gone
 from seaway.application.control.stages import Deployed
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.control.timers import Key as DueKey
-from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Outgoing, Verb
+from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, PendingCommand, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.job_state import AttemptState, JobState
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 MINUTE_NS = 60 * NS
 
-MOST_HELD = 10
+MAX_HELD = 10
 """How many times its time to confirm a cluster gets at most, while it says that it is not done yet."""
 
 AGAIN_S = 1
 """Delay before a deadline that was met is looked at again."""
 
 
-class Upkeep:
+class Housekeeping:
     """Ages clusters, expires placements, ends jobs at their limit, moves jobs away, writes samples.
 
     Parameters
@@ -43,8 +43,8 @@ class Upkeep:
         Knows how copies are removed.
     """
 
-    def __init__(self, live: Live, observer: Observer) -> None:
-        self._live = live
+    def __init__(self, live: ControlState, observer: Observer) -> None:
+        self._state = live
         self._observer = observer
         self._replaced_ns: deque[int] = deque()
         self._aged_ns = live.clock.monotonic_ns()
@@ -54,9 +54,9 @@ class Upkeep:
         self._given_up: set[str] = set()
         self._read_ns = live.clock.monotonic_ns()
 
-    def begin_anew(self) -> None:
-        """Take note that everything was just read: clusters could confirm nothing before, as nobody listened."""
-        self._read_ns = self._live.clock.monotonic_ns()
+    def reset(self) -> None:
+        """Take note that everything was just read: clusters could confirm nothing before, as no one listened."""
+        self._read_ns = self._state.clock.monotonic_ns()
 
     def changes(self) -> list[Change]:
         """Return what is to be stored now."""
@@ -65,71 +65,77 @@ class Upkeep:
     # Clusters that do not answer.
 
     def _age(self) -> Iterator[Change]:
-        settings = self._live.settings
-        now_ns = self._live.clock.monotonic_ns()
+        settings = self._state.settings
+        now_ns = self._state.clock.monotonic_ns()
         self._pass_over_pauses(now_ns)
-        for live in self._live.fleet.clusters.values():
-            silent_s = (now_ns - live.heard_ns) / NS
-            if silent_s > settings.stale_s and not live.told_silent:
-                live.told_silent = True
+        for live in self._state.fleet.clusters.values():
+            last_seen_s = (now_ns - live.last_seen_ns) / NS
+            if last_seen_s > settings.stale_after_s and not live.reported_unreachable:
+                live.reported_unreachable = True
                 why = live.silence.removeprefix(f"{live.name}: ") or "nothing was heard"
                 log.warning("%s does not answer: %s", live.name, why)
-            if live.state is ClusterState.UP and silent_s > settings.stale_s:
-                self._live.fleet.set_state(live.name, ClusterState.STALE)
-                yield self._told("cluster", f"{live.name} has not answered for {silent_s:.0f} s and gets no new work")
-            if live.state is ClusterState.STALE and silent_s > settings.grace_s:
-                self._live.fleet.set_state(live.name, ClusterState.LOST)
-                yield self._told("cluster", f"{live.name} has not answered for {silent_s:.0f} s and is given up")
-                self._live.reconsider(live.name)
+            if live.state is ClusterState.UP and last_seen_s > settings.stale_after_s:
+                self._state.fleet.set_state(live.name, ClusterState.STALE)
+                yield self._told(
+                    "cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and gets no new work"
+                )
+            if live.state is ClusterState.STALE and last_seen_s > settings.grace_period_s:
+                self._state.fleet.set_state(live.name, ClusterState.LOST)
+                yield self._told("cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and is given up")
+                self._state.reconsider(live.name)
         self._doubt()
 
     def _doubt(self) -> None:
-        """Work out whether silence proves anything, and look anew at the jobs of lost clusters when that changed."""
+        """Work out whether silence proves anything, and look again at the jobs of lost clusters when that changed."""
         doubtful = self._halts() or self._halted_lately()
-        if doubtful != self._live.doubtful:
-            self._live.doubtful = doubtful
-            for live in self._live.fleet.clusters.values():
+        if doubtful != self._state.doubtful:
+            self._state.doubtful = doubtful
+            for live in self._state.fleet.clusters.values():
                 if live.state is ClusterState.LOST:
-                    self._live.reconsider(live.name)
+                    self._state.reconsider(live.name)
 
     def _pass_over_pauses(self, now_ns: int) -> None:
-        """Hold nothing against clusters for a time in which nobody listened, like one without a database."""
-        deaf_ns = now_ns - self._aged_ns - int(self._live.settings.stale_s * NS)
+        """Hold nothing against clusters for a time in which no one listened, like one without a database."""
+        deaf_ns = now_ns - self._aged_ns - int(self._state.settings.stale_after_s * NS)
         self._aged_ns = now_ns
         if deaf_ns > 0:
-            for live in self._live.fleet.clusters.values():
-                live.heard_ns = min(live.heard_ns + deaf_ns, now_ns)
+            for live in self._state.fleet.clusters.values():
+                live.last_seen_ns = min(live.last_seen_ns + deaf_ns, now_ns)
             if self._doubted_ns is not None:
                 self._doubted_ns = min(self._doubted_ns + deaf_ns, now_ns)
-            left = self._live.left_ns.items()
-            self._live.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
+            left = self._state.left_ns.items()
+            self._state.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
 
     def _replace(self) -> Iterator[Change]:
         """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
         gone, told = self._gone()
         yield from told
         yield from self._end_forgotten()
-        lost = [live.name for live in self._live.fleet.clusters.values() if live.state is ClusterState.LOST]
+        lost = [live.name for live in self._state.fleet.clusters.values() if live.state is ClusterState.LOST]
         lost = lost if self._holding(lost) else []
         halted = self._halts()
         if halted and lost and not self._halted:
-            text = f"{len(self._silent())} of {len(self._live.fleet.clusters)} clusters do not answer"
-            yield self._told("halt", f"{text}: the fault may be on this side, and nothing is placed elsewhere")
+            text = f"{len(self._unreachable())} of {len(self._state.fleet.clusters)} clusters do not answer"
+            yield self._told(
+                "rescheduling_halted", f"{text}: the fault may be on this side, and nothing is placed elsewhere"
+            )
         self._halted = halted and (self._halted or bool(lost))
         why = {name: f"{name} is not of the fleet any more" for name in gone}
-        if not self._live.doubtful:
+        if not self._state.doubtful:
             why |= {name: f"{name} does not answer" for name in lost}
         yield from self._place_elsewhere(why)
 
-    def _silent(self) -> list[str]:
+    def _unreachable(self) -> list[str]:
         """Return the clusters that do not answer."""
-        return [live.name for live in self._live.fleet.clusters.values() if live.state is not ClusterState.UP]
+        return [live.name for live in self._state.fleet.clusters.values() if live.state is not ClusterState.UP]
 
     def _halts(self) -> bool:
         """Tell whether so many clusters are silent that the fault is likely on this side, and remember when."""
-        halted = len(self._silent()) > self._live.settings.halt_share * len(self._live.fleet.clusters)
+        halted = len(self._unreachable()) > self._state.settings.unhealthy_cluster_threshold * len(
+            self._state.fleet.clusters
+        )
         if halted:
-            self._doubted_ns = self._live.clock.monotonic_ns()
+            self._doubted_ns = self._state.clock.monotonic_ns()
         return halted
 
     def _halted_lately(self) -> bool:
@@ -140,22 +146,22 @@ class Upkeep:
         """
         if self._doubted_ns is None:
             return False
-        return self._live.clock.monotonic_ns() - self._doubted_ns <= self._live.settings.grace_s * NS
+        return self._state.clock.monotonic_ns() - self._doubted_ns <= self._state.settings.grace_period_s * NS
 
     def _holding(self, names: Iterable[str]) -> list[Key]:
         """Return the live attempts that have something in one of some clusters."""
-        keys = {key for name in names for key in self._live.by_cluster.get(name, ())}
-        return sorted(key for key in keys if self._live.attempts[key].state.live)
+        keys = {key for name in names for key in self._state.by_cluster.get(name, ())}
+        return sorted(key for key in keys if self._state.attempts[key].state.live)
 
     def _place_elsewhere(self, why: Mapping[str, str]) -> Iterator[Change]:
         """Send jobs that have something in these clusters back to their queues, and say why."""
-        now_ns = self._live.clock.monotonic_ns()
+        now_ns = self._state.clock.monotonic_ns()
         while self._replaced_ns and now_ns - self._replaced_ns[0] >= MINUTE_NS:
             self._replaced_ns.popleft()
         for key in self._holding(why):
-            if len(self._replaced_ns) >= self._live.settings.replace_per_minute:
+            if len(self._replaced_ns) >= self._state.settings.max_reschedules_per_minute:
                 return
-            if found := self._live.current(key):
+            if found := self._state.current(key):
                 self._replaced_ns.append(now_ns)
                 reason = next(why[cluster] for cluster in found[1].clusters if cluster in why)
                 yield self._sent_back(*found, f"{reason}; {ELSEWHERE}")
@@ -165,31 +171,31 @@ class Upkeep:
 
         A fleet of no cluster at all has no elsewhere, and is more likely a mistake.
         """
-        fleet, now_ns = self._live.fleet, self._live.clock.monotonic_ns()
+        fleet, now_ns = self._state.fleet, self._state.clock.monotonic_ns()
         if not fleet.met or not fleet.clusters:
             return [], []
-        left = away(self._live)
-        self._live.left_ns = {name: self._live.left_ns.get(name, now_ns) for name in left}
-        gone = [name for name in left if self._live.given_up(name)]
+        left = away(self._state)
+        self._state.left_ns = {name: self._state.left_ns.get(name, now_ns) for name in left}
+        gone = [name for name in left if self._state.given_up(name)]
         told = []
         for name in gone:
             if name not in self._given_up:
                 told.append(self._told("cluster", f"{name} is not of the fleet any more and is given up"))
-                self._live.reconsider(name)
+                self._state.reconsider(name)
         self._given_up = set(gone)
         return gone, told
 
     def _end_forgotten(self) -> Iterator[Change]:
         """End attempts of which no cluster is to remove anything any more."""
-        for key in sorted(self._live.done):
-            yield ended(self._live.attempts[key], self._live.clock.now_ns())
+        for key in sorted(self._state.done):
+            yield ended(self._state.attempts[key], self._state.clock.now_ns())
 
     def _drain(self) -> Iterator[Change]:
         """Send jobs of drained clusters and nodes back to their queues."""
-        drained = {(each.cluster, each.node) for each in self._live.fleet.cordons() if each.drain}
+        drained = {(each.cluster, each.node) for each in self._state.fleet.cordons() if each.drain}
         for cluster in {name for name, _ in drained}:
-            for key in sorted(self._live.by_cluster[cluster]):
-                if found := self._live.current(key):
+            for key in sorted(self._state.by_cluster[cluster]):
+                if found := self._state.current(key):
                     places = ((each.cluster, each.node) for each in found[1].placements)
                     left = next((f"{at}/{node}" for at, node in places if {(at, ""), (at, node)} & drained), "")
                     if left:
@@ -198,14 +204,14 @@ class Upkeep:
     # Deadlines.
 
     def _meet_deadlines(self) -> Iterator[Change]:
-        for what, key in list(self._live.deadlines.due()):
+        for what, key in list(self._state.deadlines.due()):
             match what:
                 case Due.EXPIRY:
                     yield from self._expire(key)
                 case Due.LIMIT:
                     yield from self._limit(key)
                 case Due.RETRY:
-                    self._live.consider(key[0])
+                    self._state.consider(key[0])
                 case Due.COLLECT:
                     self._collect(key)
                 case Due.FORGIVE:
@@ -214,21 +220,21 @@ class Upkeep:
                     yield from self._make_whole(key)
 
     def _expire(self, key: DueKey) -> Iterator[Change]:
-        found = self._live.current(key[:2])
+        found = self._state.current(key[:2])
         if found is None or found[1].state is not AttemptState.ASSUMED:
             return
         attempt = found[1]
-        held_s, now_ns = self._live.settings.confirm_s(len(attempt.placements)), self._live.clock.monotonic_ns()
-        placed_ns = max(self._read_ns, now_ns - max(0, self._live.clock.now_ns() - attempt.created_ns))
+        held_s, now_ns = self._state.settings.confirm_s(len(attempt.placements)), self._state.clock.monotonic_ns()
+        placed_ns = max(self._read_ns, now_ns - max(0, self._state.clock.now_ns() - attempt.created_ns))
         in_all_s = (now_ns - placed_ns) / NS
-        silent_s = (now_ns - max(placed_ns, self._last_sign_ns(attempt, now_ns))) / NS
-        left_s = min(held_s - silent_s, MOST_HELD * held_s - in_all_s)
+        last_seen_s = (now_ns - max(placed_ns, self._last_sign_ns(attempt, now_ns))) / NS
+        left_s = min(held_s - last_seen_s, MAX_HELD * held_s - in_all_s)
         if left_s > 0:
-            self._live.deadlines.in_seconds(left_s, Due.EXPIRY, key)
+            self._state.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._look_again(Due.EXPIRY, key)
-        silent = ", ".join(self._live.unsent(attempt))
-        self._live.stages.became(attempt, tuple(self._live.unsent(attempt)), Deployed.LATE)
+        silent = ", ".join(self._state.unsent(attempt))
+        self._state.stages.became(attempt, tuple(self._state.unsent(attempt)), Deployed.LATE)
         yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
 
     def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:
@@ -237,19 +243,19 @@ class Upkeep:
         Whoever was not asked yet, because others come first, need not have said anything.
         """
         signs = [now_ns]
-        for cluster in self._live.unsent(attempt):
+        for cluster in self._state.unsent(attempt):
             key = (attempt.job_id, attempt.number, cluster)
-            outgoing = self._live.outgoing.get(key)
-            if outgoing is None or not self._live.dispatcher.awaits(outgoing):
-                signs.append(self._live.underway_ns.get(key, 0))
+            pending_commands = self._state.pending_commands.get(key)
+            if pending_commands is None or not self._state.dispatcher.awaits(pending_commands):
+                signs.append(self._state.underway_ns.get(key, 0))
         return min(signs)
 
     def _limit(self, key: DueKey) -> Iterator[Change]:
-        found = self._live.current(key[:2])
+        found = self._state.current(key[:2])
         if found is None:
             return
         self._look_again(Due.LIMIT, key)
-        (job, attempt), now_ns = found, self._live.clock.now_ns()
+        (job, attempt), now_ns = found, self._state.clock.now_ns()
         reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
         change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
         change.add(ending(attempt, reason, now_ns))
@@ -257,16 +263,16 @@ class Upkeep:
 
     def _make_whole(self, key: DueKey) -> Iterator[Change]:
         """Have a cluster told once more of a copy that still lacks something: it may have gone before it was seen."""
-        self._live.partial.discard(key)
-        found, copy = self._live.current(key[:2]), self._live.seen.get(key[:2], {}).get(key[2])
+        self._state.partial.discard(key)
+        found, copy = self._state.current(key[:2]), self._state.seen.get(key[:2], {}).get(key[2])
         if found is None or copy is None or not lacking(copy, found[1]):
             return
-        self._live.partial.add(key)
-        self._live.deadlines.in_seconds(WHOLE_S, Due.WHOLE, key)
-        if key in self._live.outgoing:
+        self._state.partial.add(key)
+        self._state.deadlines.in_seconds(WHOLE_S, Due.WHOLE, key)
+        if key in self._state.pending_commands:
             return
-        (job, attempt), now_ns = found, self._live.clock.now_ns()
-        change = Change(put=[Outgoing(*key, Verb.CREATE, now_ns)])
+        (job, attempt), now_ns = found, self._state.clock.now_ns()
+        change = Change(put=[PendingCommand(*key, Verb.CREATE, now_ns)])
         reason = f"{what_is_gone(key[2], copy, attempt)} or late; it is told again"
         if job.reason != reason:
             job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
@@ -274,32 +280,32 @@ class Upkeep:
         yield change
 
     def _look_again(self, what: Due, key: DueKey) -> None:
-        """Come back to a deadline: what follows from it is not stored when somebody changes the job meanwhile."""
-        self._live.deadlines.in_seconds(AGAIN_S, what, key)
+        """Come back to a deadline: what follows from it is not stored when a user changes the job meanwhile."""
+        self._state.deadlines.in_seconds(AGAIN_S, what, key)
 
     def _forgive(self, job_id: str) -> None:
         """Let a job try again where it was refused."""
-        if job_id in self._live.refusals:
-            self._live.refusals[job_id] = self._live.refusals[job_id].forgiven()
-            self._live.consider(job_id)
+        if job_id in self._state.refusals:
+            self._state.refusals[job_id] = self._state.refusals[job_id].forgiven()
+            self._state.consider(job_id)
 
     def _collect(self, key: DueKey) -> None:
-        if key[:2] not in self._live.by_cluster[key[2]]:
+        if key[:2] not in self._state.by_cluster[key[2]]:
             self._observer.remove(*key)
 
     # Samples.
 
     def _sample(self) -> Iterator[Change]:
-        now_ns = self._live.clock.monotonic_ns()
-        if self._sampled_ns is not None and now_ns - self._sampled_ns < self._live.settings.sample_s * NS:
+        now_ns = self._state.clock.monotonic_ns()
+        if self._sampled_ns is not None and now_ns - self._sampled_ns < self._state.settings.sample_interval_s * NS:
             return
-        if not self._live.fleet.clusters and self._live.book.config is None:
+        if not self._state.fleet.clusters and self._state.book.config is None:
             return
         self._sampled_ns = now_ns
-        wall_ns = self._live.clock.now_ns()
+        wall_ns = self._state.clock.now_ns()
         yield Change(
             insert=[
-                *(self._cluster_sample(each, wall_ns) for each in everyone(self._live)),
+                *(self._cluster_sample(each, wall_ns) for each in everyone(self._state)),
                 *(
                     LinkSample(
                         wall_ns,
@@ -311,15 +317,15 @@ class Upkeep:
                         link.bandwidth_mbps,
                         link.used_mbps,
                     )
-                    for link in self._live.fleet.told_links
+                    for link in self._state.fleet.reported_links
                 ),
             ],
-            put=[*self._live.book.samples(wall_ns)],
+            put=[*self._state.book.samples(wall_ns)],
         )
 
     def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:
-        mine = own(self._live, cluster)
-        sums = sum_up(cluster, held(self._live, cluster, mine), mine)
+        mine = own(self._state, cluster)
+        sums = sum_up(cluster, held(self._state, cluster, mine), mine)
         return ClusterSample(
             at_ns=now_ns,
             cluster=cluster.name,
@@ -338,7 +344,7 @@ class Upkeep:
         )
 
     def _sent_back(self, job: JobRecord, attempt: Attempt, reason: str) -> Change:
-        return sent_back(job, attempt, reason, ACTOR, self._live.clock.now_ns())
+        return sent_back(job, attempt, reason, ACTOR, self._state.clock.now_ns())
 
     def _told(self, kind: str, reason: str) -> Change:
-        return Change(insert=[Event(self._live.clock.now_ns(), kind, reason, ACTOR)])
+        return Change(insert=[Event(self._state.clock.now_ns(), kind, reason, ACTOR)])

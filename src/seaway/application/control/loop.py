@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher
-from seaway.application.control.housekeeping import Upkeep
+from seaway.application.control.housekeeping import Housekeeping
 from seaway.application.control.observe import Observer
-from seaway.application.control.overload import Pulse, Rush
+from seaway.application.control.overload import DatabaseHealth, Overload
 from seaway.application.control.paths import Steering
 from seaway.application.control.reports import Report
 from seaway.application.control.scheduler.scheduler import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
-from seaway.application.control.slo import Breaches
+from seaway.application.control.slo import SloMonitor
 from seaway.application.control.stages import Stage
-from seaway.application.control.state import Live, read
+from seaway.application.control.state import ControlState, read
 from seaway.application.control.tenancy import Names
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.network.link_table import LOOK_NS
@@ -30,7 +30,7 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
 
 
-class Turns:
+class FairLock:
     """A lock for a thread that holds it most of the time, and others that want it now and then.
 
     A plain lock that is let go and taken again at once hardly ever goes to anybody else. Here whoever waits stands
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 PART = 512
 """Changes, or records, that are taken over before others may look at the memory."""
 
-MOST_REST_S = 0.5
+MAX_REST_S = 0.5
 """The longest rest after a part of a round."""
 
 BATCHES = 8
@@ -67,7 +67,7 @@ class Controller:
     """Steps jobs on, for ever.
 
     Nothing is told to a cluster before it is stored. When the database does not answer, what is in
-    memory is worth nothing, and is read anew as soon as it does. Which clusters there are is looked up
+    memory is worth nothing, and is read again as soon as it does. Which clusters there are is looked up
     beside the loop, see `Topology`; while that cannot be had, all else goes on. When another process took
     over the database it ends, and has clusters told nothing more.
 
@@ -114,15 +114,15 @@ class Controller:
         self._topology.on_change = self.wake
         self._dispatcher = dispatcher
         self._settings = settings
-        self.lock = Turns()
-        self.pulse = Pulse(store.ping, clock)
-        self.rush = Rush(clock)
-        self.live = Live(dispatcher, clock, settings)
+        self.lock = FairLock()
+        self.database_health = DatabaseHealth(store.ping, clock)
+        self.overload = Overload(clock)
+        self.live = ControlState(dispatcher, clock, settings)
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
-        self.upkeep = Upkeep(self.live, self.observer)
+        self.housekeeping = Housekeeping(self.live, self.observer)
         self.steering = Steering(self.live, self.scheduler.ready)
-        self.breaches = Breaches(self.live, self.scheduler.ready, self.scheduler.reservations)
+        self.slo_violations = SloMonitor(self.live, self.scheduler.ready, self.scheduler.reservations)
         self._clock = clock
         self.half_read = False
         self.failures = 0
@@ -152,10 +152,10 @@ class Controller:
             return self._writer.deposed
         if not self.loaded:
             return "the control loop is still reading what is stored"
-        if trouble := self.pulse.trouble:
+        if trouble := self.database_health.trouble:
             return trouble
         if self._topology.known is None:
-            return f"it is not known yet which clusters there are: {self._topology.trouble or 'nobody has answered'}"
+            return f"it is not known yet which clusters available: {self._topology.trouble or 'no one has answered'}"
         return ""
 
     def require_read(self) -> None:
@@ -164,7 +164,7 @@ class Controller:
         Raises
         ------
         UnavailableError
-            While everything is read anew, and only half of what runs may be booked.
+            While everything is read again, and only half of what runs may be booked.
         """
         if self.half_read:
             raise UnavailableError("what runs is being read from the database", retry_after_s=1)
@@ -175,7 +175,7 @@ class Controller:
         Raises
         ------
         UnavailableError
-            When the database does not answer; the next step reads everything anew. Or when another process
+            When the database does not answer; the next step reads everything again. Or when another process
             took it over.
         """
         if self._writer.deposed:
@@ -207,22 +207,22 @@ class Controller:
     # The four parts.
 
     def _load(self) -> None:
-        """Read everything anew; what is stored meanwhile is in what is read, or is taken over afterwards, or both."""
+        """Read everything again; what is stored meanwhile is in what is read, or is taken over afterwards, or both."""
         self._loaded = False
         self._doubt.clear()
         self._inbox.clear()
         self._unsettled.clear()
         stored = read(self._store)
         with self._telling:
-            self.names.begin_anew(stored.queues, stored.pools, stored.tenants)
+            self.names.reset(stored.queues, stored.pools, stored.tenants)
             for changes in self._inbox:  # stored since it was begun to read, so that not all of it was read
                 self.names.take(changes)
         with self.lock:
             self.half_read = True
-            self.live.begin_anew(stored)
+            self.live.reset(stored)
         self._apply([Change(put=[record]) for record in stored.records])
         with self.lock:
-            self.upkeep.begin_anew()
+            self.housekeeping.reset()
             self.live.stages.go_on()
             self.half_read = False
         self._loaded = True
@@ -246,11 +246,11 @@ class Controller:
         if known is not self._connected or (fleet.settling and now_ns - self._connected_ns >= LOOK_NS):
             today_ns = self._clock.now_ns()
             since_ns = self.live.book.measured_since_ns(today_ns)
-            fleet.connect(known.gateways, known.links, known.survey, since_ns, today_ns)
+            fleet.connect(known.gateways, known.links, known.network_snapshot, since_ns, today_ns)
             self._connected, self._connected_ns = known, now_ns
 
     def _with_network(self, told: Map) -> Map:
-        return with_network(told, self.live.book.survey(self._clock.now_ns()))
+        return with_network(told, self.live.book.network_snapshot(self._clock.now_ns()))
 
     def _take_over(self) -> None:
         """Take over what was stored until now, by others and by the loop itself."""
@@ -265,17 +265,17 @@ class Controller:
 
     def _observe(self) -> bool:
         reports = [*self._unsettled, *self._dispatcher.collect()]
-        known = self.observer.strays.look_up(reports)
+        known = self.observer.orphans.look_up(reports)
         with self._giving_way(), self.lock:
             changes = self.observer.changes(reports, known)
         outcomes = self._store_all(changes)
-        # Where somebody changed a job in between, what was heard of it is weighed again: it is told only once.
+        # Where a user changed a job in between, what was heard of it is weighed again: it is told only once.
         self._unsettled = reports if Outcome.CONFLICT in outcomes else []
         return bool(outcomes)
 
     def _keep_up(self) -> bool:
         with self.lock:
-            changes = [*self.upkeep.changes(), *self.breaches.changes()]
+            changes = [*self.housekeeping.changes(), *self.slo_violations.changes()]
         return bool(self._store_all(changes))
 
     def _steer(self) -> None:
@@ -313,10 +313,10 @@ class Controller:
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
 
     def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
-        """Store changes; one of a job that somebody else changed meanwhile is not stored."""
+        """Store changes; one of a job that another user changed meanwhile is not stored."""
         outcomes: list[Outcome] = []
         size = (
-            self._settings.batch
+            self._settings.batch_size
         )  # small transactions, so that whoever submits meanwhile does not wait for a large one
         for first in range(0, len(changes), size):
             outcomes += self._writer.commit(changes[first : first + size])
@@ -328,7 +328,7 @@ class Controller:
     def start(self) -> None:
         """Go round in a thread of its own until `stop`; another looks which clusters there are."""
         self._topology.start()
-        self.pulse.start()
+        self.database_health.start()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._thread.start()
 
@@ -336,7 +336,7 @@ class Controller:
         """Finish the round and end the thread."""
         self._stopping.set()
         self._topology.stop()
-        self.pulse.stop()
+        self.database_health.stop()
         self._wake.set()
         if self._thread:
             self._thread.join()
@@ -357,7 +357,7 @@ class Controller:
         self._wake.set()
 
     def _doubted(self) -> None:
-        """Read everything anew: something may have been stored that nobody told of."""
+        """Read everything again: something may have been stored that no one told of."""
         self._doubt.set()
         self._wake.set()
 
@@ -365,7 +365,7 @@ class Controller:
         """Stop at once: another process writes now, and tells clusters what it stores."""
         self._stopping.set()
         self._topology.stop()
-        self.pulse.stop()
+        self.database_health.stop()
         self._dispatcher.stop()
         self._wake.set()
 
@@ -373,7 +373,7 @@ class Controller:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                with self.rush.round() as now:
+                with self.overload.round() as now:
                     happened = now.found = self.step()
             except UnavailableError as error:
                 if self._writer.deposed:
@@ -382,24 +382,24 @@ class Controller:
                 self._stopping.wait(error.retry_after_s)
                 continue
             except Exception:
-                log.exception("the control loop failed; everything is read anew")
+                log.exception("the control loop failed; everything is read again")
                 self._stopping.wait(1)
                 continue
             if not happened:
                 self._wake.wait(self._pause_s())
-            self._stopping.wait(self._settings.round_s)
+            self._stopping.wait(self._settings.cycle_interval_s)
 
     @contextmanager
     def _giving_way(self) -> Iterator[None]:
-        """Rest after a piece of work while many submit, who go first: often and shortly, so that nobody waits long."""
+        """Rest after a piece of work while many submit, who go first: often and shortly, so that no one waits long."""
         began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
         yield
         took_s = (self._clock.monotonic_ns() - began_ns) / 1e9
-        if self._thread and self._writer.soon - asked > took_s * self._settings.calm_per_s:
-            self._stopping.wait(min(took_s * self._settings.give_way, MOST_REST_S))
+        if self._thread and self._writer.soon - asked > took_s * self._settings.overload_submits_per_s:
+            self._stopping.wait(min(took_s * self._settings.overload_pause_cycles, MAX_REST_S))
 
     def _pause_s(self) -> float:
         due_ns = self.live.deadlines.next_ns()
         if due_ns is None:
-            return self._settings.poll_s
-        return max(0.0, min(self._settings.poll_s, (due_ns - self._clock.monotonic_ns()) / 1e9))
+            return self._settings.poll_interval_s
+        return max(0.0, min(self._settings.poll_interval_s, (due_ns - self._clock.monotonic_ns()) / 1e9))

@@ -1,4 +1,4 @@
-"""Copies that no attempt accounts for: late, left over, or somebody else's."""
+"""Copies that no attempt accounts for: late, left over, or another user's."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from seaway.application.control.reports import Heard, Report
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.ports.backend import Removal
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Outgoing, Verb
-from seaway.domain.deployment import OVER, Copy, CopyPhase
+from seaway.application.records import Attempt, PendingCommand, Verb
+from seaway.domain.deployment import FINISHED_PHASES, Workload, WorkloadPhase
 
 Known = Mapping[str, int | None]
 """Ids of jobs that are stored, with when they ended; None for one that is not over."""
 
 
-class Strays:
-    """Removes what is left of known jobs, and shows and books what nobody knows.
+class Orphans:
+    """Removes what is left of known jobs, and shows and books what no one knows.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class Strays:
         Knows jobs that are over.
     """
 
-    def __init__(self, live: Live, store: Store) -> None:
-        self._live = live
+    def __init__(self, live: ControlState, store: Store) -> None:
+        self._state = live
         self._store = store
 
     def look_up(self, reports: Iterable[Report]) -> Known:
@@ -44,51 +44,51 @@ class Strays:
             copy.job_id
             for report in reports
             if isinstance(report, Heard)
-            for copy in report.changes.copies
-            if (copy.phase is not CopyPhase.GONE or report.changes.complete) and copy.job_id not in self._live.jobs
+            for copy in report.changes.workloads
+            if (copy.phase is not WorkloadPhase.GONE or report.changes.complete) and copy.job_id not in self._state.jobs
         }
         return self._store.known(sorted(unknown)) if unknown else {}
 
-    def saw(self, copy: Copy, known: Known, *, complete: bool = False) -> None:
+    def saw(self, copy: Workload, known: Known, *, complete: bool = False) -> None:
         """Deal with a copy of an attempt that holds nothing.
 
         One of a known job is removed: at once while it lives, else some time after the job ended, so that its logs
-        can be read. One that nobody knows is left while it lives, and what it holds is kept from others. Of a known job
+        can be read. One that no one knows is left while it lives, and what it holds is kept from others. Of a known job
         what never ran is removed when it alone is left, as all there is (`complete`) tells.
         """
         key = (copy.job_id, copy.attempt, copy.cluster)
-        job = self._live.jobs.get(copy.job_id)
-        if copy.phase is CopyPhase.GONE:
-            self._live.fleet.drop_stray(copy.cluster, copy.name)
+        job = self._state.jobs.get(copy.job_id)
+        if copy.phase is WorkloadPhase.GONE:
+            self._state.fleet.drop_orphan(copy.cluster, copy.name)
             if complete and (job or copy.job_id in known):
                 self.remove(*key)
         elif job is None and copy.job_id not in known:
-            self._live.fleet.put_stray(copy)
-            if copy.phase in OVER:
+            self._state.fleet.put_orphan(copy)
+            if copy.phase in FINISHED_PHASES:
                 self.collect_later(*key)
-        elif copy.phase in OVER:
+        elif copy.phase in FINISHED_PHASES:
             self.collect_later(*key, job.ended_ns if job else known[copy.job_id])
         else:
             self.remove(*key)
 
     def collect_later(self, job_id: str, attempt: int, cluster: str, ended_ns: int | None = None) -> None:
         """Have what is left of a copy removed when it was kept for long enough since it ended: now when None."""
-        left_s = keep_s = self._live.settings.keep_finished_s
+        left_s = keep_s = self._state.settings.ttl_after_finished_s
         if ended_ns is not None:
-            left_s = min(max(keep_s - (self._live.clock.now_ns() - ended_ns) / 1e9, 0), keep_s)
-        self._live.deadlines.in_seconds(left_s, Due.COLLECT, (job_id, attempt, cluster))
+            left_s = min(max(keep_s - (self._state.clock.now_ns() - ended_ns) / 1e9, 0), keep_s)
+        self._state.deadlines.in_seconds(left_s, Due.COLLECT, (job_id, attempt, cluster))
 
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
         """Have a cluster remove a copy that nothing is kept for."""
-        outgoing = Outgoing(job_id, attempt, cluster, Verb.DELETE, self._live.clock.now_ns())
-        self._live.dispatcher.give(outgoing, Removal(job_id, attempt, cluster))
+        pending_commands = PendingCommand(job_id, attempt, cluster, Verb.DELETE, self._state.clock.now_ns())
+        self._state.dispatcher.give(pending_commands, Removal(job_id, attempt, cluster))
 
 
-STARTED = frozenset({CopyPhase.RUNNING, CopyPhase.SUCCEEDED})
+STARTED = frozenset({WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED})
 NONE: frozenset[int] = frozenset()
 
 
-def lacking(copy: Copy, attempt: Attempt) -> frozenset[int]:
+def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
     """Return the replicas of an attempt that were placed where a copy is, and of which nothing is there.
 
     A copy that tells of no replica at all is taken for whole.
@@ -99,29 +99,29 @@ def lacking(copy: Copy, attempt: Attempt) -> frozenset[int]:
     return frozenset(placed) - _there(copy)
 
 
-def lost(copy: Copy, before: Copy | None, attempt: Attempt) -> frozenset[int]:
+def lost(copy: Workload, before: Workload | None, attempt: Attempt) -> frozenset[int]:
     """Return the replicas that were there before, and are not any more."""
     return lacking(copy, attempt) & _there(before) if before else NONE
 
 
-def with_what_ended(copy: Copy, before: Copy | None, attempt: Attempt) -> Copy:
+def with_what_ended(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
     """Return a copy with those of its replicas that had done their part before they went."""
     gone = lost(copy, before, attempt)
     if not gone or not before:
         return copy
-    ended = [each for each in before.replicas if each.replica in gone and each.phase is CopyPhase.SUCCEEDED]
+    ended = [each for each in before.replicas if each.replica in gone and each.phase is WorkloadPhase.SUCCEEDED]
     return replace(copy, replicas=tuple(sorted((*copy.replicas, *ended), key=lambda each: each.replica)))
 
 
-def phase_of(copy: Copy | None, attempt: Attempt) -> CopyPhase | None:
+def phase_of(copy: Workload | None, attempt: Attempt) -> WorkloadPhase | None:
     """Return how a copy does as a whole: one that lacks something has not started."""
     if copy and copy.phase in STARTED and lacking(copy, attempt):
-        return CopyPhase.STARTING
+        return WorkloadPhase.STARTING
     return copy.phase if copy else None
 
 
-def what_is_gone(cluster: str, copy: Copy | None, attempt: Attempt) -> str:
-    """Say what somebody removed of an attempt in a cluster, of which this is left."""
+def what_is_gone(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
+    """Say what a user removed of an attempt in a cluster, of which this is left."""
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
         return f"what ran in {cluster} is gone"
@@ -129,5 +129,5 @@ def what_is_gone(cluster: str, copy: Copy | None, attempt: Attempt) -> str:
     return f"{number} of the {placed} replicas in {cluster} {'is' if number == 1 else 'are'} gone"
 
 
-def _there(copy: Copy) -> frozenset[int]:
+def _there(copy: Workload) -> frozenset[int]:
     return frozenset(each.replica for each in copy.replicas)

@@ -25,11 +25,11 @@ class Round:
     found: bool = False
 
 
-class Rush:
+class Overload:
     """Watches the rounds of the loop: its thread tells of them, and any other may ask.
 
     A job now and then is no rush, however often rounds find something to do: what is placed in a moment keeps nobody
-    waiting, and nobody has to keep out of its way.
+    waiting, and no one has to keep out of its way.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -67,7 +67,7 @@ PATIENCE_S = 15
 """How long an answer may take."""
 
 
-class Pulse:
+class DatabaseHealth:
     """Asks in a thread of its own, or when told to; under no lock, so that a database that hangs keeps nobody.
 
     Parameters
@@ -115,6 +115,6 @@ class Pulse:
         while not self._stopping.wait(EVERY_S):
             try:
                 self.look()
-            except Exception:  # a mistake of ours must not end it for good
+            except Exception:  # a mistake of ours must not end it permanently
                 log.exception("asking the database failed")
                 self._asked_ns = None

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from seaway.application.control.pending import Entry
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.network.paths import Choice, Crossing, Wish, choose
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.job_state import JobState
@@ -24,17 +24,17 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 """Pause between two looks at what jobs need."""
 
-MOST_LOOKED_AT = 2_000
+MAX_LOOKED_AT = 2_000
 """Jobs that wait and are looked through for those that need a path."""
 
-MOST_TRIED = 4
+MAX_TRIED = 4
 """Jobs that are tried in one look on whether another path would be of use to them."""
 
-MOST_WISHES = 50
+MAX_WAITING_JOBS = 50
 """Jobs that wait and are heeded for one pair of gateways, the first in order."""
 
 
-class PathDesk(Protocol):
+class PathController(Protocol):
     """Knows where traffic can be steered, and has it steered."""
 
     def crossings(self) -> Sequence[Crossing]:
@@ -55,7 +55,7 @@ class _Seen:
 class Steering:
     """Chooses paths by what runs and by what waits.
 
-    A path that was chosen stays for `path_hold_s`, unless nothing answers along it any more. Of what waits only those
+    A chosen path stays for `path_hold_down_s`, unless nothing answers along it any more. Of what waits only those
     count that a copy of the fleet has room for once their bounds on the network are out of the way.
 
     Parameters
@@ -68,34 +68,34 @@ class Steering:
     Attributes
     ----------
     desk
-        Steers; None where nobody does.
+        Steers; None where no one does.
     """
 
-    def __init__(self, live: Live, policy: Callable[[str], Profile | None]) -> None:
-        self._live = live
+    def __init__(self, live: ControlState, policy: Callable[[str], Profile | None]) -> None:
+        self._state = live
         self._policy = policy
         self._looked_ns: int | None = None
         self._chosen_ns: dict[Ends, int] = {}
-        self.desk: PathDesk | None = None
+        self.path_controller: PathController | None = None
 
     def due(self) -> bool:
         """Tell whether it is time to look, and there is anything to steer."""
-        now_ns = self._live.clock.monotonic_ns()
-        if self.desk is None or (self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * 1e9):
+        now_ns = self._state.clock.monotonic_ns()
+        if self.path_controller is None or (self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * 1e9):
             return False
         self._looked_ns = now_ns
         return True
 
     def crossings(self) -> Sequence[Crossing]:
         """Return the pairs of gateways whose traffic can be steered now."""
-        return self.desk.crossings() if self.desk else ()
+        return self.path_controller.crossings() if self.path_controller else ()
 
     def steer(self, choices: Sequence[tuple[Crossing, Choice]]) -> None:
         """Have traffic take the paths that were chosen; a pair that changed meanwhile is looked at again later."""
         for crossing, choice in choices:
-            if self.desk:
+            if self.path_controller:
                 try:
-                    self.desk.choose(crossing.source, crossing.target, choice.path, choice.why)
+                    self.path_controller.choose(crossing.source, crossing.target, choice.path, choice.why)
                 except (RejectedError, UnknownError) as error:
                     log.info("traffic from %s to %s is not steered: %s", crossing.source, crossing.target, error)
 
@@ -107,18 +107,18 @@ class Steering:
         seen = self._look()
         made = [(each, choice) for each in free if (choice := self._chosen(each, seen)).path != each.current]
         for each, _ in made:
-            self._chosen_ns[each.source, each.target] = self._live.clock.monotonic_ns()
+            self._chosen_ns[each.source, each.target] = self._state.clock.monotonic_ns()
         return made
 
     def _look(self) -> _Seen:
         """See which clusters stand behind which gateways, and who was tried and waits."""
-        fleet = self._live.fleet
+        fleet = self._state.fleet
         behind: defaultdict[str, set[str]] = defaultdict(set)
         for live in fleet.clusters.values():
             if live.cluster:
                 behind[fleet.gateway_of(live.cluster)].add(live.name)
-        looked_at = islice(self._live.waiting.entries(), MOST_LOOKED_AT)
-        tried = [each for each in looked_at if _was_tried(each) and _bounded(each)]
+        nodes_evaluated = islice(self._state.waiting.entries(), MAX_LOOKED_AT)
+        tried = [each for each in nodes_evaluated if _was_tried(each) and _bounded(each)]
         return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
 
     def _chosen(self, crossing: Crossing, seen: _Seen) -> Choice:
@@ -126,9 +126,9 @@ class Steering:
         here, there = seen.behind[crossing.source], seen.behind[crossing.target]
         running = [*self._running(crossing.source, here, there)]
         entries = _wishing(seen.tried, crossing.source, here, there)
-        for _ in range(MOST_TRIED):
-            wishes = [Wish(entry.record.id, need) for entry, need in entries]
-            choice = choose(crossing.paths, crossing.current, running, wishes)
+        for _ in range(MAX_TRIED):
+            cluster_options = [Wish(entry.record.id, need) for entry, need in entries]
+            choice = choose(crossing.paths, crossing.current, running, cluster_options)
             decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
             if decisive is None or self._would_fit(decisive[0], there):
                 return choice
@@ -137,14 +137,14 @@ class Steering:
 
     def _held(self, crossing: Crossing) -> bool:
         chosen_ns = self._chosen_ns.get((crossing.source, crossing.target))
-        hold_ns = int(self._live.settings.path_hold_s * 1e9)
-        return chosen_ns is not None and self._live.clock.monotonic_ns() - chosen_ns < hold_ns
+        hold_ns = int(self._state.settings.path_hold_down_s * 1e9)
+        return chosen_ns is not None and self._state.clock.monotonic_ns() - chosen_ns < hold_ns
 
     def _running(self, source: str, here: set[str], there: set[str]) -> Iterator[NetworkNeed]:
         """Find what running jobs need of a pair, between users and clusters and between clusters."""
         for cluster in there:
-            for key in self._live.by_cluster[cluster]:
-                attempt = self._live.attempts[key]
+            for key in self._state.by_cluster[cluster]:
+                attempt = self._state.attempts[key]
                 demand, between = attempt.spec.demand, attempt.spec.between_replicas
                 if demand.network.any and demand.gateway == source:
                     yield demand.network
@@ -156,7 +156,7 @@ class Steering:
         policy = self._policy(entry.queue)
         if policy is None:
             return False
-        job, copy = entry.job, self._live.fleet.snapshot.copy()
+        job, copy = entry.job, self._state.fleet.snapshot.copy()
         nodes = job.demand.nodes
         if not job.between_replicas.any:
             nodes = replace(nodes, clusters=frozenset(there & nodes.clusters if nodes.clusters else there))
@@ -188,7 +188,7 @@ def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str
             found.append((entry, demand.network))
         elif between.any and _allowed(entry, there) and _allowed(entry, here):
             found.append((entry, between))
-    return found[:MOST_WISHES]
+    return found[:MAX_WAITING_JOBS]
 
 
 def _allowed(entry: Entry, clusters: set[str]) -> bool:

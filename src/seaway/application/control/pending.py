@@ -19,7 +19,7 @@ from seaway.application.records import JobRecord
 from seaway.application.transitions import ELSEWHERE
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
-from seaway.scheduling.infeasibility_cache import Asked, asked_of, rules_of
+from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 
 Order = tuple[int, int, str]
 
@@ -27,8 +27,8 @@ LOOKS = 8
 """Jobs that are looked through for each that is wanted."""
 
 
-MOST_SKIPPED = 1024
-"""Kinds that are passed over untried before somebody else may look at the memory."""
+MAX_SKIPPED = 1024
+"""Kinds that are passed over untried before another user may look at the memory."""
 
 
 class Rules:
@@ -60,14 +60,14 @@ class Kind:
     _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
 
     def __init__(self, job: Job) -> None:
-        self.rules: Rules = Rules.of(rules_of(job.demand))
-        self.asked: Asked = asked_of(job.demand)
+        self.rules: Rules = Rules.of(rule_key(job.demand))
+        self.asked: RequestedAmounts = requested_amounts(job.demand)
         self.alone: bool = job.replicas == 1
 
     @classmethod
     def of(cls, queue: str, length: int, job: Job) -> Kind:
         """Return the kind of all jobs that ask for the same, in one queue and for about as long."""
-        key = (queue, length, job.demand, job.replicas, job.gang, job.together, job.between_replicas)
+        key = (queue, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
         known = cls._known.get(key)
         if known is None:
             known = cls._known[key] = cls(job)
@@ -113,7 +113,7 @@ def entry(record: JobRecord, clusters: frozenset[str], refusals: Refusals = NEVE
     job = spec.job(record.id, clusters)
     if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.kept(job.demand))
-    ends_s = spec.ends_within_s
+    ends_s = spec.max_duration_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
     return Entry(record, job, Kind.of(spec.queue, length, job), (-spec.priority, record.submitted_ns, record.id))
 
@@ -247,7 +247,7 @@ class Waiting:
         return not any(self._next(tenant) for tenant in list(self._untried))
 
     def take(
-        self, most: int, alike: Callable[[Entry], Hashable], hopeless: Callable[[Entry], bool] = lambda _: False
+        self, most: int, alike: Callable[[Entry], Hashable], infeasible: Callable[[Entry], bool] = lambda _: False
     ) -> list[Entry]:
         """Take the next jobs to try, up to `most`, as long as `alike` says the same of them.
 
@@ -262,10 +262,10 @@ class Waiting:
         while turn and len(taken) < most:
             for tenant in list(turn):
                 first = self._next(tenant)
-                while first and hopeless(first):
+                while first and infeasible(first):
                     self._pass_over(tenant)
                     skipped += 1
-                    if skipped >= MOST_SKIPPED:
+                    if skipped >= MAX_SKIPPED:
                         return taken
                     first = self._next(tenant)
                 if first is None:

@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 
 from seaway.application.ports.backend import Answer, Changes
-from seaway.application.records import Outgoing
+from seaway.application.records import PendingCommand
 from seaway.domain.errors import UnavailableError
 
 
@@ -15,7 +15,7 @@ from seaway.domain.errors import UnavailableError
 class Answered:
     """A cluster's answer to a command."""
 
-    outgoing: Outgoing
+    pending_commands: PendingCommand
     answer: Answer
 
 

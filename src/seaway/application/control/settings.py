@@ -1,88 +1,79 @@
-"""What the control loop can be told."""
+"""Settings of the control loop."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MANY = 100
-"""Replicas that a cluster takes another `assume_s` for: each may become an object of its own, or several."""
+"""Replicas that a cluster takes another `assume_timeout_s` for: each may become an object of its own, or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """Delays and limits of the control loop.
+    """Delays and limits of the control loop. The defaults suit most fleets."""
 
-    Attributes
-    ----------
-    batch
-        Jobs decided, and stored, together.
-    most_tried
-        Jobs tried at a stretch, before others may look at the memory; the rest is tried in the next.
-    assume_s
-        How long a placement is held for a cluster that does not confirm it; as long again for every `MANY` replicas.
-    stale_s
-        After how many silent seconds a cluster gets no new work.
-    grace_s
-        After how many silent seconds its jobs are placed elsewhere.
-    replace_per_minute
-        At most how many jobs are taken from silent clusters in any minute, all clusters together.
-    halt_share
-        When more than this share of all clusters is silent, the fault is taken to be on this side, and
-        nothing is placed elsewhere, nor for `grace_s` afterwards. A fleet of one cluster has no elsewhere.
-    retry_s, most_retry_s
-        Delay before a failed job is tried again; it doubles with every failure up to the most.
-    forgive_s
-        How long a job is kept from devices, nodes and clusters that refused it.
-    keep_finished_s
-        How long clusters keep what is left of ended jobs, so that logs can be read.
-    reserve
-        Whether the first job of a queue that does not fit gets a reservation.
-    hold_s
-        How long a place is kept where nobody knows when it comes free; for as long it is then not kept.
-    longest_wait_s
-        How long a policy may hold a job back that fits, because it waits for a better place; 0 for never.
-    poll_s
-        How often the loop looks around when nothing happens.
-    round_s
-        Pause between two rounds, in which what comes in gathers: many jobs together cost far less than each alone.
-    calm_per_s, give_way
-        While more than so many jobs are submitted in a second, the loop rests for so many times as long as
-        its last round took, so that whoever submits is answered soon; it catches up afterwards.
-    sample_s
-        How often fleet and links are written down.
-    network_breach_s
-        For how long links have to break the bounds of a running job before that is told, or the job is moved.
-    path_hold_s
-        How long traffic between two gateways stays on a path that was chosen for jobs, unless nothing answers there.
+    batch_size: int = 64
+    """Jobs that are decided and stored together."""
+    max_tried_per_cycle: int = 512
+    """Jobs that one cycle tries to place. The next cycle continues with the others."""
+    assume_timeout_s: float = 60
+    """Seconds after which a placement that the cluster does not confirm is released. As long again for every 100
+    replicas, and up to ten times as long while the cluster reports progress. Use more than 10 with Karmada.
     """
-
-    batch: int = 64
-    most_tried: int = 512
-    assume_s: float = 60
-    stale_s: float = 15
-    grace_s: float = 60
-    replace_per_minute: int = 120
-    halt_share: float = 0.5
-    retry_s: float = 5
-    most_retry_s: float = 300
-    forgive_s: float = 600
-    keep_finished_s: float = 3600
-    reserve: bool = True
-    hold_s: float = 300
-    longest_wait_s: float = 300
-    poll_s: float = 1
-    round_s: float = 0.02
-    calm_per_s: int = 300
-    give_way: float = 8
-    sample_s: float = 60
-    network_breach_s: float = 60
-    path_hold_s: float = 30
+    stale_after_s: float = 15
+    """Seconds without a report after which a cluster gets no new jobs. For real clusters they start with the first
+    failed request.
+    """
+    grace_period_s: float = 60
+    """Seconds without a report after which the jobs of a cluster are placed elsewhere; at least `stale_after_s`."""
+    max_reschedules_per_minute: int = 120
+    """Maximum number of jobs per minute that are moved from clusters without reports, for all clusters together."""
+    unhealthy_cluster_threshold: float = 0.5
+    """Share of clusters, above 0 and at most 1. If more of them are stale, Seaway assumes a local fault and moves no
+    job until `grace_period_s` after the recovery.
+    """
+    initial_backoff_s: float = 5
+    """Delay before the first retry of a failed job. It doubles with every failure."""
+    max_backoff_s: float = 300
+    """Maximum of that delay."""
+    exclusion_period_s: float = 600
+    """Seconds during which a job avoids devices, nodes and clusters that rejected it."""
+    ttl_after_finished_s: float = 3600
+    """Seconds after which the objects of a finished job are removed from its clusters. Its logs are available until
+    then.
+    """
+    reservations: bool = True
+    """Reserve capacity for the first job of a queue that does not fit."""
+    reservation_timeout_s: float = 300
+    """Maximum duration of a reservation if it is not known when capacity becomes free. After it, there is no
+    reservation for as long.
+    """
+    max_deferral_s: float = 300
+    """Maximum time that a policy can defer a job that fits, to wait for a better place; 0 disables deferral."""
+    poll_interval_s: float = 1
+    """Seconds between two cycles without events."""
+    cycle_interval_s: float = 0.02
+    """Pause between two cycles. Events that arrive during the pause are handled together."""
+    overload_submits_per_s: int = 300
+    """Submitted jobs per second above which the control loop pauses longer between cycles, so that clients get fast
+    answers.
+    """
+    overload_pause_cycles: float = 8
+    """Length of that pause, as a multiple of the duration of the last cycle."""
+    sample_interval_s: float = 60
+    """Seconds between two samples of the fleet and of links."""
+    slo_violation_s: float = 60
+    """Seconds that links violate the bounds of a running job before the violation is reported, or the job is moved if
+    it requests that.
+    """
+    path_hold_down_s: float = 30
+    """Minimum time that traffic between two gateways stays on a selected path, unless the path is dead."""
 
     def confirm_s(self, replicas: int) -> float:
         """Return how long a placement of so many replicas is held for a cluster that does not confirm it, seconds."""
-        return self.assume_s * (1 + replicas // MANY)
+        return self.assume_timeout_s * (1 + replicas // MANY)
 
     def pause_s(self, failures: int) -> float:
         """Return how long a job pauses after so many failures, seconds."""
-        doubled: float = self.retry_s * 2 ** min(failures - 1, 20)
-        return min(doubled, self.most_retry_s)
+        duplicated: float = self.initial_backoff_s * 2 ** min(failures - 1, 20)
+        return min(duplicated, self.max_backoff_s)

@@ -12,13 +12,13 @@ from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.reservations import Reservations
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import ELSEWHERE, sent_back, told
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
-from seaway.domain.network import Ends, Link, NetworkNeed, OnBreach, misses, way
+from seaway.domain.network import Ends, Link, NetworkNeed, OnViolation, link_text, violations
 from seaway.domain.units import rate_text
 from seaway.probing.figures import Figures
 from seaway.scheduling.engine import decide
@@ -27,7 +27,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-MOST_KNOWN = 100_000
+MAX_KNOWN = 100_000
 """Verdicts that are remembered from look to look; beyond that all are forgotten."""
 
 LONG_AGO_NS = -(2**62)
@@ -35,7 +35,7 @@ LONG_AGO_NS = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class SloViolation:
     """What is broken of a job's network.
 
     Attributes
@@ -73,14 +73,14 @@ class Verdicts:
         What is kept for jobs that wait: that takes nothing from those that run.
     """
 
-    def __init__(self, live: Live, reservations: Reservations) -> None:
-        self._live = live
+    def __init__(self, live: ControlState, reservations: Reservations) -> None:
+        self._state = live
         self._reservations = reservations
         self._now_ns = 0
         self._snapshot: Snapshot | None = None
         self._list: list[Link] = []
         self._links: dict[Ends, Link] = {}
-        self._doors: dict[str, str] = {}
+        self._gateways: dict[str, str] = {}
         self._over_mbps: dict[Ends, int] = {}
         self._rounds: dict[Ends, tuple[int, int]] = {}
         self._bad: dict[tuple[Ends, NetworkNeed], _Bad] = {}
@@ -89,8 +89,8 @@ class Verdicts:
 
     def renew(self) -> set[Ends] | None:
         """Begin a look; return the links that may break other bounds than at the last one, None for any."""
-        snapshot, before = self._live.fleet.snapshot, self._snapshot
-        self._now_ns, self._snapshot = self._live.clock.monotonic_ns(), snapshot
+        snapshot, before = self._state.fleet.snapshot, self._snapshot
+        self._now_ns, self._snapshot = self._state.clock.monotonic_ns(), snapshot
         self._bad.clear()
         changed: set[Ends] = set()
         if snapshot is not before or snapshot.links is not self._list:
@@ -103,7 +103,7 @@ class Verdicts:
             self._known -= len(self._good.pop(ends, ()))
         if snapshot is before:
             return changed
-        self._doors = {cluster.name: cluster.gateway for cluster in snapshot.clusters}
+        self._gateways = {cluster.name: cluster.gateway for cluster in snapshot.clusters}
         self._rounds = {ends: known for ends, known in self._rounds.items() if ends in self._links}
         return None
 
@@ -111,7 +111,7 @@ class Verdicts:
         """Return the links that an attempt's bounds are about."""
         return frozenset((*self._from_user(attempt).values(), *self._between(attempt)))
 
-    def breach(self, attempt: Attempt) -> Breach | None:
+    def violation(self, attempt: Attempt) -> SloViolation | None:
         """Return what is broken of an attempt's network; None when all that was measured keeps its bounds."""
         need = attempt.spec.demand.network
         broken = {cluster: bad for cluster, ends in self._from_user(attempt).items() if (bad := self._of(need, ends))}
@@ -120,21 +120,21 @@ class Verdicts:
         if not found:
             return None
         text = "; ".join(dict.fromkeys(each.text for each in found))
-        return Breach(text, frozenset(broken), max(each.seen_ns for each in found))
+        return SloViolation(text, frozenset(broken), max(each.seen_ns for each in found))
 
     def _from_user(self, attempt: Attempt) -> dict[str, Ends]:
         user = attempt.spec.demand.gateway
         if not attempt.spec.demand.network.any:
             return {}
-        doors = ((cluster, self._doors.get(cluster, "")) for cluster in attempt.clusters)
-        return {cluster: (user, door) for cluster, door in doors if door != user}
+        gateways_by_cluster = ((cluster, self._gateways.get(cluster, "")) for cluster in attempt.clusters)
+        return {cluster: (user, admission) for cluster, admission in gateways_by_cluster if admission != user}
 
     def _between(self, attempt: Attempt) -> Iterator[Ends]:
         if attempt.spec.between_replicas.any and len(attempt.clusters) > 1:
-            yield from permutations(sorted({self._doors.get(each, "") for each in attempt.clusters} - {""}), 2)
+            yield from permutations(sorted({self._gateways.get(each, "") for each in attempt.clusters} - {""}), 2)
 
     def _of(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
-        """Say what a link breaks; None for nothing, or when nobody measures it."""
+        """Say what a link breaks; None for nothing, or when no one measures it."""
         good = self._good.setdefault(ends, set())
         if need in good:
             return None
@@ -144,7 +144,7 @@ class Verdicts:
         if found:
             self._bad[ends, need] = found
             return found
-        if self._known >= MOST_KNOWN:
+        if self._known >= MAX_KNOWN:
             self._good, self._known = {ends: (good := set())}, 0
         good.add(need)
         self._known += 1
@@ -154,22 +154,22 @@ class Verdicts:
         ends = link.source, link.target
         counts = bool(need.min_bandwidth_mbps and link.bandwidth_mbps)
         over_mbps = self._over_mbps.get(ends, 0) if counts else 0
-        said, full = misses(need, link, running=True), counts and link.free_mbps < need.min_bandwidth_mbps
+        said, full = violations(need, link, running=True), counts and link.free_mbps < need.min_bandwidth_mbps
         if over_mbps and not full:
             said += (f"{rate_text(over_mbps)} more is promised than it has",)
         if not said:
             return None
-        return _Bad(way(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
+        return _Bad(link_text(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
 
     def _seen_ns(self, need: NetworkNeed, link: Link) -> int:
         """Return when the latest round came if it breaks the same bounds by itself, else long ago."""
         ends = link.source, link.target
-        latest = self._live.book.latest(ends)
+        latest = self._state.book.latest(ends)
         if latest is None:
             return self._now_ns
         at_ns, seen = latest
         lately = _lately(link, seen)
-        if lately is None or not misses(need, lately, running=True):
+        if lately is None or not violations(need, lately, running=True):
             return LONG_AGO_NS
         known = self._rounds.get(ends)
         if known is None or known[0] != at_ns:
@@ -211,12 +211,12 @@ ACTOR = "network"
 BROKEN = "its network breaks its bounds: "
 """How the reason of a job begins whose breach was reported; so it is known after a restart, too."""
 
-KEPT = "its network keeps its bounds again"
+RECOVERED = "its network keeps its bounds again"
 
 LOOK_S = 1
 """How often running jobs are looked at."""
 
-MOST_MOVES = 5
+MAX_MOVES = 5
 """How often a job is moved for its network; each time the breach has to last twice as long as the time before."""
 
 RENEW_S = 60
@@ -228,10 +228,10 @@ PATIENCE_S = 60
 NS = 1_000_000_000
 
 
-class Breaches:
+class SloMonitor:
     """Watches the links that running jobs with bounds go by.
 
-    A breach counts once it has lasted for `ControlSettings.network_breach_s`: from when the figures that decisions go
+    A breach counts once it has lasted for `ControlSettings.slo_violation_s`: from when the figures that decisions go
     by first broke a bound, without a break, to the latest round that does so by itself. The smoothed ones alone tell of
     what may be long over. A link that is not measured breaks nothing, nor does bandwidth that is not known. What keeps
     its bounds is not looked at again until its links have other figures. Of jobs that want to be moved one goes at a
@@ -252,8 +252,8 @@ class Breaches:
         How often since the start.
     """
 
-    def __init__(self, live: Live, policy: Callable[[str], Profile | None], reservations: Reservations) -> None:
-        self._live = live
+    def __init__(self, live: ControlState, policy: Callable[[str], Profile | None], reservations: Reservations) -> None:
+        self._state = live
         self._policy = policy
         self._verdicts = Verdicts(live, reservations)
         self._looked_ns: int | None = None
@@ -269,15 +269,15 @@ class Breaches:
 
     def changes(self) -> list[Change]:
         """Return what is to be stored now."""
-        now_ns = self._live.clock.monotonic_ns()
+        now_ns = self._state.clock.monotonic_ns()
         if self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * NS:
             return []
         self._looked_ns = now_ns
-        watched = self._live.networked
+        watched = self._state.networked
         for known in (self._kept, self._since_ns, self._last_ns, self._tried_ns, self._said_ns):
             for key in known.keys() - watched:
                 del known[key]
-        self._moves = {job_id: count for job_id, count in self._moves.items() if job_id in self._live.jobs}
+        self._moves = {job_id: count for job_id, count in self._moves.items() if job_id in self._state.jobs}
         return [change for key in self._due(watched) for change in self._look(key, now_ns)] if watched else []
 
     def _due(self, watched: set[Key]) -> list[Key]:
@@ -289,33 +289,35 @@ class Breaches:
         return sorted(key for key in watched if key not in kept or not changed.isdisjoint(kept[key]))
 
     def _look(self, key: Key, now_ns: int) -> Iterator[Change]:
-        found = self._live.current(key)
+        found = self._state.current(key)
         self._kept.pop(key, None)
         if found is None or found[0].state is not JobState.RUNNING:
             self._forget(key)
             return
         job, attempt = found
-        breach, reported = self._verdicts.breach(attempt), job.reason.startswith(BROKEN)
-        if breach is None:
+        violation, reported = self._verdicts.violation(attempt), job.reason.startswith(BROKEN)
+        if violation is None:
             self._forget(key)
             if reported:
-                yield self._said(job, "recovered", KEPT)
+                yield self._said(job, "slo_recovered", RECOVERED)
             else:
                 self._kept[key] = self._verdicts.ways(attempt)
             return
-        since_ns, patience_ns = self._since_ns.setdefault(key, now_ns), self._live.settings.network_breach_s * NS
-        last_ns = self._last_ns[key] = max(breach.seen_ns, self._last_ns.get(key, since_ns))
+        since_ns, patience_ns = self._since_ns.setdefault(key, now_ns), self._state.settings.slo_violation_s * NS
+        last_ns = self._last_ns[key] = max(violation.seen_ns, self._last_ns.get(key, since_ns))
         if last_ns - since_ns < patience_ns or now_ns - last_ns > patience_ns:
             return
-        if self._wants_away(job, key, last_ns - since_ns, now_ns) and (elsewhere := self._elsewhere(job, key, breach)):
-            yield self._away(job, attempt, breach, elsewhere, now_ns)
+        if self._wants_away(job, key, last_ns - since_ns, now_ns) and (
+            elsewhere := self._elsewhere(job, key, violation)
+        ):
+            yield self._away(job, attempt, violation, elsewhere, now_ns)
         elif not reported:
             self.reported += 1
             self._said_ns[key] = now_ns
-            yield self._said(job, "breach", f"{BROKEN}{breach.text}")
-        elif job.reason != f"{BROKEN}{breach.text}" and now_ns - self._said_ns.get(key, -(2**62)) >= RENEW_S * NS:
+            yield self._said(job, "slo_violated", f"{BROKEN}{violation.text}")
+        elif job.reason != f"{BROKEN}{violation.text}" and now_ns - self._said_ns.get(key, -(2**62)) >= RENEW_S * NS:
             self._said_ns[key] = now_ns
-            yield Change(update=[self._saying(job, f"{BROKEN}{breach.text}")])
+            yield Change(update=[self._saying(job, f"{BROKEN}{violation.text}")])
 
     def _forget(self, key: Key) -> None:
         self._since_ns.pop(key, None)
@@ -326,50 +328,50 @@ class Breaches:
         return Change(update=[after], insert=[told(after, ACTOR, kind)])
 
     def _saying(self, job: JobRecord, reason: str) -> JobRecord:
-        return replace(job, reason=reason, changed_ns=self._live.clock.now_ns(), version=job.version + 1)
+        return replace(job, reason=reason, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
 
     # Moving.
 
     def _wants_away(self, job: JobRecord, key: Key, lasted_ns: int, now_ns: int) -> bool:
         """Tell whether a job is to be tried elsewhere now."""
-        moves, patience_ns = self._moves.get(job.id, 0), self._live.settings.network_breach_s * NS
-        if job.spec.on_breach is not OnBreach.MOVE or moves >= MOST_MOVES:
+        moves, patience_ns = self._moves.get(job.id, 0), self._state.settings.slo_violation_s * NS
+        if job.spec.on_violation is not OnViolation.MOVE or moves >= MAX_MOVES:
             return False
         if lasted_ns < patience_ns * 2**moves or now_ns - self._tried_ns.get(key, -(2**62)) < patience_ns:
             return False
         if self._underway is None:
             return True
-        mover = self._live.jobs.get(self._underway[0])
+        mover = self._state.jobs.get(self._underway[0])
         return mover is None or not mover.state.waits or now_ns - self._underway[1] > PATIENCE_S * NS
 
-    def _elsewhere(self, job: JobRecord, key: Key, breach: Breach) -> Refusals | None:
+    def _elsewhere(self, job: JobRecord, key: Key, violation: SloViolation) -> Refusals | None:
         """Return what the job is to be kept from if a copy of the fleet then has a place for it; else None."""
-        self._tried_ns[key] = self._live.clock.monotonic_ns()
-        policy, booking = self._policy(job.spec.queue), self._live.fleet.booking(key)
+        self._tried_ns[key] = self._state.clock.monotonic_ns()
+        policy, booking = self._policy(job.spec.queue), self._state.fleet.booking(key)
         if policy is None or booking is None:
             return None
-        before = self._live.refusals.get(job.id, NEVER_REFUSED)
-        places = before.places | {(cluster, "") for cluster in breach.clusters}
+        before = self._state.refusals.get(job.id, NEVER_REFUSED)
+        places = before.places | {(cluster, "") for cluster in violation.clusters}
         kept = replace(before, places=places)
-        copy = self._live.fleet.snapshot.copy()
+        copy = self._state.fleet.snapshot.copy()
         booking.copy().release(copy)
-        asked = job.spec.job(job.id, self._live.clusters_of(job.spec.queue))
+        asked = job.spec.job(job.id, self._state.clusters_of(job.spec.queue))
         try:
             queue = JobQueue(copy, [replace(asked, demand=kept.kept(asked.demand))])
         except RejectedError:  # its gateway left
             return None
         return kept if decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0] else None
 
-    def _away(self, job: JobRecord, attempt: Attempt, breach: Breach, kept: Refusals, now_ns: int) -> Change:
+    def _away(self, job: JobRecord, attempt: Attempt, violation: SloViolation, kept: Refusals, now_ns: int) -> Change:
         """Send a job back to its queue, kept for a while from where its network is broken."""
         self._moves[job.id] = self._moves.get(job.id, 0) + 1
         self._underway = job.id, now_ns
         self.moved += 1
-        self._live.refusals[job.id] = kept
-        self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
-        wall_ns, reason = self._live.clock.now_ns(), f"{BROKEN}{breach.text}"
+        self._state.refusals[job.id] = kept
+        self._state.deadlines.in_seconds(self._state.settings.exclusion_period_s, Due.FORGIVE, (job.id, 0, ""))
+        wall_ns, reason = self._state.clock.now_ns(), f"{BROKEN}{violation.text}"
         change = sent_back(job, attempt, f"{reason}; {ELSEWHERE}", ACTOR, wall_ns)
         if not job.reason.startswith(BROKEN):
             self.reported += 1
-            change.insert.insert(0, replace(told(job, ACTOR, "breach", reason), at_ns=wall_ns))
+            change.insert.insert(0, replace(told(job, ACTOR, "slo_violated", reason), at_ns=wall_ns))
         return change

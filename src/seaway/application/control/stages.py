@@ -40,7 +40,7 @@ class Deployed(StrEnum):
     LATE = "late"
     """The cluster did not confirm it in time."""
     GONE = "gone"
-    """Somebody removed it, again and again."""
+    """A user removed it, again and again."""
 
 
 class Stages:
@@ -54,10 +54,10 @@ class Stages:
     Attributes
     ----------
     began_ns
-        Since when each job that is not over waits, or is at its present stage, by the wall clock.
+        Since when each unfinished job waits, or is at its present stage, by the wall clock.
     wanting_ns
         Since when each job that does not run wants to, by the wall clock: since its submit, or since it ran, or a
-        person held it, last. An attempt that came to nothing does not begin it anew.
+        person held it, last. An attempt that came to nothing does not begin it again.
     times
         By stage.
     waits
@@ -67,7 +67,7 @@ class Stages:
     deployed
         Deployments, by cluster and what became of them.
     reading
-        Whether what is stored is being read anew: nothing of it happens now.
+        Whether what is stored is being read again: nothing of it happens now.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -121,8 +121,8 @@ class Stages:
             return self.wanting_ns.get(job.id, job.changed_ns)
         return None
 
-    def begin_anew(self) -> None:
-        """Know nothing of jobs until `go_on`: they are read anew. Those found where they were have been there since."""
+    def reset(self) -> None:
+        """Reset until `go_on`, as all jobs are read again. Jobs in the same stage keep their start."""
         self.reading = True
         self._before |= {job_id: (state, self.began_ns[job_id]) for job_id, state in self._began.items()}
         self._began, self.began_ns = {}, {}

@@ -1,4 +1,4 @@
-"""What the control loop knows: everything that is stored of jobs that are not over, in memory.
+"""What the control loop knows: everything that is stored of unfinished jobs, in memory.
 
 It changes only by what was stored, in the order in which it was stored: the loop's own changes and
 those of people alike.
@@ -20,17 +20,17 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.control.stages import Stages
 from seaway.application.control.tenancy import Names
 from seaway.application.control.timers import Deadlines, Due
-from seaway.application.network.link_table import LinkBook
+from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Cordon, JobRecord, Outgoing, Verb
+from seaway.application.records import Attempt, Cordon, JobRecord, PendingCommand, Verb
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
-from seaway.scheduling.allocations import Booking
+from seaway.scheduling.allocations import Allocation
 
 MIX = 1000
 """Jobs of the past that policies learn from."""
@@ -51,7 +51,7 @@ class Stored:
     pools: Sequence[Pool]
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
-    records: Sequence[Attempt | Outgoing | JobRecord]
+    records: Sequence[Attempt | PendingCommand | JobRecord]
 
 
 def read(store: Store) -> Stored:
@@ -67,19 +67,19 @@ def read(store: Store) -> Stored:
     for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
         if job_id not in jobs and (over := store.job(job_id)):
             jobs[job_id] = over
-    outgoing = list(store.outgoing())  # after the attempts: a removal that is owed is never overlooked
-    removals = [each for each in outgoing if each.verb is Verb.DELETE]
-    others = [each for each in outgoing if each.verb is not Verb.DELETE]
+    pending_commands = list(store.pending_commands())  # after the attempts: a removal that is owed is never overlooked
+    removals = [each for each in pending_commands if each.verb is Verb.DELETE]
+    others = [each for each in pending_commands if each.verb is not Verb.DELETE]
     return Stored(queues, pools, tenants, cordons, [*removals, *attempts, *others, *jobs.values()])
 
 
-class Live:
+class ControlState:
     """The control loop's memory.
 
     Attributes
     ----------
     jobs
-        Every job that is not over, and those that are but still hold something.
+        Every unfinished job, and those that are but still hold something.
     attempts
         Every attempt that is not over.
     by_cluster
@@ -94,7 +94,7 @@ class Live:
         What clusters are still to be told.
     seen
         What was seen of each attempt, by cluster.
-    told_ns
+    sent_ns
         When a cluster confirmed that it took an attempt over, by the monotonic clock.
     underway_ns
         When a cluster said last that it took an attempt, and is not done with it, by the monotonic clock.
@@ -133,7 +133,7 @@ class Live:
         self.settings = settings
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
-        self.book = LinkBook(sample_s=settings.sample_s)
+        self.book = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
@@ -167,9 +167,9 @@ class Live:
         self.by_node: dict[tuple[str, str], set[Key]] = {}
         self.done: set[Key] = set()
         self._settling: set[Key] = set()
-        self.outgoing: dict[tuple[str, int, str], Outgoing] = {}
-        self.seen: defaultdict[Key, dict[str, Copy]] = defaultdict(dict)
-        self.told_ns: dict[tuple[str, int, str], int] = {}
+        self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
+        self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
+        self.sent_ns: dict[tuple[str, int, str], int] = {}
         self.waiting = Waiting()
         self.deadlines = Deadlines(self.clock)
         self.refusals: dict[str, Refusals] = {}
@@ -179,17 +179,17 @@ class Live:
         self.gone: set[tuple[str, int, str]] = set()
         self.partial: set[tuple[str, int, str]] = set()
         self.underway_ns: dict[tuple[str, int, str], int] = {}
-        self.bookings: dict[Key, Booking] = {}
+        self.bookings: dict[Key, Allocation] = {}
         self.networked: set[Key] = set()
         self.seen_version = -1
         self.fleet.empty()
         self.dispatcher.forget()
 
-    def begin_anew(self, stored: Stored) -> None:
+    def reset(self, stored: Stored) -> None:
         """Forget everything but names, which are taken over from what was read; records are to follow in order."""
         self.clear()
-        self.stages.begin_anew()
-        self.names.begin_anew(stored.queues, stored.pools, stored.tenants)
+        self.stages.reset()
+        self.names.reset(stored.queues, stored.pools, stored.tenants)
         self.fleet.cordon(stored.cordons)
 
     # Taking over what was stored.
@@ -211,21 +211,21 @@ class Live:
                 self._put_job(record)
             case Attempt():
                 self._put_attempt(record)
-            case Outgoing():
-                self._put_outgoing(record)
+            case PendingCommand():
+                self._put_pending_command(record)
             case Cordon():
                 others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
                 self.fleet.cordon([*others, record])
             case _:
                 if self.names.put(record):
-                    self._sort_anew()
+                    self._sort_again()
 
     def _drop(self, record: Record) -> None:
         match record:
-            case Outgoing():
+            case PendingCommand():
                 key = (record.job_id, record.attempt, record.cluster)
-                if key in self.outgoing and self.outgoing[key].verb is record.verb:
-                    del self.outgoing[key]
+                if key in self.pending_commands and self.pending_commands[key].verb is record.verb:
+                    del self.pending_commands[key]
                     self.dispatcher.drop(record)
                     self.consider(record.job_id)
                     self._settling.add(key[:2])
@@ -233,7 +233,7 @@ class Live:
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
             case _:
                 if self.names.drop(record):
-                    self._sort_anew()
+                    self._sort_again()
 
     def _put_job(self, job: JobRecord) -> None:
         before = self.jobs.get(job.id)
@@ -248,12 +248,12 @@ class Live:
         self.consider(job.id)
 
     def _pause(self, job: JobRecord) -> None:
-        """Turn the time of day until which a job pauses into one that nobody can set."""
+        """Turn the time of day until which a job pauses into one that no one can set."""
         pause_ns = job.not_before_ns
         if pause_ns is None:
             self.pauses.pop(job.id, None)
         elif job.id not in self.pauses or self.pauses[job.id][0] != pause_ns:
-            left_s = min(max((pause_ns - self.clock.now_ns()) / 1e9, 0), self.settings.most_retry_s)
+            left_s = min(max((pause_ns - self.clock.now_ns()) / 1e9, 0), self.settings.max_backoff_s)
             self.pauses[job.id] = (pause_ns, self.clock.monotonic_ns() + int(left_s * 1e9))
             self.deadlines.in_seconds(left_s, Due.RETRY, (job.id, 0, ""))
 
@@ -305,7 +305,7 @@ class Live:
         self.networked.discard(key)
         for cluster in attempt.clusters:
             self._give_back(cluster, key)
-            self.told_ns.pop((*key, cluster), None)
+            self.sent_ns.pop((*key, cluster), None)
             self.gone.discard((*key, cluster))
             self.partial.discard((*key, cluster))
             self.underway_ns.pop((*key, cluster), None)
@@ -323,24 +323,24 @@ class Live:
         self.by_cluster[cluster].discard(key)
         self.holdings[cluster].discard(key)
 
-    def _put_outgoing(self, outgoing: Outgoing) -> None:
-        key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
-        self.outgoing[key] = outgoing
-        self.dispatcher.give(outgoing, self.command(outgoing))
+    def _put_pending_command(self, pending_commands: PendingCommand) -> None:
+        key = (pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
+        self.pending_commands[key] = pending_commands
+        self.dispatcher.give(pending_commands, self.command(pending_commands))
 
     def tell_again(self, clusters: Iterable[str]) -> None:
-        """Have clusters told all that is stored for them: nobody talked to them before."""
+        """Have clusters told all that is stored for them: no one talked to them before."""
         joined = set(clusters)
-        for outgoing in self.outgoing.values():
-            if outgoing.cluster in joined:
-                self.dispatcher.give(outgoing, self.command(outgoing))
+        for pending_commands in self.pending_commands.values():
+            if pending_commands.cluster in joined:
+                self.dispatcher.give(pending_commands, self.command(pending_commands))
 
-    def command(self, outgoing: Outgoing) -> Command:
+    def command(self, pending_commands: PendingCommand) -> Command:
         """Return what a cluster is told."""
-        attempt = self.attempts.get((outgoing.job_id, outgoing.attempt))
-        if outgoing.verb is Verb.DELETE or attempt is None:
-            return Removal(outgoing.job_id, outgoing.attempt, outgoing.cluster)
-        return deployment(attempt, outgoing.cluster)
+        attempt = self.attempts.get((pending_commands.job_id, pending_commands.attempt))
+        if pending_commands.verb is Verb.DELETE or attempt is None:
+            return Removal(pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
+        return deployment(attempt, pending_commands.cluster)
 
     # Who waits.
 
@@ -360,7 +360,7 @@ class Live:
             self.pauses.pop(job_id, None)
 
     def reconsider(self, cluster: str) -> None:
-        """Look anew at the jobs that have something in a cluster, which is lost, or back."""
+        """Look again at the jobs that have something in a cluster, which is lost, or back."""
         for job_id, _ in list(self.by_cluster[cluster]):
             self.consider(job_id)
 
@@ -377,7 +377,7 @@ class Live:
     def _told(self, job_id: str, number: int, cluster: str) -> bool:
         """Tell whether something of an attempt may still be in a cluster: until its removal is confirmed."""
         attempt = self.attempts[job_id, number]
-        return attempt.state.live or (job_id, number, cluster) in self.outgoing
+        return attempt.state.live or (job_id, number, cluster) in self.pending_commands
 
     def entry(self, job: JobRecord) -> Entry:
         """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
@@ -391,7 +391,7 @@ class Live:
         """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""
         return self.names.lacking(job.spec.queue)
 
-    def _sort_anew(self) -> None:
+    def _sort_again(self) -> None:
         """Prepare all jobs that wait again, because queues or pools changed."""
         for each in list(self.waiting.entries()):
             self.consider(each.record.id)
@@ -408,7 +408,7 @@ class Live:
         if live:
             return live.state is ClusterState.LOST and not self.doubtful
         now_ns = self.clock.monotonic_ns()
-        return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_s
+        return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_period_s
 
     def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
         """Return a job and its attempt while that is live and the job's latest; None for what is history."""
@@ -419,7 +419,11 @@ class Live:
 
     def unsent(self, attempt: Attempt) -> Sequence[str]:
         """Return the clusters that have not confirmed an attempt yet."""
-        return [cluster for cluster in attempt.clusters if (attempt.job_id, attempt.number, cluster) in self.outgoing]
+        return [
+            cluster
+            for cluster in attempt.clusters
+            if (attempt.job_id, attempt.number, cluster) in self.pending_commands
+        ]
 
 
 def deployment(attempt: Attempt, cluster: str) -> Deployment:

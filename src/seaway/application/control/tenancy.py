@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from seaway.application.changes import Change, Record
 from seaway.domain.errors import UnavailableError
-from seaway.domain.job_spec import NOWHERE
+from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.tenancy import Pool, Queue, Tenant
 
 
@@ -18,7 +18,7 @@ class Names:
         self.pools: dict[str, Pool] = {}
         self.tenants: dict[str, Tenant] = {}
 
-    def begin_anew(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
+    def reset(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
         """Forget everything for what was read."""
         self.queues = {queue.name: queue for queue in queues}
         self.pools = {pool.name: pool for pool in pools}
@@ -67,7 +67,7 @@ class Names:
             raise UnavailableError("the control plane is starting", retry_after_s=1)
         known = self.queues.get(queue)
         pool = self.pools.get(known.pool) if known else None
-        return pool.clusters if pool else NOWHERE
+        return pool.clusters if pool else NO_CLUSTER
 
     def lacking(self, name: str) -> str:
         """Say of a queue which of it and its pool is gone, and how to mend that; empty when both are there."""

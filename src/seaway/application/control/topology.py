@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from seaway.application.network.link_table import NOT_SURVEYED, Survey
+from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSnapshot
 from seaway.application.ports.backend import Backend, Backends
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
@@ -20,7 +20,7 @@ REFRESH_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """What there was when somebody looked.
+    """What there was when a user looked.
 
     Attributes
     ----------
@@ -35,29 +35,29 @@ class Map:
     backends: tuple[Backend, ...]
     gateways: tuple[Gateway, ...]
     links: tuple[Link, ...]
-    survey: Survey = NOT_SURVEYED
+    network_snapshot: NetworkSnapshot = NO_NETWORK_SNAPSHOT
 
 
-def with_network(told: Map, survey: Survey) -> Map:
+def with_network(told: Map, network_snapshot: NetworkSnapshot) -> Map:
     """Add the network that is configured: it goes before what clusters tell of gateways by the same names.
 
-    A pair of configured gateways that nobody measured has no link, whatever was told of it.
+    A pair of configured gateways that no one measured has no link, whatever was told of it.
     """
-    if not survey.gateways:
+    if not network_snapshot.gateways:
         return told
-    own = {each.name for each in survey.gateways}
+    own = {each.name for each in network_snapshot.gateways}
     return replace(
         told,
         gateways=tuple(each for each in told.gateways if each.name not in own),
         links=tuple(each for each in told.links if not {each.source, each.target} <= own),
-        survey=survey,
+        network_snapshot=network_snapshot,
     )
 
 
 class Topology:
     """Looks at what there is, in a thread of its own or when told to.
 
-    Looking may take as long as a connection does that nobody answers, so whoever needs the result quickly takes
+    Looking may take as long as a connection does that no one answers, so whoever needs the result quickly takes
     the last one. When it cannot be had the last one stands.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What pods that are nobody's copies hold of a cluster, summed up by node."""
+"""What pods that are no one's copies hold of a cluster, summed up by node."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from seaway.domain.deployment import Occupant
+from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.allocations import Booking, book_all
+from seaway.scheduling.allocations import Allocation, allocate_all
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 FULL = 1 << 30
@@ -31,13 +31,13 @@ class Occupied:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._where: dict[str, str] = {}
-        self._by_node: defaultdict[str, dict[str, Occupant]] = defaultdict(dict)
-        self._bookings: dict[str, Booking] = {}
+        self._by_node: defaultdict[str, dict[str, UnmanagedPod]] = defaultdict(dict)
+        self._bookings: dict[str, Allocation] = {}
 
     def __len__(self) -> int:
         return len(self._where)
 
-    def __iter__(self) -> Iterator[Occupant]:
+    def __iter__(self) -> Iterator[UnmanagedPod]:
         for there in self._by_node.values():
             yield from there.values()
 
@@ -46,11 +46,11 @@ class Occupied:
         """The nodes that have some."""
         return self._by_node.keys()
 
-    def on(self, node: str) -> Iterable[Occupant]:
+    def on(self, node: str) -> Iterable[UnmanagedPod]:
         """Return what is on a node."""
         return self._by_node[node].values() if node in self._by_node else ()
 
-    def take(self, occupants: Iterable[Occupant], snapshot: Snapshot, *, complete: bool) -> set[str]:
+    def take(self, unmanaged_pods: Iterable[UnmanagedPod], snapshot: Snapshot, *, complete: bool) -> set[str]:
         """Take occupants over as they are now; return the nodes on which something changed.
 
         Parameters
@@ -58,45 +58,45 @@ class Occupied:
         complete
             Whether these are all there are.
         """
-        told = {each.name: each for each in occupants}
+        told = {each.name: each for each in unmanaged_pods}
         if complete:
-            told = {name: Occupant(name, "") for name in self._where if name not in told} | told
+            told = {name: UnmanagedPod(name, "") for name in self._where if name not in told} | told
         changed: set[str] = set()
-        for occupant in told.values():
-            changed |= self._put(occupant)
+        for pod in told.values():
+            changed |= self._put(pod)
         self._book(changed, snapshot)
         return changed
 
-    def book_anew(self, snapshot: Snapshot) -> None:
+    def allocate_again(self, snapshot: Snapshot) -> None:
         """Book everything on a snapshot that has nothing of it."""
         self._bookings.clear()
         self._book(list(self._by_node), snapshot)
 
-    def _put(self, occupant: Occupant) -> set[str]:
+    def _put(self, pod: UnmanagedPod) -> set[str]:
         """Note where an occupant is now; return the nodes that this concerns."""
-        before = self._where.get(occupant.name, "")
-        if before and self._by_node[before][occupant.name] == occupant:
+        before = self._where.get(pod.name, "")
+        if before and self._by_node[before][pod.name] == pod:
             return set()
         if before:
-            del self._by_node[before][occupant.name], self._where[occupant.name]
-        if occupant.node:
-            self._where[occupant.name] = occupant.node
-            self._by_node[occupant.node][occupant.name] = occupant
-        return {before, occupant.node} - {""}
+            del self._by_node[before][pod.name], self._where[pod.name]
+        if pod.node:
+            self._where[pod.name] = pod.node
+            self._by_node[pod.node][pod.name] = pod
+        return {before, pod.node} - {""}
 
     def _book(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
         """Have what is on some nodes booked as it is now."""
         held: list[tuple[Job, tuple[Placement, ...], int]] = []
         there: list[str] = []
         for node in nodes:
-            if booked := self._bookings.pop(node, None):
-                booked.release(snapshot)
+            if allocated := self._bookings.pop(node, None):
+                allocated.release(snapshot)
             if self._by_node[node]:
                 there.append(node)
                 held.append(self._holding(node))
             else:
                 del self._by_node[node]
-        self._bookings.update(zip(there, book_all(snapshot, held), strict=True))
+        self._bookings.update(zip(there, allocate_all(snapshot, held), strict=True))
 
     def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...], int]:
         """Return what is on a node as if it were one job of one replica, and how many pods that is."""

@@ -14,7 +14,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt
 from seaway.application.views import DeviceUse, Holding
-from seaway.domain.deployment import Copy, Occupant, ReplicaStatus, deployment_name
+from seaway.domain.deployment import ReplicaStatus, UnmanagedPod, Workload, deployment_name
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice
 
@@ -49,19 +49,19 @@ class GpuMetrics:
         with self._controller.lock:
             mine, others = own(self._controller.live, live), list(live.occupied)
             backends = list(self._controller.backends)
-            strays = [each.copy for each in live.strays.values()]
+            orphans = [each.copy for each in live.orphans.values()]
             keys = list(self._controller.live.by_cluster[live.name])
         held: defaultdict[str, list[Holding]] = defaultdict(list)
         for attempt, copy in self._attempts(live.name, keys):
             _add_attempt(held, attempt, copy, live.name)
-        for copy in lives(strays):
+        for copy in lives(orphans):
             for replica in copy.replicas:
                 _add(held, "", _pod_of(replica, copy.name), replica.slices, replica.holders)
         for pod in (*others, *mine.guests):
-            _add_occupant(held, pod)
+            _add_unmanaged_pod(held, pod)
         yield from _uses(live.name, mine.nodes, held, usage_of(live.name, backends))
 
-    def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Copy | None]]:
+    def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Workload | None]]:
         """Look attempts up, in parts, with what their cluster told of each; those that ended meanwhile are left out."""
         live = self._controller.live
         for first in range(0, len(keys), PART):
@@ -93,7 +93,7 @@ def _used(holdings: Iterable[Holding], uuid: str, usage: NodeUsage) -> list[Hold
     return [each._replace(used=usage.container(uuid, each.namespace, each.pod, each.container)) for each in holdings]
 
 
-def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: Copy | None, cluster: str) -> None:
+def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: Workload | None, cluster: str) -> None:
     """Add what an attempt holds by decision, and the names of its pods as far as they are seen."""
     seen = {each.replica: each for each in copy.replicas} if copy else {}
     name = deployment_name(attempt.job_id, attempt.number)
@@ -112,7 +112,7 @@ def containers_of(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) 
     return [there.get(taken.uuid, "") for taken in slices]
 
 
-def _add_occupant(held: defaultdict[str, list[Holding]], pod: Occupant) -> None:
+def _add_unmanaged_pod(held: defaultdict[str, list[Holding]], pod: UnmanagedPod) -> None:
     if pod.slices:
         _add(held, "", pod.name if "/" in pod.name else f"/{pod.name}", pod.slices, pod.containers)
 

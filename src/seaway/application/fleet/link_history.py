@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import LinkSample
 
 NS = 1_000_000_000
@@ -58,9 +58,9 @@ def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) 
 def _samples(store: Store, source: str, target: str, from_ns: int) -> Iterator[LinkSample]:
     """Return all samples of a link from a moment on, old to new."""
     after = ("", "")
-    while rows := store.link_samples(source, target, from_ns, MOST_ROWS, after):
+    while rows := store.link_samples(source, target, from_ns, MAX_ROWS, after):
         yield from rows
-        if len(rows) < MOST_ROWS:
+        if len(rows) < MAX_ROWS:
             return
         from_ns, after = rows[-1].at_ns, (source, target)
 

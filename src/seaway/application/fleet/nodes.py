@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from seaway.application.control.allocations import Own, everyone, held, held_by_strays, lives, own, sum_up
+from seaway.application.control.allocations import Own, everyone, held, held_by_orphans, lives, own, sum_up
 from seaway.application.control.attempt_totals import Held
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.loop import Controller
@@ -15,7 +15,7 @@ from seaway.application.fleet.search import Columns, FleetFilter, FleetSearch, F
 from seaway.application.ports.usage import NodeUsage, Used, usage_of
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, ModelView, NodeView, SliceView
-from seaway.domain.deployment import Occupant, ReplicaStatus
+from seaway.domain.deployment import ReplicaStatus, UnmanagedPod
 from seaway.domain.device import Device
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
@@ -43,7 +43,7 @@ def node_view(
     cluster: str,
     node: Node,
     held: Sequence[Holder],
-    others: Sequence[Occupant],
+    others: Sequence[UnmanagedPod],
     cordon: Cordon | None,
     closed: str,
     usage: NodeUsage | None,
@@ -53,7 +53,7 @@ def node_view(
     Parameters
     ----------
     held, others
-        Replicas that hold something of it, and pods that are nobody's.
+        Replicas that hold something of it, and pods that are no one's.
     closed
         Why no node of its cluster takes new work; empty when they do.
     usage
@@ -112,8 +112,8 @@ def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[
             )
 
 
-def _of_others(pods: Sequence[Occupant], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
-    """List what pods hold that are nobody's, by device."""
+def _of_others(pods: Sequence[UnmanagedPod], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
+    """List what pods hold that are no one's, by device."""
     for pod in pods:
         for taken, container in zip(pod.slices, pod.containers or ("",) * len(pod.slices), strict=False):
             used = _used(usage, taken.uuid, pod.name, container)
@@ -165,16 +165,16 @@ class _Around:
     ----------
     closed
         Why none of its nodes takes new work; empty when they do.
-    strays, guests
-        What strays hold there, and pods of other clusters, by node.
+    orphans, guests
+        What orphans hold there, and pods of other clusters, by node.
     measured
         What is really used, by node.
     """
 
     live: LiveCluster
     closed: str
-    strays: Mapping[str, Sequence[Holder]]
-    guests: Mapping[str, Sequence[Occupant]]
+    orphans: Mapping[str, Sequence[Holder]]
+    guests: Mapping[str, Sequence[UnmanagedPod]]
     measured: Mapping[str, NodeUsage]
 
 
@@ -199,10 +199,14 @@ class FleetViews:
             owns = [(each, own(live, each)) for each in everyone(live)]
             told = [(each, held(live, each, mine), mine) for each, mine in owns]
             cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in told}
-            strays = {each.name: tuple(sorted(each.strays)) for each, _, _ in told}
-            doors = {each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in told}
+            orphans = {each.name: tuple(sorted(each.orphans)) for each, _, _ in told}
+            gateways_by_cluster = {
+                each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in told
+            }
         return [
-            _cluster(each, by_jobs, mine, cordons[each.name], now_ns, strays[each.name], doors[each.name])
+            _cluster(
+                each, by_jobs, mine, cordons[each.name], now_ns, orphans[each.name], gateways_by_cluster[each.name]
+            )
             for each, by_jobs, mine in told
         ]
 
@@ -244,7 +248,7 @@ class FleetViews:
                 for cordon in [self._controller.live.fleet.cordon_of(cluster, node.name)]
             ]
         for each, node, replicas, pods, cordon in seen:
-            held = [*replicas, *each.strays.get(node.name, ())]
+            held = [*replicas, *each.orphans.get(node.name, ())]
             others = [*pods, *each.guests.get(node.name, ())]
             yield node_view(each.live.name, node, held, others, cordon, each.closed, each.measured.get(node.name))
 
@@ -255,8 +259,8 @@ class FleetViews:
         if told is None:
             return None
         closed = closed_cluster(told, live.fleet.cordon_of(cluster))
-        guests = own(live, told).guests if cluster in live.fleet.doubles() else ()
-        return _Around(told, closed, _strays(told), _by_node(guests), usage_of(cluster, self._controller.backends))
+        guests = own(live, told).guests if cluster in live.fleet.duplicates() else ()
+        return _Around(told, closed, _orphans(told), _by_node(guests), usage_of(cluster, self._controller.backends))
 
     def _holders(self, cluster: str, node: str) -> list[Holder]:
         """List who holds something of a node."""
@@ -274,18 +278,18 @@ class FleetViews:
         return found
 
 
-def _strays(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
-    """List what strays hold in a cluster, by node."""
+def _orphans(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
+    """List what orphans hold in a cluster, by node."""
     found: defaultdict[str, list[Holder]] = defaultdict(list)
-    replicas = [each for copy in lives(stray.copy for stray in cluster.strays.values()) for each in copy.replicas]
-    for attempt, seen in zip(held_by_strays(cluster), replicas, strict=True):
+    replicas = [each for copy in lives(orphan.copy for orphan in cluster.orphans.values()) for each in copy.replicas]
+    for attempt, seen in zip(held_by_orphans(cluster), replicas, strict=True):
         for placement in attempt.placements:
             found[placement.node].append(Holder(attempt, placement, seen))
     return found
 
 
-def _by_node(pods: Iterable[Occupant]) -> Mapping[str, Sequence[Occupant]]:
-    found: defaultdict[str, list[Occupant]] = defaultdict(list)
+def _by_node(pods: Iterable[UnmanagedPod]) -> Mapping[str, Sequence[UnmanagedPod]]:
+    found: defaultdict[str, list[UnmanagedPod]] = defaultdict(list)
     for pod in pods:
         found[pod.node].append(pod)
     return found
@@ -297,14 +301,14 @@ def _cluster(
     mine: Own,
     cordon: Cordon | None,
     now_ns: int,
-    strays: tuple[str, ...],
+    orphans: tuple[str, ...],
     gateway: str,
 ) -> ClusterView:
     told, sums = live.cluster, sum_up(live, by_jobs, mine)
     return ClusterView(
         name=live.name,
         state=live.state,
-        silent_s=(now_ns - live.heard_ns) // 1_000_000_000,
+        last_seen_s=(now_ns - live.last_seen_ns) // 1_000_000_000,
         gateway=gateway or (told.gateway if told else ""),
         region=told.region if told else "",
         hardware=tuple(sorted(told.hardware)) if told else (),
@@ -317,6 +321,6 @@ def _cluster(
         gpu_milli=sums.gpu_milli,
         gpu_memory_mib=sums.gpu_memory_mib,
         jobs=sums.jobs,
-        strays=strays,
+        orphans=orphans,
         silence="" if live.state is ClusterState.UP else live.silence,
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seaway.application.control.loop import Controller
-from seaway.application.control.state import Live, deployment
+from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.nodes import FleetViews
-from seaway.application.fleet.queues import Place, QueueUse, QueueViews
+from seaway.application.fleet.queues import Place, QueueUsage, QueueViews
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.monitoring.alerts import NetworkFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
@@ -29,16 +29,16 @@ from seaway.application.views import (
     ClusterView,
     DeviceUse,
     DeviceView,
+    DryRun,
     ModelView,
     NodeView,
     PolicyView,
     Reason,
-    Trial,
 )
-from seaway.application.whatif.dry_run import Tries
+from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.writer import Writer
 from seaway.domain import job_spec as ids
-from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.learning.policies.monitor import PolicyCount
@@ -63,7 +63,7 @@ def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
     """Say of a link whose bandwidth is known what is promised, and what can still be."""
     if room is None or view.link is None or not view.link.bandwidth_mbps:
         return view
-    return replace(view, promised_mbps=room[0], left_mbps=room[1])
+    return replace(view, reserved_mbps=room[0], left_mbps=room[1])
 
 
 class Overview:
@@ -94,11 +94,11 @@ class Overview:
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
         self._queues = QueueViews(controller)
-        self._tries = Tries(controller)
+        self._tries = DryRuns(controller)
         self._rules = WaitingRules(controller, self._tries)
 
     @property
-    def _live(self) -> Live:
+    def _live(self) -> ControlState:
         return self._controller.live
 
     def ready(self) -> bool:
@@ -153,15 +153,15 @@ class Overview:
             replace(view, link=known.get((view.source, view.target), view.link)) if view.link else view
             for view in self._live.book.views(self._live.clock.now_ns(), wanted)
         ]
-        of_clusters = [each for each in fleet.told_links if wanted is None or wanted(each.source, each.target)]
+        of_clusters = [each for each in fleet.reported_links if wanted is None or wanted(each.source, each.target)]
         views = [*map(told, of_clusters), *measured]
         with self._controller.lock:
             rooms = fleet.rooms(wanted)
         return [_with_room(each, rooms.get((each.source, each.target))) for each in views]
 
-    def silent_agents_s(self) -> dict[str, float]:
+    def agents_last_seen_s(self) -> dict[str, float]:
         """Return for each gateway that is configured how long its agent has not reported, seconds."""
-        return self._live.book.silent_s(self._live.clock.now_ns())
+        return self._live.book.last_seen_s(self._live.clock.now_ns())
 
     def gateway_reads(self) -> dict[str, int]:
         """Count how often it was looked at what gateways' interfaces carry, by what became of it."""
@@ -178,7 +178,7 @@ class Overview:
     def link_states(self) -> dict[str, int]:
         """Count links by how much what is known of them is worth."""
         counted = self._live.book.states(self._live.clock.now_ns())
-        counted[LinkState.TOLD.value] += len(self._live.fleet.told_links)
+        counted[LinkState.TOLD.value] += len(self._live.fleet.reported_links)
         return dict(counted)
 
     def sides(self) -> dict[str, Side]:
@@ -192,7 +192,7 @@ class Overview:
 
     # Queues.
 
-    def queue_uses(self) -> list[QueueUse]:
+    def queue_usage(self) -> list[QueueUsage]:
         """Sum up what is held and what waits, by queue and tenant."""
         return self._queues.uses()
 
@@ -202,7 +202,7 @@ class Overview:
 
     # Decisions.
 
-    def trial(self, spec: JobSpec) -> Trial:
+    def dry_run(self, spec: JobSpec) -> DryRun:
         """Try a job on the fleet as it is, by the policy of its queue, without consequences.
 
         Raises
@@ -210,7 +210,7 @@ class Overview:
         RejectedError
             When it cannot become what it names where it would go.
         """
-        trial = self._tries.trial(spec)
+        trial = self._tries.dry_run(spec)
         made = [
             Deployment(UNNAMED, 1, cluster, spec, tuple(each for each in trial.placements if each.cluster == cluster))
             for cluster in dict.fromkeys(each.cluster for each in trial.placements)
@@ -223,7 +223,7 @@ class Overview:
         attempts = self._store.attempts(job.id) if job.attempt else []
         return self._tries.reason(job, attempts[-1] if attempts else None)
 
-    def copies(self, job: JobRecord) -> list[Copy]:
+    def workloads(self, job: JobRecord) -> list[Workload]:
         """Return what clusters tell of a job's latest attempt, by cluster; empty when they told nothing."""
         with self._controller.lock:
             seen = self._live.seen.get((job.id, job.attempt), {})
@@ -245,7 +245,9 @@ class Overview:
         for queue in list(self._live.queues.values()):
             users.setdefault(queue.policy, []).append(queue.name)
         rules = [
-            (name, BUILT_IN[name].says, HEURISTIC) if name in BUILT_IN else (name, "from another package", PACKAGE)
+            (name, BUILT_IN[name].description, HEURISTIC)
+            if name in BUILT_IN
+            else (name, "from another package", PACKAGE)
             for name in policy_names()
         ]
         joined = [(name, self._policies.says(name), PROFILE) for name in self._policies.profiles]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, JobRecord
 
-KEPT_NS = 1_000_000_000
+CACHE_NS = 1_000_000_000
 """For how long sums are kept: tenants ask each for itself, and all are told of one look."""
 
 
 @dataclass(slots=True)
-class QueueUse:
+class QueueUsage:
     """What the jobs of a tenant in a queue hold, and how many wait.
 
     Attributes
@@ -69,21 +69,21 @@ class QueueViews:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self._kept: tuple[int, list[QueueUse]] = (-KEPT_NS, [])
+        self._cached: tuple[int, list[QueueUsage]] = (-CACHE_NS, [])
 
-    def uses(self) -> list[QueueUse]:
+    def uses(self) -> list[QueueUsage]:
         """Sum up what is held and what waits, by queue and tenant; of queues and tenants that have nothing, nothing."""
         asked_ns = self._controller.live.clock.monotonic_ns()
-        if asked_ns - self._kept[0] >= KEPT_NS:
-            self._kept = (asked_ns, self._summed_up())
-        return self._kept[1]
+        if asked_ns - self._cached[0] >= CACHE_NS:
+            self._cached = (asked_ns, self._summed_up())
+        return self._cached[1]
 
-    def _summed_up(self) -> list[QueueUse]:
+    def _summed_up(self) -> list[QueueUsage]:
         with self._controller.lock:
             live = self._controller.live
             jobs, attempts = list(live.jobs.values()), list(live.attempts.values())
             now_ns = live.clock.now_ns()
-        found: dict[tuple[str, str], QueueUse] = {}
+        found: dict[tuple[str, str], QueueUsage] = {}
         for job in jobs:
             if job.state.waits:
                 use = _use(found, job.spec.queue, job.spec.tenant)
@@ -109,11 +109,11 @@ class QueueViews:
         return sorted(places, key=lambda place: (place.position, place.job.spec.tenant))
 
 
-def _use(found: dict[tuple[str, str], QueueUse], queue: str, tenant: str) -> QueueUse:
-    return found.setdefault((queue, tenant), QueueUse(queue, tenant))
+def _use(found: dict[tuple[str, str], QueueUsage], queue: str, tenant: str) -> QueueUsage:
+    return found.setdefault((queue, tenant), QueueUsage(queue, tenant))
 
 
-def _add_held(found: dict[tuple[str, str], QueueUse], attempts: Iterable[Attempt]) -> None:
+def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt]) -> None:
     """Add what attempts hold; a job with two, of which one is ending, counts once."""
     running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for attempt in attempts:

@@ -15,7 +15,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.views import Amount, ClusterState, ModelView
 from seaway.domain.node import Node
 from seaway.scheduling.columns import (
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
     DEVICE_OPEN,
@@ -137,7 +137,7 @@ class FleetFilter:
     model
         A part of a device's model.
     free_memory_mib, free_core_milli
-        What is free of one device at the least.
+        What is free of one device at least.
     ready
         Whether it takes new work: a node, and a device of it where one is looked for.
     """
@@ -168,10 +168,10 @@ class Found:
     nodes, devices
         Places in these columns: all nodes that are meant, and their devices that are.
     shared
-        Of these devices, those of which somebody holds a slice.
+        Of these devices, those of which a user holds a slice.
     memory_mib, core_milli
         Of these devices together, but for those of clusters that do not answer.
-    open_memory_mib
+    schedulable_memory_mib
         What is free of those of them that take new work.
     unknown
         How many of these devices are in clusters that do not answer.
@@ -185,7 +185,7 @@ class Found:
     shared: Numbers
     memory_mib: Amount
     core_milli: Amount
-    open_memory_mib: int
+    schedulable_memory_mib: int
     unknown: int
     fullness: tuple[int, ...]
 
@@ -281,7 +281,7 @@ class FleetSearch:
 
 def _state(columns: Columns, snapshot: Snapshot, up: Container[str]) -> _State:
     arrays = snapshot.arrays
-    gates = arrays.clusters_open[CLUSTERS_GATE]
+    gates = arrays.clusters_open[CLUSTERS_ALLOWED]
     node_ready = picked(arrays.nodes[NODE_OPEN], columns.node_at, 0) > 0
     if gates.size:
         node_ready &= picked(gates, picked(arrays.nodes[NODE_CLUSTER], columns.node_at, 0), 0) > 0

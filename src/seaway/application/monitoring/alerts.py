@@ -129,9 +129,9 @@ class Rule:
     severity
         ``critical``, ``warning`` or ``info``.
     bound
-        What a figure has to be past.
+        What a figure must be past.
     for_s
-        For how long it has to be.
+        For how long it must be.
     """
 
     name: str
@@ -302,7 +302,7 @@ class Alerts:
             try:
                 self.look()
                 self._failed = False
-            except Exception:  # a mistake of ours must not end it for good
+            except Exception:  # a mistake of ours must not end it permanently
                 if not self._failed:
                     log.exception("looking for what is wrong failed")
                 self._failed = True

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from seaway.application.control.allocations import doubled, everyone
+from seaway.application.control.allocations import duplicated, everyone
 from seaway.application.control.loop import Controller
 from seaway.application.control.stages import Deployed
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.histogram import Timed, Timing
 from seaway.application.ports.backend import Collecting, CollectorState
-from seaway.application.records import JobRecord, Outgoing
+from seaway.application.records import JobRecord, PendingCommand
 from seaway.application.writer import Writer
 from seaway.domain.job_state import JobState
 
@@ -32,7 +32,7 @@ class JobFigures:
     Attributes
     ----------
     states
-        Jobs that are not over, by state.
+        Unfinished jobs, by state.
     waiting
         Jobs that wait, by queue.
     longest_waits_s
@@ -74,7 +74,7 @@ class StoreFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class OutgoingFigures:
+class CommandQueueFigures:
     """What is counted of what a cluster is to be told.
 
     Attributes
@@ -101,7 +101,7 @@ class Figures:
     ready
         Whether jobs can be placed.
     decided, conflicts
-        Jobs tried, and given back because somebody changed them meanwhile, since the start.
+        Jobs tried, and given back because a user changed them meanwhile, since the start.
     placed
         Placements, by the policy that chose, since the start; those that queues go by are there with 0.
     failures
@@ -114,7 +114,7 @@ class Figures:
         Deployments, by cluster and what became of them, since the start.
     outgoing
         What clusters are still to be told, by cluster.
-    silent_s
+    last_seen_s
         Seconds since each cluster answered last.
     clusters
         How many clusters are in each state.
@@ -129,12 +129,12 @@ class Figures:
     placed: Mapping[str, int]
     conflicts: int
     failures: int
-    breaches: int
+    slo_violations: int
     moves: int
     stages: Mapping[str, Timed]
     deployed: Mapping[tuple[str, Deployed], int]
-    outgoing: Mapping[str, OutgoingFigures]
-    silent_s: Mapping[str, float]
+    pending_commands: Mapping[str, CommandQueueFigures]
+    last_seen_s: Mapping[str, float]
     clusters: Mapping[str, int]
     collecting: Mapping[str, CollectorState] = field(default_factory=dict)
 
@@ -145,9 +145,9 @@ def figures(controller: Controller, writer: Writer) -> Figures:
     store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
     with controller.lock:
         live = controller.live
-        clusters, nodes = everyone(live), doubled(live)
+        clusters, nodes = everyone(live), duplicated(live)
         jobs, waiting = list(live.jobs.values()), [each.queue for each in live.waiting.entries()]
-        outgoing, delays = list(live.outgoing.values()), live.dispatcher.delays()
+        pending_commands, delays = list(live.pending_commands.values()), live.dispatcher.delays()
         queues, policies = list(live.queues), sorted({each.policy for each in live.queues.values()})
     now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
     return Figures(
@@ -158,21 +158,23 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         placed=dict.fromkeys(policies, 0) | tally.placed,
         conflicts=tally.conflicts,
         failures=controller.failures,
-        breaches=controller.breaches.reported,
-        moves=controller.breaches.moved,
+        slo_violations=controller.slo_violations.reported,
+        moves=controller.slo_violations.moved,
         stages={stage.value: timing.timed() for stage, timing in live.stages.times.items()},
         deployed=_deployed(live, names),
-        outgoing=_outgoing(names, outgoing, Counter(cluster for _, _, cluster in delays), live.clock.now_ns()),
-        silent_s={each.name: (now_ns - each.heard_ns) / NS for each in clusters},
+        pending_commands=_outgoing(
+            names, pending_commands, Counter(cluster for _, _, cluster in delays), live.clock.now_ns()
+        ),
+        last_seen_s={each.name: (now_ns - each.last_seen_ns) / NS for each in clusters},
         clusters=dict(Counter(each.state.value for each in clusters)),
         collecting={
-            name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
+            name: replace(state, problems={**state.problems, DOUBLED: nodes.get(name, 0)})
             for name, state in collecting.items()
         },
     )
 
 
-def _jobs(live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
+def _jobs(live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
     """Count jobs; a queue of which none waits has a wait of nothing."""
     now_ns, stages = live.clock.now_ns(), live.stages
     since_ns = dict.fromkeys(queues, now_ns)
@@ -188,21 +190,21 @@ def _jobs(live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting:
     )
 
 
-def _deployed(live: Live, clusters: Iterable[str]) -> dict[tuple[str, Deployed], int]:
+def _deployed(live: ControlState, clusters: Iterable[str]) -> dict[tuple[str, Deployed], int]:
     """Count deployments; what has not happened yet counts as 0, so that the first time is seen as a rise."""
     known = live.stages.deployed
     return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
 
 
 def _outgoing(
-    clusters: Iterable[str], outgoing: Iterable[Outgoing], delayed: Counter[str], now_ns: int
-) -> dict[str, OutgoingFigures]:
+    clusters: Iterable[str], pending_commands: Iterable[PendingCommand], delayed: Counter[str], now_ns: int
+) -> dict[str, CommandQueueFigures]:
     oldest_ns: dict[str, int] = dict.fromkeys(clusters, now_ns)
     counts: Counter[str] = Counter()
-    for each in outgoing:
+    for each in pending_commands:
         counts[each.cluster] += 1
         oldest_ns[each.cluster] = min(oldest_ns.get(each.cluster, now_ns), each.created_ns)
     return {
-        cluster: OutgoingFigures(counts[cluster], (now_ns - at_ns) / NS, delayed[cluster])
+        cluster: CommandQueueFigures(counts[cluster], (now_ns - at_ns) / NS, delayed[cluster])
         for cluster, at_ns in oldest_ns.items()
     }

@@ -8,14 +8,14 @@ from threading import Lock
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Kind
 from seaway.application.records import JobRecord
-from seaway.application.whatif.dry_run import Tries
+from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import WAITING
 
-MOST_KINDS = 12
+MAX_KINDS = 12
 """Kinds of jobs that are looked at each time, those with most jobs; all others are `OTHERS`."""
 
-KEPT_NS = 10_000_000_000
+CACHE_NS = 10_000_000_000
 """For how long what was found is told again."""
 
 PAUSED, POLICY, GATEWAY, HELD, ROOM, OTHERS = "paused", "policy", "gateway", "held", "room", "others"
@@ -35,29 +35,29 @@ class WaitingRules:
         Explains them.
     """
 
-    def __init__(self, controller: Controller, tries: Tries) -> None:
+    def __init__(self, controller: Controller, tries: DryRuns) -> None:
         self._controller = controller
         self._tries = tries
-        self._asking = Lock()
+        self._lock = Lock()
         self._known: tuple[int, dict[str, int]] | None = None
 
     def counted(self) -> dict[str, int]:
         """Return how many jobs wait for each rule, or for something else."""
         now_ns = self._controller.live.clock.monotonic_ns()
-        with self._asking:
-            if self._known is None or now_ns - self._known[0] >= KEPT_NS:
+        with self._lock:
+            if self._known is None or now_ns - self._known[0] >= CACHE_NS:
                 try:
                     self._known = (now_ns, self._count())
-                except UnavailableError:  # what runs is being read anew
+                except UnavailableError:  # what runs is being read again
                     return {}
             return self._known[1]
 
     def _count(self) -> dict[str, int]:
         found: Counter[str] = Counter()
         kinds, first = self._kinds(found)
-        for kind, count in kinds.most_common()[:MOST_KINDS]:
+        for kind, count in kinds.most_common()[:MAX_KINDS]:
             found[self._rule(first[kind])] += count
-        found[OTHERS] = sum(count for _, count in kinds.most_common()[MOST_KINDS:])
+        found[OTHERS] = sum(count for _, count in kinds.most_common()[MAX_KINDS:])
         return dict(found)
 
     def _kinds(self, found: Counter[str]) -> tuple[Counter[Kind], dict[Kind, JobRecord]]:
@@ -80,4 +80,4 @@ class WaitingRules:
             return GATEWAY
         if not explanation.fits and explanation.refusals:
             return explanation.refusals[0].plugin
-        return HELD if explanation.held else ROOM
+        return HELD if explanation.deferral_reason else ROOM

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.network.link_table import LinkBook
+from seaway.application.network.link_table import LinkTable
 from seaway.application.network.paths import Crossing, Measured
 from seaway.application.network.targets import choices, require_gateway
 from seaway.application.ports.clock import Clock
@@ -21,7 +21,7 @@ from seaway.domain.network import Ends
 Follower = Callable[[Mapping[Ends, str]], None]
 """Hears which paths are taken, by the names of their ends."""
 
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 
 FOLLOWS_S = 60.0
 """For so long after it asked what to have a gateway is taken to follow what it is told."""
@@ -49,7 +49,7 @@ class ActivePaths:
         self._tell()
 
     def follow(self, follower: Follower) -> None:
-        """Have somebody told which paths are taken, now and after each change."""
+        """Have a user told which paths are taken, now and after each change."""
         self._followers.append(follower)
         follower(self.taken())
 
@@ -62,7 +62,7 @@ class ActivePaths:
         return {**self.chosen(), **self._said(lambda row: row.applied)}
 
     def asked(self, source: str) -> None:
-        """Note that a gateway asked what it has to have: it follows what it is told."""
+        """Note that a gateway asked what it must have: it follows what it is told."""
         with self._lock:
             self._asked_ns[source] = self._clock.monotonic_ns()
 
@@ -106,7 +106,11 @@ class ActivePaths:
             config = self._config
         pairs = config.pairs_from(require_gateway(config, source)) if config else ()
         chosen = self.chosen()
-        return {pair.target: chosen.get((source, pair.target)) or liked_best(pair) for pair in pairs if not pair.share}
+        return {
+            pair.target: chosen.get((source, pair.target)) or liked_best(pair)
+            for pair in pairs
+            if not pair.load_balance
+        }
 
     def applied(self, source: str) -> dict[str, str]:
         """Return which path a gateway said last that it has written, by target."""
@@ -123,7 +127,7 @@ class ActivePaths:
         """
         with self._changing:
             if path not in self._choices(source).get(target, ()):
-                raise RejectedError(f"there is no path {path!r} to choose from {source} to {target}", where="path")
+                raise RejectedError(f"path {path!r} not found to choose from {source} to {target}", where="path")
             now_ns = self._clock.now_ns()
             row = self._row(source, target)
             if row.active == path:
@@ -148,7 +152,7 @@ class ActivePaths:
                 RejectedError(f"no path {path[:80]!r} leads there", where=f"active.{target[:80]}")
                 for target, path in active.items()
                 if path not in there.get(target, ())
-            ][:MOST_ERRORS]
+            ][:MAX_ERRORS]
             if wrong:
                 raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
             now_ns = self._clock.now_ns()
@@ -166,7 +170,9 @@ class ActivePaths:
 
     def _choices(self, source: str) -> dict[str, set[str]]:
         """Return the paths that a gateway may take, by target."""
-        return {pair.target: {path.name for path in pair.paths} for pair in self._pairs(source) if not pair.share}
+        return {
+            pair.target: {path.name for path in pair.paths} for pair in self._pairs(source) if not pair.load_balance
+        }
 
     def _pairs(self, source: str) -> tuple[Pair, ...]:
         with self._lock:
@@ -187,18 +193,18 @@ class ActivePaths:
 
 
 def liked_best(pair: Pair) -> str:
-    """Return the path that a pair takes where nobody chose one: the first of those with the largest weight."""
+    """Return the path that a pair takes where no one chose one: the first of those with the largest weight."""
     return max(pair.paths, key=lambda path: path.weight).name
 
 
 def _has(pair: Pair, path: str) -> bool:
-    return not pair.share and any(each.name == path for each in pair.paths)
+    return not pair.load_balance and any(each.name == path for each in pair.paths)
 
 
-class Desk:
+class ActivePathController:
     """Puts together which paths are taken and what the link book knows of them."""
 
-    def __init__(self, active: ActivePaths, book: LinkBook, clock: Clock) -> None:
+    def __init__(self, active: ActivePaths, book: LinkTable, clock: Clock) -> None:
         self._active = active
         self._book = book
         self._clock = clock

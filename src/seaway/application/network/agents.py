@@ -24,7 +24,7 @@ NS_PER_S = 1_000_000_000
 SILENT_ROUNDS = 3
 """An agent is silent when nothing came for as long as so many rounds take."""
 
-LEAST_SILENCE_S = 5.0
+MIN_SILENCE_S = 5.0
 """However short rounds are, an agent is not silent before."""
 
 LOOK_S = 1.0
@@ -68,7 +68,7 @@ class AgentView:
 class Agents:
     """Knows every agent by its gateway. Every method may be called from any thread.
 
-    After a start nobody is called silent before having had the time to report.
+    After a start no one is called silent before having had the time to report.
     """
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class Agents:
         self._lock = threading.Lock()
         self._began_ns = clock.monotonic_ns()
         self._known = {row.gateway: row for row in store.agents()}
-        self._heard_ns: dict[str, int] = {}
+        self._last_seen_ns: dict[str, int] = {}
         self._refused: Counter[str] = Counter()
         self._troubles: dict[str, str] = {}
         self._gateways: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Agents:
         """Take down that an agent reported."""
         with self._lock:
             self._known[record.gateway] = record
-            self._heard_ns[record.gateway] = self._clock.monotonic_ns()
+            self._last_seen_ns[record.gateway] = self._clock.monotonic_ns()
             self._troubles.pop(record.gateway, None)
 
     def refused(self, gateway: str, why: str) -> None:
@@ -144,22 +144,22 @@ class Agents:
                 log.warning("what became of agents is told later: %s", error)
 
     def _silent_ns(self) -> int:
-        rounds_s = SILENT_ROUNDS * self._probe.every_s + self._probe.timeout_s
-        return int(max(rounds_s, LEAST_SILENCE_S) * NS_PER_S)
+        rounds_s = SILENT_ROUNDS * self._probe.interval_s + self._probe.timeout_s
+        return int(max(rounds_s, MIN_SILENCE_S) * NS_PER_S)
 
     def _state(self, gateway: str, monotonic_ns: int) -> AgentState:
         if gateway not in self._known:
             return AgentState.NEVER
-        heard_ns = self._heard_ns.get(gateway, self._began_ns)
-        return AgentState.SILENT if monotonic_ns - heard_ns > self._silent_ns() else AgentState.REPORTING
+        last_seen_ns = self._last_seen_ns.get(gateway, self._began_ns)
+        return AgentState.SILENT if monotonic_ns - last_seen_ns > self._silent_ns() else AgentState.REPORTING
 
     def _view(self, gateway: str, now_ns: int, monotonic_ns: int) -> AgentView:
         known, state = self._known.get(gateway), self._state(gateway, monotonic_ns)
         age_ns = None if known is None else max(0, now_ns - known.at_ns)
-        if gateway in self._heard_ns:
-            age_ns = monotonic_ns - self._heard_ns[gateway]
+        if gateway in self._last_seen_ns:
+            age_ns = monotonic_ns - self._last_seen_ns[gateway]
         elif age_ns is not None and age_ns > self._silent_ns():
-            state = AgentState.SILENT  # not told yet: it may have reported while nobody was there to hear it
+            state = AgentState.SILENT  # not told yet: it may have reported while no one was there to hear it
         age_s = None if age_ns is None else age_ns / NS_PER_S
         return AgentView(gateway, state, age_s, known, self._refused[gateway], self._troubles.get(gateway, ""))
 

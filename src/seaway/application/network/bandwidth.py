@@ -14,11 +14,11 @@ from threading import Lock
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic, TrafficMeter
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.counters import NS_PER_S, Rates, possible
+from seaway.probing.counters import NS_PER_S, Rates, is_plausible
 
 log = logging.getLogger(__name__)
 
-MOST_AGE_S = 366 * 24 * 3600.0
+MAX_AGE_S = 366 * 24 * 3600.0
 """What is said to be older is said wrongly."""
 
 LONGEST = 300
@@ -43,7 +43,7 @@ class Interface:
 
     @property
     def unread(self) -> bool:
-        """Whether somebody looks at it in vain."""
+        """Whether a user looks at it in vain."""
         return self.covered and self.traffic is None
 
 
@@ -66,16 +66,16 @@ class Bandwidths:
     ----------
     meter
         Who looks at them; None for nobody.
-    stale_s
+    stale_after_s
         After how many seconds a figure counts no more.
     window_s
-        Over how many seconds it is at the least.
+        Over how many seconds it is at least.
     """
 
-    def __init__(self, meter: TrafficMeter | None, stale_s: float, clock: Clock, window_s: float = 0) -> None:
+    def __init__(self, meter: TrafficMeter | None, stale_after_s: float, clock: Clock, window_s: float = 0) -> None:
         self._meter = meter
         self._window_ns = int(window_s * NS_PER_S)
-        self._stale_ns = int(stale_s * NS_PER_S)
+        self._stale_ns = int(stale_after_s * NS_PER_S)
         self._clock = clock
         self._lock = Lock()
         self._kept: dict[_Place, _Kept] = {}
@@ -117,7 +117,7 @@ class Bandwidths:
             return {each.name: ahead_ns + kept.since_ns for each in gateways if (kept := self._kept.get(_place(each)))}
 
     def interfaces(self, gateways: Sequence[GatewayConfig]) -> list[Interface]:
-        """Return what can be said of the interfaces of gateways, without those of which nobody could say anything."""
+        """Return what can be said of the interfaces of gateways, without those of which no one could say anything."""
         found = [Interface(each.name, self.of(each), self.covers(each)) for each in gateways]
         return [each for each in found if each.traffic or each.covered]
 
@@ -186,9 +186,9 @@ def _sane(seen: Reading | Missed) -> Reading | Missed:
     """Return a reading that no interface can have as one that makes no sense."""
     if isinstance(seen, Missed):
         return seen
-    if not (math.isfinite(seen.age_s) and 0 <= seen.age_s <= MOST_AGE_S):
+    if not (math.isfinite(seen.age_s) and 0 <= seen.age_s <= MAX_AGE_S):
         return Missed(Outcome.UNREADABLE, f"it is said to be {seen.age_s:g} s old")
-    if seen.rates and not possible(seen.rates):
+    if seen.rates and not is_plausible(seen.rates):
         return Missed(
             Outcome.UNREADABLE, f"no interface carries {seen.rates.in_mbps:g} and {seen.rates.out_mbps:g} Mbit/s"
         )
@@ -202,8 +202,8 @@ def _place(gateway: GatewayConfig) -> _Place:
 SOON_S = 2.0
 """How soon a gateway is looked at again of which one look more is needed to know anything."""
 
-MOST_WAIT = 10
-"""How many periods a gateway that cannot be looked at is left alone for at the most."""
+MAX_WAIT = 10
+"""How many periods a gateway that cannot be looked at is left alone for at most."""
 
 TOGETHER = 0.25
 """What part of a period too early a gateway may be looked at, so as to be with others."""
@@ -216,7 +216,7 @@ class TrafficWatch:
     ----------
     gateways
         Which gateways there are now.
-    every_s
+    interval_s
         How often each is looked at; 0 for never.
     random
         Takes up to half off the wait after a failure, so that not all come together.
@@ -226,13 +226,13 @@ class TrafficWatch:
         self,
         bandwidths: Bandwidths,
         gateways: Callable[[], Sequence[GatewayConfig]],
-        every_s: float,
+        interval_s: float,
         clock: Clock,
         random: Random,
     ) -> None:
         self._bandwidths = bandwidths
         self._gateways = gateways
-        self._every_s = every_s
+        self._interval_s = interval_s
         self._clock = clock
         self._random = random
         self._due_ns: dict[GatewayConfig, int] = {}
@@ -242,7 +242,7 @@ class TrafficWatch:
 
     def start(self) -> None:
         """Look every so often in a thread of its own, until `stop`; not at all where that is to be never."""
-        if self._every_s:
+        if self._interval_s:
             threading.Thread(target=self._run, name="bandwidth", daemon=True).start()
 
     def stop(self) -> None:
@@ -250,11 +250,11 @@ class TrafficWatch:
         self._stopping.set()
 
     def look(self) -> float:
-        """Look at those whose time has come; return the seconds until somebody's comes next, at most one period."""
+        """Look at those whose time has come; return the seconds until a user's comes next, at most one period."""
         there = [each for each in self._gateways() if self._bandwidths.covers(each)]
         self._bandwidths.forget_others(there)
         now_ns = self._clock.monotonic_ns()
-        soon_ns = now_ns + self._ns(TOGETHER * self._every_s)
+        soon_ns = now_ns + self._ns(TOGETHER * self._interval_s)
         due = [each for each in there if self._due_ns.get(each, now_ns) <= soon_ns]
         if due:
             found = self._bandwidths.look(due)
@@ -262,15 +262,15 @@ class TrafficWatch:
                 self._due_ns[each] = now_ns + self._ns(self._wait_s(each, found[each.name]))
         self._due_ns = {each: self._due_ns[each] for each in there}
         self._failures = {each: self._failures[each] for each in there if each in self._failures}
-        next_ns = min((*self._due_ns.values(), now_ns + self._ns(self._every_s)))
+        next_ns = min((*self._due_ns.values(), now_ns + self._ns(self._interval_s)))
         return max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_S)
 
     def _wait_s(self, gateway: GatewayConfig, seen: Reading | Missed) -> float:
         if isinstance(seen, Missed):
             self._failures[gateway] = failures = self._failures.get(gateway, 0) + 1
-            return self._every_s * min(1 << min(failures, 16), MOST_WAIT) * self._random.uniform(0.5, 1)
+            return self._interval_s * min(1 << min(failures, 16), MAX_WAIT) * self._random.uniform(0.5, 1)
         self._failures.pop(gateway, None)
-        return self._every_s if seen.rates else min(SOON_S, self._every_s)
+        return self._interval_s if seen.rates else min(SOON_S, self._interval_s)
 
     def _ns(self, seconds: float) -> int:
         return int(seconds * NS_PER_S)
@@ -281,7 +281,7 @@ class TrafficWatch:
             try:
                 pause_s = self.look()
                 self._failed = False
-            except Exception:  # a mistake of ours must not end it for good
+            except Exception:  # a mistake of ours must not end it permanently
                 if not self._failed:
                     log.exception("looking at gateways' interfaces failed")
-                self._failed, pause_s = True, self._every_s
+                self._failed, pause_s = True, self._interval_s

@@ -64,7 +64,7 @@ def _pairs(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
 
 def _named(pair: Pair) -> str:
     paths = (f"{path.name} ({'>'.join(map(str, path.segments))}, weight {path.weight})" for path in pair.paths)
-    return f"{', '.join(paths)}{', shared' if pair.share else ''}"
+    return f"{', '.join(paths)}{', shared' if pair.load_balance else ''}"
 
 
 def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
 
 log = logging.getLogger(__name__)
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Jobs that are named in a sentence."""
 
 
@@ -111,14 +111,14 @@ class Plan:
     ----------
     changes
         What becomes different, one sentence each; none for a change that changes nothing.
-    hurts
+    impact
         What jobs that run lose by it, one sentence each.
     version
         Of the network after it.
     """
 
     changes: tuple[str, ...]
-    hurts: tuple[str, ...]
+    impact: tuple[str, ...]
     version: int
 
 
@@ -167,7 +167,7 @@ class Configuration:
 
     @property
     def now(self) -> Configured | None:
-        """How it is meant to be; None where nobody said so, or what was said cannot be read any more."""
+        """How it is meant to be; None where no one said so, or what was said cannot be read any more."""
         return self._now
 
     @property
@@ -176,7 +176,7 @@ class Configuration:
         return self._version
 
     def follow(self, follower: Follower) -> None:
-        """Have somebody told how it is, now and after each change, before whoever changed it goes on."""
+        """Have a user told how it is, now and after each change, before whoever changed it goes on."""
         self._followers.append(follower)
         follower(self._now.config if self._now else None)
 
@@ -272,17 +272,17 @@ def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) ->
 
 
 def _require_harmless(plan: Plan, force: bool) -> None:
-    if plan.hurts and not force:
+    if plan.impact and not force:
         raise ConflictError(
-            f"jobs run by gateways that would go: {'; '.join(plan.hurts)}. Wait for them, move them, or force it"
+            f"jobs run by gateways that would go: {'; '.join(plan.impact)}. Wait for them, move them, or force it"
         )
 
 
 def _some(jobs: Sequence[str]) -> str:
-    named = ", ".join(jobs[:MOST_NAMED])
-    return named if len(jobs) <= MOST_NAMED else f"{named} and {len(jobs) - MOST_NAMED} more"
+    named = ", ".join(jobs[:MAX_NAMED])
+    return named if len(jobs) <= MAX_NAMED else f"{named} and {len(jobs) - MAX_NAMED} more"
 
 
 def _summary(changes: Sequence[str]) -> str:
-    more = len(changes) - MOST_NAMED
-    return "; ".join([*changes[:MOST_NAMED], *([f"and {more} more changes"] if more > 0 else [])])
+    more = len(changes) - MAX_NAMED
+    return "; ".join([*changes[:MAX_NAMED], *([f"and {more} more changes"] if more > 0 else [])])

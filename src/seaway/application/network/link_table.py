@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from seaway.application.network.bandwidth import Bandwidths, Interface
-from seaway.application.network.path_state import Line
+from seaway.application.network.path_state import PathState
 from seaway.application.network.settings import LinkSettings
 from seaway.application.network.targets import probed
 from seaway.application.network.views import Asked, LinkState, LinkView
@@ -18,7 +18,7 @@ from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
 from seaway.domain.network import PPM, Ends, Gateway, Link
 from seaway.probing.figures import Figures
-from seaway.probing.smoothing import DEAD
+from seaway.probing.smoothing import UNREACHABLE
 
 NS_PER_S = 1_000_000_000
 
@@ -26,9 +26,9 @@ LOOK_NS = NS_PER_S
 """Pause between two looks at what interfaces carry."""
 
 TRAFFIC_BAND = 0.05
-"""By which share of an interface's speed its traffic has to be off before decisions follow it."""
+"""By which share of an interface's speed its traffic must be off before decisions follow it."""
 
-MOST_SAMPLED = 1000
+MAX_SAMPLED = 1000
 """Links that are written down at once; where there are more, each comes as much more seldom."""
 
 AS_ROUTED = ""
@@ -36,14 +36,14 @@ AS_ROUTED = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class NetworkSnapshot:
     """The network that is configured, with what decisions go by of what was measured of it.
 
     Attributes
     ----------
     gateways, links
         Figures of what is in use are of all that interfaces carry, what was promised to jobs included.
-    doors
+    gateways_by_cluster
         The gateway that a cluster stands behind, by the cluster's name.
     sites
         The user site that a gateway stands before, by the gateway's name.
@@ -51,15 +51,15 @@ class Survey:
 
     gateways: tuple[Gateway, ...] = ()
     links: tuple[Link, ...] = ()
-    doors: Mapping[str, str] = field(default_factory=dict)
+    gateways_by_cluster: Mapping[str, str] = field(default_factory=dict)
     sites: Mapping[str, str] = field(default_factory=dict)
 
 
-NOT_SURVEYED = Survey()
+NO_NETWORK_SNAPSHOT = NetworkSnapshot()
 """Without a network."""
 
 
-class LinkBook:
+class LinkTable:
     """Keeps what is known of links: told by whoever takes reports, asked by any thread.
 
     Without a network it is empty, and stays so.
@@ -68,17 +68,17 @@ class LinkBook:
     ----------
     settings
         How figures are smoothed and published.
-    sample_s
+    sample_interval_s
         How often what was measured is written down.
     bandwidths
-        What interfaces carry; None where nobody looks.
+        What interfaces carry; None where no one looks.
     """
 
     def __init__(
-        self, settings: LinkSettings | None = None, sample_s: float = 60, bandwidths: Bandwidths | None = None
+        self, settings: LinkSettings | None = None, sample_interval_s: float = 60, bandwidths: Bandwidths | None = None
     ) -> None:
         self._settings = settings or LinkSettings()
-        self._sample_s = sample_s
+        self._sample_s = sample_interval_s
         self._bandwidths = bandwidths
         self._lock = Lock()
         self._config: NetworkConfig | None = None
@@ -86,13 +86,13 @@ class LinkBook:
         self._ways: dict[Ends, dict[str, object]] = {}
         self._shared: set[Ends] = set()
         self._active: dict[Ends, str] = {}
-        self._lines: dict[Ends, dict[str, Line]] = {}
-        self._heard_ns: dict[str, int] = {}
+        self._lines: dict[Ends, dict[str, PathState]] = {}
+        self._last_seen_ns: dict[str, int] = {}
         self._rounds: Counter[tuple[str, str]] = Counter()
         self._traffic: dict[str, Traffic | None] = {}
         self._looked_ns: int | None = None
         self._links: dict[Ends, Link] = {}
-        self._survey = NOT_SURVEYED
+        self._network_snapshot = NO_NETWORK_SNAPSHOT
         self._changed: set[Ends] = set()
         self._check_ns: int | None = None
         self._turn = 0
@@ -106,16 +106,18 @@ class LinkBook:
             gateways = config.gateways if config else ()
             self._gateways = {each.name: each for each in gateways}
             self._ways = _ways(config) if config else {}
-            self._shared = {(pair.source, pair.target) for pair in config.pairs if pair.share} if config else set()
+            self._shared = (
+                {(pair.source, pair.target) for pair in config.pairs if pair.load_balance} if config else set()
+            )
             self._lines = {
                 ends: kept
                 for ends, lines in self._lines.items()
                 if (kept := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
             }
-            self._heard_ns = {name: self._heard_ns.get(name, now_ns) for name in self._gateways}
+            self._last_seen_ns = {name: self._last_seen_ns.get(name, now_ns) for name in self._gateways}
             self._looked_ns = None
             self._traffic = {name: known for name, known in self._traffic.items() if name in self._gateways}
-            self._survey = self._surveyed()
+            self._network_snapshot = self._take_snapshot()
             self._changed |= {*self._links, *self._lines}
             if before != set(self._gateways):
                 self._turn = 0
@@ -151,7 +153,7 @@ class LinkBook:
         with self._lock:
             if gateway not in self._gateways:
                 return
-            self._heard_ns[gateway] = now_ns
+            self._last_seen_ns[gateway] = now_ns
             stretch_ns = self._stretch_ns()
             for each in rounds:
                 ends = gateway, each.target
@@ -164,10 +166,10 @@ class LinkBook:
                 if each.path in self._paths(ends):
                     line.tally(each.at_ns // stretch_ns, each)
 
-    def silent_s(self, now_ns: int) -> dict[str, float]:
-        """Return for each gateway how long its agent has not reported, or nobody was there to report to, seconds."""
+    def last_seen_s(self, now_ns: int) -> dict[str, float]:
+        """Return for each gateway how long its agent has not reported, or no one was there to report to, seconds."""
         with self._lock:
-            return {name: max(0, now_ns - heard_ns) / NS_PER_S for name, heard_ns in self._heard_ns.items()}
+            return {name: max(0, now_ns - last_seen_ns) / NS_PER_S for name, last_seen_ns in self._last_seen_ns.items()}
 
     def rounds(self) -> dict[tuple[str, str], int]:
         """Count rounds since the start, by the gateway that probed and how they ended."""
@@ -176,7 +178,7 @@ class LinkBook:
 
     # What follows.
 
-    def survey(self, now_ns: int) -> Survey:
+    def network_snapshot(self, now_ns: int) -> NetworkSnapshot:
         """Return what decisions go by; the very same as before where nothing about it changed."""
         with self._lock:
             looked_other = self._look(now_ns)
@@ -185,12 +187,12 @@ class LinkBook:
                 for ends in self._changed:
                     self._renew(ends, now_ns)
                 self._changed.clear()
-                self._survey = self._surveyed()
-            return self._survey
+                self._network_snapshot = self._take_snapshot()
+            return self._network_snapshot
 
     def links(self, now_ns: int) -> tuple[Link, ...]:
         """Return the links that decisions go by."""
-        return self.survey(now_ns).links
+        return self.network_snapshot(now_ns).links
 
     def along(self, ends: Ends, now_ns: int) -> list[tuple[str, Link | None]]:
         """Return what decisions would go by along each path of a pair, liked best first; None for nothing lately."""
@@ -216,7 +218,7 @@ class LinkBook:
 
     def views(self, now_ns: int, wanted: Asked | None = None) -> list[LinkView]:
         """Return every link that there should be and that is wanted, with all that is known of it."""
-        self.survey(now_ns)
+        self.network_snapshot(now_ns)
         with self._lock:
             return [self._view(ends, now_ns) for ends in self._pairs() if wanted is None or wanted(*ends)]
 
@@ -238,11 +240,11 @@ class LinkBook:
         return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []
 
     def samples(self, now_ns: int) -> list[LinkSample]:
-        """Return what is to be written down of links whose turn it is; to be called once in `sample_s`.
+        """Return what is to be written down of links whose turn it is; to be called once in `sample_interval_s`.
 
         A sample is of a stretch of time: the mean of latencies, the largest jitter, and what was lost of all that was
-        sent. Rounds that come late for a stretch make a sample of their own. With up to `MOST_SAMPLED` links a stretch
-        is `sample_s` long.
+        sent. Rounds that come late for a stretch make a sample of their own. With up to `MAX_SAMPLED` links a stretch
+        is `sample_interval_s` long.
         """
         with self._lock:
             pairs, turns, stretch = self._pairs(), self._turns(), now_ns // self._stretch_ns()
@@ -257,7 +259,7 @@ class LinkBook:
 
     def _turns(self) -> int:
         count = len(self._gateways)
-        return max(1, -(-count * (count - 1) // MOST_SAMPLED))
+        return max(1, -(-count * (count - 1) // MAX_SAMPLED))
 
     def _stretch_ns(self) -> int:
         return max(1, int(self._sample_s * NS_PER_S) * self._turns())
@@ -270,11 +272,11 @@ class LinkBook:
         segments = () if path == AS_ROUTED else self._ways.get(ends, {}).get(path)
         return None if segments is None else (source.address, target.address, target.method, target.port, segments)
 
-    def _line(self, ends: Ends, path: str) -> Line | None:
+    def _line(self, ends: Ends, path: str) -> PathState | None:
         lines = self._lines.get(ends)
         line = lines.get(path) if lines else None
         if line is None and (way := self._way(ends, path)) is not None:
-            line = self._lines.setdefault(ends, {})[path] = Line(way, self._settings)
+            line = self._lines.setdefault(ends, {})[path] = PathState(way, self._settings)
         return line
 
     def _paths(self, ends: Ends) -> tuple[str, ...]:
@@ -284,7 +286,7 @@ class LinkBook:
         taken = ways if ends in self._shared else [chosen if chosen in ways else next(iter(ways), AS_ROUTED)]
         return tuple(path for path in taken if path in lines) or (AS_ROUTED,)
 
-    def _current(self, ends: Ends) -> Line | None:
+    def _current(self, ends: Ends) -> PathState | None:
         """Return what is known of the path that traffic takes, of several the one that is worst off."""
         lines = self._lines.get(ends, {})
         return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
@@ -296,11 +298,11 @@ class LinkBook:
         if len(known) < 2:
             return known[0] if known else None
         if any(each.latency_ns is None for each in known):
-            return DEAD
+            return UNREACHABLE
         latency_ns = max(each.latency_ns or 0 for each in known)
         return Figures(latency_ns, max(each.jitter_ns for each in known), max(each.loss_ppm for each in known))
 
-    def _state(self, line: Line | None, now_ns: int) -> LinkState:
+    def _state(self, line: PathState | None, now_ns: int) -> LinkState:
         if line is None or line.newest is None:
             return LinkState.UNKNOWN
         age_ns = now_ns - line.newest.at_ns
@@ -311,7 +313,7 @@ class LinkBook:
     def _rounds_ns(self, rounds: int) -> int:
         """Return how long after the start of a round the answers to so many more would be here, nanoseconds."""
         assert self._config is not None, "there are no rounds without a network"
-        return int((rounds * self._config.probe.every_s + self._config.probe.timeout_s) * NS_PER_S)
+        return int((rounds * self._config.probe.interval_s + self._config.probe.timeout_s) * NS_PER_S)
 
     def _look(self, now_ns: int) -> bool:
         """See what interfaces carry, and follow it where it is off by enough; tell whether anything is."""
@@ -347,16 +349,18 @@ class LinkBook:
         latency_ns, jitter_ns, loss_ppm = figures.latency_ns, figures.jitter_ns, figures.loss_ppm
         self._links[ends] = Link(*ends, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps)
 
-    def _along(self, ends: Ends, line: Line | None, now_ns: int) -> Link | None:
+    def _along(self, ends: Ends, line: PathState | None, now_ns: int) -> Link | None:
         if line is None or line.published is None or self._state(line, now_ns) is LinkState.UNKNOWN:
             return None
         return Link(*ends, line.published.latency_ns, line.published.jitter_ns, line.published.loss_ppm)
 
-    def _surveyed(self) -> Survey:
+    def _take_snapshot(self) -> NetworkSnapshot:
         gateways = self._gateways.values()
-        doors = {each.cluster: each.name for each in gateways if each.cluster}
+        gateways_by_cluster = {each.cluster: each.name for each in gateways if each.cluster}
         sites = {each.name: each.site for each in gateways if each.site}
-        return Survey(tuple(map(self._interface, gateways)), tuple(self._links.values()), doors, sites)
+        return NetworkSnapshot(
+            tuple(map(self._interface, gateways)), tuple(self._links.values()), gateways_by_cluster, sites
+        )
 
     def _interface(self, gateway: GatewayConfig) -> Gateway:
         known = self._traffic.get(gateway.name)
@@ -370,8 +374,8 @@ class LinkBook:
             return LinkView(*ends, None, state=LinkState.UNKNOWN)
         age_s = max(0, now_ns - line.newest.at_ns) / NS_PER_S
         state = self._state(line, now_ns)
-        carried_mbps = link.used_mbps if link and link.bandwidth_mbps else None
-        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed, carried_mbps)
+        traffic_mbps = link.used_mbps if link and link.bandwidth_mbps else None
+        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed, traffic_mbps)
 
     def _written(self, ends: Ends, stretch: int) -> Sequence[LinkSample]:
         traffic = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
@@ -399,7 +403,7 @@ def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
     return found
 
 
-def _badness(line: Line) -> tuple[bool, int]:
+def _badness(line: PathState) -> tuple[bool, int]:
     """Say how badly off a path is: one along which nothing answers is worst, then the slowest."""
     latency_ns = line.published.latency_ns if line.published else None
     return latency_ns is None, latency_ns or 0

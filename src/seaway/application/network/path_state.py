@@ -8,7 +8,7 @@ from seaway.application.network.settings import BY_QUANTILE, LinkSettings
 from seaway.application.ports.agent import Reported
 from seaway.domain.network import PPM
 from seaway.probing.figures import Figures
-from seaway.probing.smoothing import DEAD, Band, Published, Smoother, Smoothing
+from seaway.probing.smoothing import UNREACHABLE, Hysteresis, Published, Smoother, Smoothing
 
 NS_PER_US = 1000
 
@@ -44,11 +44,11 @@ class Tally:
         """Mean latency of what was answered, the largest jitter, and the loss of all that was sent."""
         loss_ppm = (self.sent - self.received) * PPM // self.sent
         if not self.received:
-            return DEAD
+            return UNREACHABLE
         return Figures(round(self.latency_sum_ns / self.received), self.jitter_ns, loss_ppm)
 
 
-class Line:
+class PathState:
     """Follows what is reported of one path.
 
     Attributes
@@ -66,7 +66,7 @@ class Line:
     def __init__(self, way: object, settings: LinkSettings) -> None:
         share = settings.quantile if settings.smoothing == BY_QUANTILE else None
         self._smoother = Smoother(Smoothing(settings.half_life_s, settings.window, share))
-        band = Band(settings.band, settings.jitter_band, settings.least_band_us * NS_PER_US)
+        band = Hysteresis(settings.band, settings.jitter_band, settings.min_band_us * NS_PER_US)
         self._published = Published(band, settings.dead_rounds)
         self.way = way
         self.newest: Reported | None = None
@@ -86,10 +86,10 @@ class Line:
         """Take in a round that is later than all before; tell whether the published figures are others now."""
         first, self.newest = self.newest is None, each
         self._smoother.add(each.at_ns, each.sent, each.received, each.latency_ns, each.jitter_ns)
-        smoothed, steps_ppm = self._smoother.figures, self._smoother.steps_ppm
+        smoothed, steps_ppm = self._smoother.figures, self._smoother.loss_resolution_ppm
         changed = self._published.follow(smoothed, answered=each.received > 0, steps_ppm=steps_ppm)
-        if changed and self._published.figures == DEAD:
-            self._smoother.begin_anew()
+        if changed and self._published.figures == UNREACHABLE:
+            self._smoother.reset()
         return changed or first
 
     def tally(self, stretch: int, each: Reported) -> None:

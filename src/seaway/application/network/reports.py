@@ -1,4 +1,4 @@
-"""Reports of agents: who may bring them, what has to be right in them, and that none counts twice."""
+"""Reports of agents: who may bring them, what must be right in them, and that none counts twice."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from seaway.domain.gateways import NetworkConfig
 
 NS_PER_S = 1_000_000_000
 
-MOST_AHEAD_S = 60
+MAX_AHEAD_S = 60
 """By how much an agent's clock may be ahead of ours."""
 
 OLDEST_S = 7 * 86_400
 """How old a round may be, seconds: what an agent keeps for a control plane that is away is younger."""
 
-MOST_AT_ONCE = 10
+MAX_AT_ONCE = 10
 PER_S = 2.0
 """Calls that a gateway may make in one go, as after the control plane was away, and how many a second after that."""
 
-MOST_ROUNDS = 60_000
+MAX_ROUNDS = 60_000
 ROUNDS_FACTOR = 2.0
 """Rounds that an agent may bring in one go, somewhat more than it keeps, and how many times what it measures after."""
 
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 """Wrong things that are told of one report."""
 
 
@@ -104,8 +104,8 @@ class Reports:
             When too many came from there.
         """
         now_ns = self._clock.monotonic_ns()
-        bucket = self._calls.setdefault(gateway, _Bucket(MOST_AT_ONCE, now_ns))
-        if bucket.take(1, MOST_AT_ONCE, PER_S, now_ns):
+        bucket = self._calls.setdefault(gateway, _Bucket(MAX_AT_ONCE, now_ns))
+        if bucket.take(1, MAX_AT_ONCE, PER_S, now_ns):
             raise TooManyReportsError(
                 f"{gateway} may bring {PER_S:g} reports and confirmations a second and no more", retry_after_s=1
             )
@@ -163,9 +163,9 @@ class Reports:
     def _require_possible(self, report: Report) -> None:
         """Count the rounds of a report; an agent measures each target and path once in so many seconds."""
         config, now_ns = require_network(self._config, report.gateway), self._clock.monotonic_ns()
-        per_s = ROUNDS_FACTOR * max(1, len(self._to_measure(report.gateway))) / config.probe.every_s
-        bucket = self._rounds.setdefault(report.gateway, _Bucket(MOST_ROUNDS, now_ns))
-        wait_s = bucket.take(len(report.rounds), MOST_ROUNDS, per_s, now_ns)
+        per_s = ROUNDS_FACTOR * max(1, len(self._to_measure(report.gateway))) / config.probe.interval_s
+        bucket = self._rounds.setdefault(report.gateway, _Bucket(MAX_ROUNDS, now_ns))
+        wait_s = bucket.take(len(report.rounds), MAX_ROUNDS, per_s, now_ns)
         if wait_s:
             raise TooManyReportsError(
                 f"the agent of {report.gateway} brings more rounds than it can have measured",
@@ -183,7 +183,7 @@ class Reports:
 
 
 def _require_right(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> None:
-    wrong = list(islice(_wrong(report, targets, now_ns), MOST_ERRORS))
+    wrong = list(islice(_wrong(report, targets, now_ns), MAX_ERRORS))
     if wrong:
         raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
 
@@ -208,19 +208,19 @@ def _added(before: AgentRecord, report: Report) -> AgentRecord:
 
 def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> Iterator[RejectedError]:
     """Find what cannot be right in a report, field by field."""
-    latest_ns = now_ns + MOST_AHEAD_S * NS_PER_S
+    latest_ns = now_ns + MAX_AHEAD_S * NS_PER_S
     if report.started_ns > latest_ns:
-        yield RejectedError(f"the agent's clock is more than {MOST_AHEAD_S} s ahead: set it", where="started_ns")
+        yield RejectedError(f"the agent's clock is more than {MAX_AHEAD_S} s ahead: set it", where="started_ns")
     seen: set[tuple[str, str, int]] = set()
     for at, each in enumerate(report.rounds):
         if (each.target, each.path) not in targets:
             yield _unknown(report, each, targets, f"rounds[{at}]")
         if each.at_ns > latest_ns:
-            yield RejectedError(f"is more than {MOST_AHEAD_S} s from now", where=f"rounds[{at}].at_ns")
+            yield RejectedError(f"is more than {MAX_AHEAD_S} s from now", where=f"rounds[{at}].at_ns")
         if each.received > each.sent:
             yield RejectedError(f"is more than the {each.sent} that were sent", where=f"rounds[{at}].received")
         if (each.latency_ns is None) is not (each.received == 0):
-            says = "is missing, though something was received" if each.received else "has to be null: nothing came"
+            says = "is missing, though something was received" if each.received else "must be null: nothing came"
             yield RejectedError(says, where=f"rounds[{at}].latency_ns")
         elif each.latency_ns == 0:
             yield RejectedError("is 0, and nothing takes no time at all", where=f"rounds[{at}].latency_ns")
@@ -229,7 +229,7 @@ def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> 
             yield RejectedError(says, where=f"rounds[{at}].jitter_ns")
         key = (each.target, each.path, each.at_ns)
         if key in seen:
-            yield RejectedError("stands there twice", where=f"rounds[{at}]")
+            yield RejectedError("is duplicated", where=f"rounds[{at}]")
         seen.add(key)
 
 

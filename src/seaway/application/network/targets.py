@@ -46,13 +46,13 @@ def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
     """
     found = config.gateway(name)
     if found is None:
-        raise UnknownError(f"no gateway {name[:80]!r} is configured", where="gateway")
+        raise UnknownError(f"gateway {name[:80]!r} is not configured", where="gateway")
     return found
 
 
 def choices(config: NetworkConfig) -> Iterator[Pair]:
     """Return the pairs with several paths of which one is taken."""
-    return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.share)
+    return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.load_balance)
 
 
 def probed(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Iterator[Target]:

@@ -18,7 +18,7 @@ class LinkState(Enum):
     """How much what is known of a link is worth."""
 
     TOLD = "told"
-    """Nobody measures it: a cluster tells of it."""
+    """No one measures it: a cluster tells of it."""
     MEASURED = "measured"
     STALE = "stale"
     """Nothing came lately; the last figures stand."""
@@ -27,7 +27,7 @@ class LinkState(Enum):
 
 
 FRESH = frozenset({LinkState.TOLD, LinkState.MEASURED})
-"""What has metrics: figures that nobody confirms any more look the same as fresh ones to who reads them."""
+"""What has metrics: figures that no one confirms any more look the same as fresh ones to who reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LinkView:
     Attributes
     ----------
     link
-        What decisions go by; None for a link that nobody measured.
+        What decisions go by; None for a link that no one measured.
     path
         Which path it is of; empty for the way that routes lead.
     age_s
@@ -46,9 +46,9 @@ class LinkView:
         The latest round; None without one.
     smoothed
         What the latest rounds say together.
-    carried_mbps
+    traffic_mbps
         All that the fuller of its ends carries, Mbit/s; None where that is not known.
-    promised_mbps
+    reserved_mbps
         What is promised to jobs of the interface at its fuller end.
     left_mbps
         What can still be promised, Mbit/s; None where that is not known.
@@ -62,8 +62,8 @@ class LinkView:
     age_s: float | None = None
     raw: Reported | None = None
     smoothed: Figures | None = None
-    carried_mbps: int | None = None
-    promised_mbps: int = 0
+    traffic_mbps: int | None = None
+    reserved_mbps: int = 0
     left_mbps: int | None = None
 
     @property
@@ -82,14 +82,14 @@ class LinkView:
     @property
     def free_mbps(self) -> int | None:
         """Bandwidth that nothing passes through now, Mbit/s; None where that is not known."""
-        if self.link is None or not self.link.bandwidth_mbps or self.carried_mbps is None:
+        if self.link is None or not self.link.bandwidth_mbps or self.traffic_mbps is None:
             return None
-        return max(0, self.link.bandwidth_mbps - self.carried_mbps)
+        return max(0, self.link.bandwidth_mbps - self.traffic_mbps)
 
 
 def told(link: Link) -> LinkView:
     """Show a link that a cluster tells of."""
-    return LinkView(link.source, link.target, link, carried_mbps=link.used_mbps if link.bandwidth_mbps else None)
+    return LinkView(link.source, link.target, link, traffic_mbps=link.used_mbps if link.bandwidth_mbps else None)
 
 
 @dataclass(frozen=True, slots=True)

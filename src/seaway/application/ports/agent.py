@@ -55,7 +55,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Somebody who is probed, along a certain path or as routes lead.
+    """A user who is probed, along a certain path or as routes lead.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Copy, Deployment, Occupant
+from seaway.domain.deployment import Deployment, UnmanagedPod, Workload
 from seaway.domain.network import Gateway, Link
 
 
@@ -83,9 +83,9 @@ class Changes:
 
     cursor: str
     complete: bool
-    copies: tuple[Copy, ...] = ()
+    workloads: tuple[Workload, ...] = ()
     inventory: Cluster | None = None
-    occupants: tuple[Occupant, ...] = ()
+    unmanaged_pods: tuple[UnmanagedPod, ...] = ()
     age_s: float = 0.0
 
 
@@ -141,7 +141,7 @@ class CollectorState:
         How often it was read what is really used, by what became of it; empty where that is not read.
     """
 
-    troubles: dict[str, int]
+    problems: dict[str, int]
     failing_s: dict[str, float]
     scrapes: dict[str, int] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ class ChangeLog(Generic[Key]):
     Parameters
     ----------
     kept
-        How many changes to keep at the least.
+        How many changes to keep at least.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class ChangeLog(Generic[Key]):
         self.count = 0
         self._kept = kept
         self._keys: list[Key] = []
-        self._run = token_hex(4)  # a log that began anew knows the cursors of another as too old
+        self._run = token_hex(4)  # a log that started over knows the cursors of another as too old
 
     @property
     def cursor(self) -> str:

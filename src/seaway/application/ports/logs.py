@@ -52,7 +52,7 @@ class Following(Protocol):
             With how many of the lines that are there already it begins.
         after
             Only lines after this place, all of them; empty for the last `tail`. One that is not known any more, as of
-            a pod that was made anew, is before all lines.
+            a pod that was re-created, is before all lines.
         container
             Of which container; empty for the first.
 

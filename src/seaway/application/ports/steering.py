@@ -1,4 +1,4 @@
-"""Whoever says what a gateway has to have, and the machine that is one."""
+"""Whoever says what a gateway must have, and the machine that is one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seaway.domain.gateways import NetworkConfig
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a gateway has to have.
+    """What a gateway must have.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Steerer(Protocol):
     """The control plane as a gateway sees it. Both raise as `seaway.application.ports.agent.Controller` does."""
 
     def wanted(self) -> Wanted:
-        """Return what this gateway has to have now."""
+        """Return what this gateway must have now."""
 
     def confirm(self, wanted: Wanted) -> None:
         """Say that it is written.
@@ -49,7 +49,7 @@ class Steered(Protocol):
     """A machine that is a gateway."""
 
     def reach(self, wanted: Wanted) -> int:
-        """Give it what it has to have, and return how many changes that took.
+        """Give it what it must have, and return how many changes that took.
 
         Raises
         ------

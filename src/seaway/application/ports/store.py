@@ -20,8 +20,8 @@ from seaway.application.records import (
     JobRecord,
     LinkSample,
     NetworkRecord,
-    Outgoing,
     PathRecord,
+    PendingCommand,
     PolicyRecord,
     ShadowResult,
     Token,
@@ -31,8 +31,8 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 
 Row = TypeVar("Row")
 
-MOST_ROWS = 1000
-"""Rows that one question returns at the most."""
+MAX_ROWS = 1000
+"""Rows that one question returns at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,13 @@ class Store(Protocol):
         """
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
-        """Return jobs from new to old, `limit` at the most."""
+        """Return jobs from new to old, `limit` at most."""
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
 
     def live_jobs(self) -> Iterator[JobRecord]:
-        """Return every job that is not over, old to new."""
+        """Return every unfinished job, old to new."""
 
     def held_attempts(self) -> Iterator[Attempt]:
         """Return every attempt that holds devices, by job and number."""
@@ -135,7 +135,7 @@ class Store(Protocol):
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return a job's attempts by number."""
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def pending_commands(self) -> Iterator[PendingCommand]:
         """Return everything that clusters are still to be told, oldest first."""
 
     def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
@@ -200,7 +200,7 @@ class Store(Protocol):
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove what is older than `retention` allows, in small transactions; return rows by table.
 
-        Jobs that are not over, and attempts that hold devices, stay however old they are.
+        Unfinished jobs, and attempts that hold devices, stay however old they are.
         """
 
     def ping(self) -> None:

@@ -18,7 +18,7 @@ class Templates(Protocol):
     def purposes(self) -> Mapping[str, str]:
         """Return what each is for, by name, one line each."""
 
-    def settled(self, spec: JobSpec) -> JobSpec:
+    def with_template_traits(self, spec: JobSpec) -> JobSpec:
         """Return a job with what its template says of it: whether it stays together, and whether it comes back."""
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
@@ -32,9 +32,9 @@ class PlainTemplates:
         """Return what each is for."""
         return {"job": "work that ends by itself", DEPLOYMENT: "a service that runs until it is stopped"}
 
-    def settled(self, spec: JobSpec) -> JobSpec:
+    def with_template_traits(self, spec: JobSpec) -> JobSpec:
         """Let services come back."""
-        return spec.told(together=spec.together, comes_back=spec.template == DEPLOYMENT)
+        return spec.with_template_traits(single_cluster=spec.single_cluster, restarts=spec.template == DEPLOYMENT)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # any job will do
         """Find nothing wrong."""

@@ -20,7 +20,7 @@ class Traffic:
     in_used_mbps, out_used_mbps
         What passes through it, Mbit/s.
     speed_mbps
-        What it can carry, either way, Mbit/s; None when nobody knows.
+        What it can carry, either way, Mbit/s; None when no one knows.
     age_s
         For how long that has been known, seconds; None where nothing measures it and only its speed is known, because
         the configuration says it.
@@ -103,7 +103,7 @@ class NoPage:
     Attributes
     ----------
     answered
-        Whether somebody was there.
+        Whether a user was there.
     """
 
     why: str

@@ -1,4 +1,4 @@
-"""What is really used of devices, where somebody measures it: not what was promised, which is booked elsewhere."""
+"""What is really used of devices, where a user measures it: not what was promised, which is booked elsewhere."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Measuring(Protocol):
 
 
 def usage_of(cluster: str, backends: Iterable[object]) -> Mapping[str, NodeUsage]:
-    """Return what was measured in a cluster, by node; nothing where nobody measures."""
+    """Return what was measured in a cluster, by node; nothing where no one measures."""
     for each in backends:
         if isinstance(each, Measuring) and each.cluster == cluster:
             return each.usage()

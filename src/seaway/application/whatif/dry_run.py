@@ -14,10 +14,10 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Order
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.views import Choice, Reason, Trial
+from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import DataPlace, Demand, Job, ResourceRequest
+from seaway.domain.job import DataSource, Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement
@@ -39,7 +39,7 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
 )
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.links import free_bandwidth
@@ -47,13 +47,13 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 KEPT = "; but what is free there is kept for a job that was first"
 
-MOST_ROOM = 10_000
+MAX_ROOM = 10_000
 """More replicas are not counted."""
 
 AVOIDED = "avoid_uuids"
 """The field of a demand that names devices to keep away from."""
 
-ORDER_KEPT_NS = 2_000_000_000
+ORDER_CACHE_NS = 2_000_000_000
 """How old the order of the queues may be that positions are read from."""
 
 
@@ -61,7 +61,7 @@ _Answer = tuple[str, dict[str, str | int], str]
 """What kind of answer it is, the names and figures in it, and in words."""
 
 
-class Tries:
+class DryRuns:
     """Answers questions on copies of the live fleet.
 
     Parameters
@@ -73,11 +73,11 @@ class Tries:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with what is kept for others
-        self._known: dict[tuple[Demand, DataPlace, int], Explanation] = {}  # on the copy, for jobs that hold nothing
+        self._known: dict[tuple[Demand, DataSource, int], Explanation] = {}  # on the copy, for jobs that hold nothing
         self._copying = threading.Lock()
-        self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_KEPT_NS, {})
+        self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_CACHE_NS, {})
 
-    def trial(self, spec: JobSpec) -> Trial:
+    def dry_run(self, spec: JobSpec) -> DryRun:
         """Try a job by the policy of its queue.
 
         Raises
@@ -85,12 +85,12 @@ class Tries:
         RejectedError
             When the job names a gateway that the fleet does not have.
         UnavailableError
-            While the policy is being made ready, or what runs is being read anew.
+            While the policy is being made ready, or what runs is being read again.
         """
         scheduler = self._controller.scheduler
         known = self._controller.names.queues.get(spec.queue)  # the loop may not have heard of it yet
         policy = known.policy if known else scheduler.policy_of(spec.queue)
-        scheduler.warmth.require(policy)
+        scheduler.readiness.require(policy)
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job", policy)
             explanation = explain(snapshot, job, profile)
@@ -98,20 +98,20 @@ class Tries:
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
-        said = sentence(explanation)
-        if explanation.fits and not placements and not explanation.held:
+        said = summary(explanation)
+        if explanation.fits and not placements and not explanation.deferral_reason:
             said += f"; but {short}" if short else KEPT
-        return Trial(profile.name, bool(placements), said, choices, placements, explanation)
+        return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
     def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
         """Place a job on a copy, past what is kept for others unless it may use that."""
         assert self._copy is not None  # the job was staged
         with self._controller.lock:
-            passes = self._controller.scheduler.reservations.lets_pass(spec.ends_within_s, job.name)
+            passes = self._controller.scheduler.reservations.lets_pass(spec.max_duration_s, job.name)
         snapshot = self._copy[1] if passes else self._copy[2]
         plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
-        snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+        snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
         return placements
 
     def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
@@ -119,7 +119,7 @@ class Tries:
         placements = attempt.placements if attempt and job.state.placed else ()
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
-            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None, "over")
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None, "finished")
         explanation, short = None, ""
         if not (unready := self._controller.scheduler.unready(job.spec.queue)):
             with self._copying:
@@ -132,10 +132,10 @@ class Tries:
         if unready:
             policy = self._controller.scheduler.policy_of(job.spec.queue)
             return Reason(
-                job, f"waits: {unready}", ahead + 1, ahead, (), because, None, "policy_unready", {"policy": policy}
+                job, f"waits: {unready}", ahead + 1, ahead, (), because, None, "policy_not_ready", {"policy": policy}
             )
-        code, parameters, said = self._why_waiting(job, explanation, short)
-        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, parameters)
+        code, params, said = self._why_waiting(job, explanation, short)
+        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params)
 
     def explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job that waits on the fleet as it is; None while its gateway is not there.
@@ -143,7 +143,7 @@ class Tries:
         Raises
         ------
         UnavailableError
-            While what runs is being read anew.
+            While what runs is being read again.
         """
         with self._copying:
             return self._as_it_came(job, self._explained(job))
@@ -152,8 +152,8 @@ class Tries:
         """Say of a job that its policy holds back just that: asked again, a policy may have no answer in time."""
         with self._controller.lock:
             entry = self._controller.live.waiting.get(job.id)
-            held = self._controller.scheduler.held_back.why(entry.kind) if entry else ""
-        return replace(explanation, held=held, said="") if explanation and held else explanation
+            held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
+        return replace(explanation, deferral_reason=held, message="") if explanation and held else explanation
 
     def _shortage(self, job: JobRecord) -> str:
         """Say what keeps the replicas of a job that waits from having room together; empty when nothing does."""
@@ -169,11 +169,11 @@ class Tries:
             refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
             now_ns = self._controller.live.clock.monotonic_ns()
         if adrift:
-            return "adrift", {}, f"waits: {adrift}"
-        said = sentence(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
+            return "queue_removed", {}, f"waits: {adrift}"
+        said = summary(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
         said += f"; but {short}" if short else ""
         if blocked:
-            return "paused", {}, f"waits: {job.reason}; {blocked}"
+            return "backoff", {}, f"waits: {job.reason}; {blocked}"
         if kept:
             places = sorted({f"{each.cluster}/{each.node}" for each in kept.placements})
             where = ", ".join(places[:3])
@@ -181,12 +181,20 @@ class Tries:
             soon = f", free in {soon_s} s" if kept.starts_ns else ""
             are = "are" if len(places) > 1 else "is"
             told = f"waits first in its queue, and {where} {are} kept for it{soon}: {said}"
-            return "first", {"where": where, "soon_s": soon_s}, told
+            return "reserved", {"where": where, "soon_s": soon_s}, told
         said += f"; it {away}" if (away := refusals.told()) else ""
         if explanation is None:
-            return "gateway_gone", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
-        code = "refused" if not explanation.fits else "short" if short else "held" if explanation.held else "kept"
-        return code, {}, f"waits: {said}{KEPT if code == 'kept' else ''}"
+            return "gateway_unknown", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
+        code = (
+            "no_node_fits"
+            if not explanation.fits
+            else "insufficient_capacity"
+            if short
+            else "deferred"
+            if explanation.deferral_reason
+            else "reserved_for_others"
+        )
+        return code, {}, f"waits: {said}{KEPT if code == 'reserved_for_others' else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the fleet as it is, without what it holds itself."""
@@ -216,7 +224,7 @@ class Tries:
             profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
             if not self._copy_is_current():
                 kept = live.fleet.snapshot.copy()
-                kept.part_demands()  # the loop goes on writing into its own
+                kept.unshare_demands()  # the loop goes on writing into its own
                 free = kept
                 if self._controller.scheduler.reservations.made():
                     free = kept.copy()
@@ -242,7 +250,7 @@ class Tries:
     def _ahead(self, job: JobRecord) -> int:
         """Count the jobs of the same tenant and queue that are tried before a job."""
         now_ns = self._controller.live.clock.monotonic_ns()
-        if now_ns - self._orders[0] >= ORDER_KEPT_NS:
+        if now_ns - self._orders[0] >= ORDER_CACHE_NS:
             with self._controller.lock:
                 entries = list(self._controller.live.waiting.entries())
             orders: defaultdict[tuple[str, str], list[Order]] = defaultdict(list)
@@ -282,7 +290,7 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
     """Return how many replicas like a job's node `n` could take, by amounts alone."""
     request = job.demand.request.filled()
     node = snapshot.arrays.nodes[:, n]
-    bounds = [MOST_ROOM]
+    bounds = [MAX_ROOM]
     if request.cpu_milli:
         bounds.append(int(node[NODE_CPU_FREE]) // request.cpu_milli)
     if request.memory_mib:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from seaway.application.admission import Door, shortage
+from seaway.application.admission import Admission, shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
 from seaway.application.operations import require_policy
@@ -17,10 +17,10 @@ from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
-from seaway.scheduling.allocations import Booking
+from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import CLUSTER_GPU_CORE, CLUSTER_GPU_CORE_FREE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -33,10 +33,10 @@ ASKED = "asked-"
 TOO_LARGE = "resources"
 """Where the door says that a job is too large for the fleet."""
 
-MOST_EXPLAINED = 20
+MAX_EXPLAINED = 20
 """Kinds of jobs of which it is said why they would wait."""
 
-MOST_NODES = 1000
+MAX_NODES = 1000
 """Nodes that a question may add."""
 
 
@@ -60,11 +60,11 @@ class Question:
     add_nodes
         Nodes to add.
     policy
-        Place everything that is live anew, by this policy; empty leaves what runs where it is.
+        Place everything that is live again, by this policy; empty leaves what runs where it is.
     jobs
         Jobs to submit.
-    anew
-        Place everything that is live anew, by the policies of its queues.
+    again
+        Place everything that is live again, by the policies of its queues.
     """
 
     drain: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Question:
 
     @property
     def everything(self) -> bool:
-        """Whether everything that is live is placed anew."""
+        """Whether everything that is live is placed again."""
         return self.anew or bool(self.policy)
 
 
@@ -135,7 +135,7 @@ class Consequences:
         Jobs that run and would have to wait.
     waiting
         Jobs that wait, or are asked about, and would wait.
-    sentence
+    message
         The answer in one sentence.
     clusters
         Each cluster, before and after.
@@ -147,7 +147,7 @@ class Consequences:
     started: tuple[Move, ...]
     stopped: tuple[Move, ...]
     waiting: tuple[Move, ...]
-    sentence: str
+    message: str
     clusters: tuple[ClusterChange, ...] = ()
 
 
@@ -172,9 +172,9 @@ class WhatIf:
         Turns away jobs that a submit would turn away, and takes them in as that would.
     """
 
-    def __init__(self, controller: Controller, door: Door) -> None:
+    def __init__(self, controller: Controller, admission: Admission) -> None:
         self._controller = controller
-        self._door = door
+        self._admission = admission
 
     def ask(self, question: Question) -> Consequences:
         """Work out what would follow.
@@ -184,15 +184,15 @@ class WhatIf:
         RejectedError
             When the question names something that is not there, or a job would be turned away.
         UnavailableError
-            While what runs is being read anew, or a policy is being made ready.
+            While what runs is being read again, or a policy is being made ready.
         """
-        question = replace(question, jobs=tuple(map(self._door.settled, question.jobs)))
+        question = replace(question, jobs=tuple(map(self._admission.with_template_traits, question.jobs)))
         self._check(question)
         with self._controller.lock:
             self._controller.require_read()
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
-            snapshot.part_demands()  # the loop goes on writing into its own
+            snapshot.unshare_demands()  # the loop goes on writing into its own
             self._controller.scheduler.reservations.lift_from(snapshot)
             queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
             queues |= {attempt.spec.queue for attempt in live.attempts.values()}
@@ -221,7 +221,7 @@ class WhatIf:
         return replace(answer, clusters=changes)
 
     def _check(self, question: Question) -> None:
-        """Turn away what could not be done either, and have policies made ready while nobody waits for that."""
+        """Turn away what could not be done either, and have policies made ready while no one waits for that."""
         if question.policy:
             require_policy(self._controller.scheduler, question.policy, "policy")
         for at, spec in enumerate(question.jobs):
@@ -230,12 +230,12 @@ class WhatIf:
         with self._controller.lock:
             queues = [*self._controller.live.queues]
         wanted = [question.policy] if question.policy else [scheduler.policy_of(queue) for queue in queues]
-        scheduler.warmth.require(*wanted)
+        scheduler.readiness.require(*wanted)
 
     def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
         """Turn a job away that a submit would turn away; one that is too large may fit a fleet that grows."""
         try:
-            self._door.admit(spec)
+            self._admission.admit(spec)
         except RejectedError as error:
             if grows and error.where == TOO_LARGE and not error.also:
                 return
@@ -247,9 +247,9 @@ class WhatIf:
         return scheduler.policy(wanted) if wanted else scheduler.profile(queue)
 
     def _leaving(
-        self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Booking]]
-    ) -> list[tuple[Attempt, Booking]]:
-        """Close what is drained on the copy, and let go of what would have to be placed anew, oldest first."""
+        self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Allocation]]
+    ) -> list[tuple[Attempt, Allocation]]:
+        """Close what is drained on the copy, and let go of what would must be placed again, oldest first."""
         drained = _close(snapshot, question.drain)
         leaving = [
             (attempt, booking)
@@ -269,7 +269,7 @@ def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
         found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
         if not found:
             there = ", ".join(sorted({key[0] for key in snapshot.node_index}))
-            known = "" if node else f"; there are: {there}"
+            known = "" if node else f"; available: {there}"
             raise RejectedError(f"there is no {'node' if node else 'cluster'} {place!r}{known}", where="drain")
         drained |= found
     for key in drained:
@@ -281,9 +281,9 @@ def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> None:
     for each in wanted:
         index = snapshot.node_index.get((each.cluster, each.like))
         if index is None:
-            raise RejectedError(f"there is no node {each.cluster}/{each.like}", where="add_nodes")
-        if not 1 <= each.count <= MOST_NODES:
-            raise RejectedError(f"count is {each.count}, but has to be 1 to {MOST_NODES}", where="add_nodes")
+            raise RejectedError(f"node {each.cluster} not found/{each.like}", where="add_nodes")
+        if not 1 <= each.count <= MAX_NODES:
+            raise RejectedError(f"count is {each.count}, but must be 1 to {MAX_NODES}", where="add_nodes")
         for number in range(each.count):
             put_node(snapshot, each.cluster, _like(snapshot.nodes[index], f"new-{each.like}-{number}"))
 
@@ -318,7 +318,7 @@ def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profi
             if fits[at]:
                 went[task.name] = _where([plan.placement(int(row)) for row in rows])
             else:
-                snapshot.release(plan.lines, plan.slices, rows)
+                snapshot.release(plan.decisions, plan.slices, rows)
         first = end
     return went
 
@@ -329,9 +329,9 @@ def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Prof
     why = {}
     for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):
         job, profile = task.job, policies[task.queue]
-        kind = (job.demand, job.replicas, job.gang, job.together, job.between_replicas, job.data, profile)
-        if kind not in known and len(known) < MOST_EXPLAINED:
-            said = sentence(explain(snapshot, job, profile))
+        kind = (job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data, profile)
+        if kind not in known and len(known) < MAX_EXPLAINED:
+            said = summary(explain(snapshot, job, profile))
             known[kind] = "; ".join(each for each in (said, shortage(snapshot, job, profile)) if each)
         why[job.name] = known.get(kind, "")
     return why

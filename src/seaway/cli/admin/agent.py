@@ -177,7 +177,7 @@ def agent(  # options
     """Probe all other gateways from this one, round by round, and report to the control plane.
 
     Runs on each gateway, under a service manager. Started as root, or with the
-    capability CAP_NET_RAW, it opens its sockets and goes on as nobody without any
+    capability CAP_NET_RAW, it opens its sockets and goes on as no one without any
     privilege. While the control plane is away it keeps what it measures and brings
     it later, in order. What it does, and what it says: docs/agent.md.
 
@@ -221,7 +221,7 @@ def agent(  # options
 
 
 def _once(settings: AgentSettings, output: Format) -> int:
-    """Probe once and print it; return 1 when somebody did not answer."""
+    """Probe once and print it; return 1 when a user did not answer."""
     from seaway.application.agent.rounds import measure
     from seaway.application.ports.clock import SystemClock
     from seaway.bootstrap.agent import ask_address, know, open_all
@@ -229,11 +229,11 @@ def _once(settings: AgentSettings, output: Format) -> int:
     known = know(settings, os.environ, _network(settings))
     todo = known.controller.assignment() if known.controller else known.first
     if todo is None or not todo.targets:
-        raise RejectedError("there is nobody to probe", where=settings.network or settings.server)
+        raise RejectedError("there is no one to probe", where=settings.network or settings.server)
     if output is Format.TABLE:
         pass
     opened = open_all(settings, known.account, ask_address(settings, known, None))
-    short = replace(todo.how, every_s=min(todo.how.every_s, ONCE_SPREAD_S + 2 * todo.how.timeout_s))
+    short = replace(todo.how, interval_s=min(todo.how.interval_s, ONCE_SPREAD_S + 2 * todo.how.timeout_s))
     results = measure(opened.prober, replace(todo, how=short), SystemClock().now_ns())
     opened.prober.close()
     opened.reflecting.close()

@@ -146,7 +146,7 @@ def login(
     context: typer.Context,
     name: Annotated[str, typer.Option("--name", "-n", help="What to call the profile.")] = "default",
     ca_file: Annotated[
-        Path | None, typer.Option(help="Certificates to trust, PEM, where the system's will not do.")
+        Path | None, typer.Option(help="Certificates to trust, PEM, if the system's do not verify the server.")
     ] = None,
 ) -> None:
     """Store a server and a token as a profile, after trying them; the profile is then the default.
@@ -184,7 +184,7 @@ def masked(token: str) -> str:
 
 
 def write_profile(name: str, profile: dict[str, str]) -> None:
-    """Put a profile into the file and make it the default; nobody else can read the file.
+    """Put a profile into the file and make it the default; no one else can read the file.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def db(context: typer.Context) -> None:
 
 Progress = Callable[[int, int], None]
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Tokens that are named after a restore."""
 
 Database = Annotated[
@@ -123,11 +123,11 @@ def restore(
     with progress_bar("Restoring") as progress:
         restored = read(url, file, force=force, revoke_ns=time.time_ns() if revoke_tokens else None, progress=progress)
     typer.echo(f"{sum(restored.rows.values()):,} rows of {len(restored.rows)} tables are restored.")
-    if restored.kept_revoked:
-        typer.echo(f"Tokens that were revoked here since the backup, and stay so: {restored.kept_revoked:,}.")
+    if restored.retained_revoked:
+        typer.echo(f"Tokens that were revoked here since the backup, and stay so: {restored.retained_revoked:,}.")
     if restored.holding:
-        named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MOST_NAMED])
-        more = f" and {len(restored.holding) - MOST_NAMED:,} more" if len(restored.holding) > MOST_NAMED else ""
+        named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MAX_NAMED])
+        more = f" and {len(restored.holding) - MAX_NAMED:,} more" if len(restored.holding) > MAX_NAMED else ""
         typer.echo(f"Tokens that hold now: {named}{more}.")
         typer.echo("Were some revoked elsewhere since? seaway token revoke ID, or restore again with --revoke-tokens.")
     elif restored.rows.get("tokens"):
@@ -177,10 +177,10 @@ def prune(
     from seaway.bootstrap.settings import DatabaseSettings
 
     keep = DatabaseSettings(
-        keep_jobs_days=jobs_days,
-        keep_audit_days=audit_days,
-        keep_samples_days=samples_days,
-        keep_keys_days=keys_days,
+        job_retention_days=jobs_days,
+        audit_retention_days=audit_days,
+        sample_retention_days=samples_days,
+        idempotency_key_retention_days=keys_days,
     )
     store = open_store(url_of(database, data))
     try:

@@ -15,9 +15,9 @@ from seaway.cli.admin.gateway_follow import follow
 from seaway.cli.errors import note
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.domain.gateways import MAIN_TABLE, NetworkConfig
-from seaway.steering.difference import Add, Change, Remove, Replace, Set, changes_along, commands
+from seaway.steering.difference import Add, Change, Remove, Replace, Set, commands, setting_order
 from seaway.steering.obstacles import setting_text
-from seaway.steering.state import Hop, OddRoute, Present, Route, SidRoute
+from seaway.steering.state import CurrentState, Hop, Route, SidRoute, UnknownRoute
 
 if TYPE_CHECKING:
     from seaway.adapters.srv6.machine import Machine
@@ -133,7 +133,7 @@ def apply(
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Give this machine what it has to have as a gateway, and say what was done. Doing it again changes nothing.
+    """Give this machine what it must have as a gateway, and say what was done. Doing it again changes nothing.
 
     [bold]Examples[/bold]
 
@@ -146,7 +146,7 @@ def apply(
     from seaway.cli.admin.gateway_source import wanted
 
     goal = wanted(context, file, gateway, via or [])
-    found = _machine(netns, state).reach(goal.state)
+    found = _machine(netns, state).converge(goal.state)
     _tell(found, f"{goal.name}: {{}} made", goal.config, netns, output)
     _note(goal, netns, state)
 
@@ -163,7 +163,7 @@ def remove(
 ) -> None:
     """Take away all that Seaway wrote, and set settings back to what they were before it. Other routes stay.
 
-    A setting that somebody else changed in the meantime stays as it is. What cannot
+    A setting that another user changed in the meantime stays as it is. What cannot
     be set back, as of an interface that has another name by now, is told.
 
     [bold]Example[/bold]
@@ -201,7 +201,7 @@ def show(
         typer.echo(as_json(state_body(present, netns)))
     elif output is Output.YAML:
         typer.echo(as_yaml(state_body(present, netns)), nl=False)
-    elif not present.routes and not present.remembered:
+    elif not present.routes and not present.saved:
         typer.echo("nothing here is Seaway's")
     else:
         names = names_of(read_network(file) if file else None)
@@ -223,7 +223,7 @@ def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str
     elif output is Output.YAML:
         typer.echo(as_yaml(body(changes, netns)), nl=False)
     elif not changes:
-        typer.echo(said.partition("{}")[0] + "all is as it has to be, nothing to change")
+        typer.echo(said.partition("{}")[0] + "all is as it must be, nothing to change")
     else:
         typer.echo(said.format(f"{len(changes)} change{'s' * (len(changes) > 1)}"))
         console().print(picture(changes, names_of(config)), soft_wrap=True)
@@ -275,26 +275,26 @@ def body(changes: Iterable[Change], netns: str) -> list[dict[str, Any]]:
     return [{**_fields(each), "command": commands([each], netns)[0]} for each in changes]
 
 
-def state_picture(present: Present, names: Names) -> RenderableType:
+def state_picture(present: CurrentState, names: Names) -> RenderableType:
     """Show what a machine has of Seaway."""
     routes = [Text(f"  {_route(each)}  {_does(each, names)}") for each in present.routes]
     settings = [
         Text(f"  {setting_text(knob)} = {present.settings.get(knob, '?')}").append(f"  (was {was.before})", "dim")
-        for knob, was in present.remembered.items()
-        if was.before != was.value and knob in present.settings and not changes_along(knob)
+        for knob, was in present.saved.items()
+        if was.before != was.value and knob in present.settings and not setting_order(knob)
     ]
     return Group(*routes, *settings)
 
 
-def state_body(present: Present, netns: str) -> dict[str, Any]:
+def state_body(present: CurrentState, netns: str) -> dict[str, Any]:
     """Return what a machine has of Seaway, for programs."""
     return {
         "netns": netns,
         "routes": [{"destination": str(each.destination), "does": _does(each, {})} for each in present.routes],
         "settings": [
             {"name": setting_text(knob), "value": present.settings.get(knob, ""), "before": was.before}
-            for knob, was in present.remembered.items()
-            if not changes_along(knob)
+            for knob, was in present.saved.items()
+            if not setting_order(knob)
         ],
     }
 
@@ -341,7 +341,7 @@ def _route(route: Route) -> str:
 
 
 def _does(route: Route, names: Names) -> str:
-    if isinstance(route, OddRoute):
+    if isinstance(route, UnknownRoute):
         return route.text
     if isinstance(route, SidRoute):
         table = f" table {route.table}" if route.table != MAIN_TABLE else ""

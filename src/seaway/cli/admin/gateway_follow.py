@@ -29,11 +29,11 @@ class Steering:
         self._machine = machine
 
     def reach(self, wanted: Wanted) -> int:
-        """Give it what it has to have, and return how many changes that took."""
+        """Give it what it must have, and return how many changes that took."""
         from seaway.steering.desired import desired
         from seaway.steering.obstacles import losses
 
-        found = self._machine.reach(desired(wanted.config, self._gateway, wanted.active))
+        found = self._machine.converge(desired(wanted.config, self._gateway, wanted.active))
         for each in losses(found.lost):
             log.warning("%s", each)
         return len(found.changes)
@@ -57,7 +57,7 @@ def follow(
     """Keep this machine as the control plane wants it, until SIGTERM; it stays so afterwards. Takes root.
 
     It asks every five seconds, writes what became different, as when another path is
-    chosen, puts right what somebody else changed of it, and confirms what it wrote.
+    chosen, puts right what another user changed of it, and confirms what it wrote.
     While the control plane is away, everything stays as it is.
 
     It uses the settings and the token of `seaway agent`, but is another process: that

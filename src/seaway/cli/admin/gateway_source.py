@@ -35,7 +35,7 @@ class Wanted:
 
     @property
     def state(self) -> GatewayState:
-        """What the gateway has to have."""
+        """What the gateway must have."""
         from seaway.steering.desired import desired
 
         return desired(self.config, self.name, self.active)
@@ -78,14 +78,14 @@ def wanted(context: typer.Context, file: str | None, gateway: str | None, via: l
 def _named(gateway: str | None, config: NetworkConfig | None) -> str:
     if gateway:
         return gateway
-    there = f"; there are: {', '.join(each.name for each in config.gateways)}" if config else ""
+    there = f"; available: {', '.join(each.name for each in config.gateways)}" if config else ""
     raise RejectedError(f"say which gateway this machine is, with --gateway{there}")
 
 
 def _choice(text: str) -> tuple[str, str]:
     target, equals, path = text.partition("=")
     if not target or not equals or not path:
-        raise RejectedError(f"{text!r} does not do; give a gateway and a path to it, like gw-1=direct", where="--via")
+        raise RejectedError(f"{text!r} is not valid; use a gateway and a path to it, like gw-1=direct", where="--via")
     return target, path
 
 

@@ -11,13 +11,9 @@ from seaway.cli.jobs.file import Kind, Written, read_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
-from seaway.wire.network_in import MOST_VALUES
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-
-NETWORK = Kind("network", "gateways: []", MOST_VALUES)
 
 
 def read_network_file(file: str) -> Written:
@@ -28,7 +24,9 @@ def read_network_file(file: str) -> Written:
     RejectedError
         When it cannot be read, or holds not just one document.
     """
-    first, *more = read_jobs(file, NETWORK)
+    from seaway.wire.network_in import MAX_VALUES
+
+    first, *more = read_jobs(file, Kind("network", "gateways: []", MAX_VALUES))
     if more:
         raise RejectedError("holds more than one document; the network is one", where=file)
     return first
@@ -97,7 +95,7 @@ def put_network(
             raise written.placed(error) from None
     for change in plan["changes"]:
         typer.echo(change)
-    for hurt in plan["hurts"]:
+    for hurt in plan["impact"]:
         typer.echo(f"{hurt}: {'it would take --force' if dry_run else 'forced'}")
     if not plan["changes"]:
         typer.echo(f"nothing becomes different; it is at version {plan['version']}")

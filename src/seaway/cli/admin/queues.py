@@ -97,7 +97,7 @@ def set_queue(
             try:
                 after = client.body(put_queue(name, seen=seen, **fields))
                 break
-            except StaleError:  # somebody else changed it in between: what is not said stays as it is now
+            except StaleError:  # another user changed it in between: what is not said stays as it is now
                 if not left:
                     raise
             except RejectedError as error:

@@ -42,17 +42,17 @@ def set_tenant(
     name: Annotated[str, typer.Argument(help="The tenant.")],
     description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
 ) -> None:
-    """Make a tenant, or describe one anew."""
+    """Make a tenant, or describe one again."""
     from seaway.client.calls.tenancy import put_tenant
 
     with connect(context) as client:
         client.send(put_tenant(name, description))
-    typer.echo(f"tenant {name} is there; next: seaway token create --role user --tenant {name} NAME")
+    typer.echo(f"saved tenant {name}; next: seaway token create --role user --tenant {name} NAME")
 
 
 @app.command()
 def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="The tenant.")]) -> None:
-    """Remove a tenant without queues and without jobs that are not over."""
+    """Remove a tenant without queues and without unfinished jobs."""
     from seaway.client.calls.tenancy import delete_tenant
 
     with connect(context) as client:

@@ -107,7 +107,7 @@ def revoke(
     tokens: Annotated[list[str], typer.Argument(help="Their ids, as `seaway token list` says them.", metavar="ID...")],
     force: Annotated[bool, typer.Option("--force", help="Even the last one of an admin.")] = False,
 ) -> None:
-    """End tokens; from now on nobody gets in with them."""
+    """End tokens; from now on no one gets in with them."""
     from seaway.client.calls.service import revoke_token
 
     with connect(context) as client:
@@ -138,7 +138,7 @@ def audit(
     rows = body["entries"]
     columns = (
         Column("AT", lambda each: day(each["at"])),
-        Column("WHO", lambda each: each["actor"] or "nobody known"),
+        Column("WHO", lambda each: each["actor"] or "no one known"),
         Column("ROLE", lambda each: each["role"], drop=2),
         Column("DID", lambda each: each["verb"], cut=True),
         Column("TO", lambda each: each["target"], cut=True, drop=1),

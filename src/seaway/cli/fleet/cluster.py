@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
-MOST_TROUBLES = 5
+MAX_TROUBLES = 5
 
 NOTES = {
-    "simulated": "`seaway up` runs with simulated clusters here: start it anew to drive {name}. Jobs that are not over "
+    "simulated": "`seaway up` runs with simulated clusters here: restart it to drive {name}. Unfinished jobs "
     "by then go there after the grace period, and run: cancel what was only tried out",
     "set": "`seaway up` runs on the clusters that its settings name, and does not look at those that are joined",
 }
@@ -122,13 +122,14 @@ def _tell_cluster(found: Joined) -> None:
     models = Counter(device.model for node in nodes for device in node.devices)
     gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPU that Seaway can see"
     typer.echo(f"{found.name} is joined: {len(nodes)} nodes, {gpus}")
-    for each in found.troubles[:MOST_TROUBLES]:
+    for each in found.problems[:MAX_TROUBLES]:
         typer.echo(f"  note: {each}")
-    if len(found.troubles) > MOST_TROUBLES:
-        typer.echo(f"  and {len(found.troubles) - MOST_TROUBLES} more such notes")
+    if len(found.problems) > MAX_TROUBLES:
+        typer.echo(f"  and {len(found.problems) - MAX_TROUBLES} more such notes")
 
 
-def forget(
+@app.command("remove")
+def remove_cluster(
     context: typer.Context,
     cluster: Annotated[
         str,
@@ -137,17 +138,17 @@ def forget(
         ),
     ],
 ) -> None:
-    """Give up for good a cluster that is not of the fleet any more: what is held there is free.
+    """Remove a cluster that left the fleet, and free the resources that its jobs hold there.
 
-    Jobs that have something there are placed elsewhere at once. What still runs there goes on and is nobody's,
-    so be sure that the cluster is switched off, or empty.
+    The server places the jobs of the cluster elsewhere at once. It no longer manages workloads that still run
+    there: make sure that the cluster is switched off or empty.
 
     [bold]Example[/bold]
 
-      [cyan]seaway forget berlin[/cyan]
+      [cyan]seaway cluster remove berlin[/cyan]
     """
-    from seaway.client.calls.fleet import forget_cluster as call
+    from seaway.client.calls.fleet import remove_cluster as call
 
     with connect(context) as client:
         client.send(call(cluster))
-    typer.echo(f"{cluster} is forgotten; what was held there is free")
+    typer.echo(f"removed cluster {cluster!r}; the resources that were held there are free")

@@ -123,7 +123,7 @@ def slices(
 
 
 def _free(memory: str, cores: str) -> tuple[int, int]:
-    """Return what is to be free of a device at the least, MiB and thousandths; raises where it is no amount."""
+    """Return what is to be free of a device at least, MiB and thousandths; raises where it is no amount."""
     from seaway.domain.units import memory_mib, percent_milli
 
     mib = memory_mib(memory, where="--free-memory") if memory else 0
@@ -151,8 +151,8 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("GATEWAY", lambda each: each["gateway"], drop=6),
         Column("REGION", lambda each: each["region"], wide=True, drop=6),
         Column("HARDWARE", lambda each: ", ".join(each["hardware"]), wide=True, cut=True, drop=9),
-        Column("SILENT", lambda each: seconds(each["silent_s"]), right=True, wide=True, drop=9),
-        Column("STRAYS", lambda each: str(len(each["strays"])), right=True, wide=True, drop=9),
+        Column("SILENT", lambda each: seconds(each["last_seen_s"]), right=True, wide=True, drop=9),
+        Column("ORPHANS", lambda each: str(len(each["orphans"])), right=True, wide=True, drop=9),
         Column("CORDON", cordoned, cut=True, drop=3),
         *([Column("SILENCE", _silence, cut=True)] if not wide and any(map(_silence, body["clusters"])) else ()),
     )

@@ -1,4 +1,4 @@
-"""`seaway strays`: copies in clusters that no job accounts for."""
+"""`seaway orphans`: copies in clusters that no job accounts for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode="rich")
 
 
 @app.callback(invoke_without_command=True)
-def strays(
+def orphans(
     context: typer.Context,
     cluster: Annotated[
         str, typer.Option("--cluster", "-c", help="Only in this cluster.", autocompletion=arguments.clusters)
@@ -27,19 +27,19 @@ def strays(
 
     [bold]Examples[/bold]
 
-      [cyan]seaway strays[/cyan]
-      [cyan]seaway strays remove berlin sw-6dqdpn803cf2t-1[/cyan]
-      [cyan]seaway strays remove berlin[/cyan]
+      [cyan]seaway orphans[/cyan]
+      [cyan]seaway orphans remove berlin sw-6dqdpn803cf2t-1[/cyan]
+      [cyan]seaway orphans remove berlin[/cyan]
     """
     if context.invoked_subcommand:
         return
-    from seaway.client.calls.orphans import strays as call
+    from seaway.client.calls.orphans import orphans as call
     from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import cores, gib, state
 
     with connect(context) as client:
         body = client.body(call(cluster=cluster))
-    rows = body["strays"]
+    rows = body["orphans"]
     columns = (
         Column("CLUSTER", lambda each: each["cluster"]),
         Column("COPY", lambda each: each["name"]),
@@ -52,18 +52,18 @@ def strays(
         Column("GPUS", lambda each: ", ".join(each["gpus"]), wide=True, cut=True, drop=7),
     )
     names = (each["name"] for each in rows)
-    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "there are no strays", lambda: names)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "there are no orphans", lambda: names)
 
 
 @app.command()
 def remove(
     context: typer.Context,
     cluster: Annotated[str, typer.Argument(help="The cluster.", autocompletion=arguments.clusters)],
-    name: Annotated[str, typer.Argument(help="The copy; all strays of the cluster without it.")] = "",
+    name: Annotated[str, typer.Argument(help="The copy; all orphans of the cluster without it.")] = "",
 ) -> None:
-    """Have a cluster remove a stray, or all it has; be sure that they are nobody else's."""
-    from seaway.client.calls.orphans import remove_strays
+    """Have a cluster remove an orphan, or all it has; be sure that they are not another user's."""
+    from seaway.client.calls.orphans import remove_orphans
 
     with connect(context) as client:
-        removed = client.body(remove_strays(cluster, name))["removed"]
-    typer.echo(f"{cluster} is to remove {', '.join(removed)}" if removed else f"{cluster} has no strays")
+        removed = client.body(remove_orphans(cluster, name))["removed"]
+    typer.echo(f"{cluster} is to remove {', '.join(removed)}" if removed else f"{cluster} has no orphans")

@@ -37,11 +37,11 @@ def whatif(
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="How many of each, with --add-nodes.")] = 1,
     policy: Annotated[
-        str | None, typer.Option(help="This policy places everything anew.", autocompletion=arguments.policies)
+        str | None, typer.Option(help="This policy places everything again.", autocompletion=arguments.policies)
     ] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="These jobs come; - reads standard input.")] = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Everything is placed anew, by the policies of its queues.")
+        bool, typer.Option("--replay", help="Everything is placed again, by the policies of its queues.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -100,7 +100,7 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
         Column("BEFORE", lambda each: _figure(each["before"]), right=True),
         Column("AFTER", lambda each: _figure(each["after"]), right=True),
     )
-    parts: list[RenderableType] = [Text(body["sentence"], "bold"), Rows(columns, figures)]
+    parts: list[RenderableType] = [Text(body["message"], "bold"), Rows(columns, figures)]
     moves = [{"what": what, **job} for what in ("moved", "started", "stopped", "waiting") for job in body.get(what, [])]
     if moves:
         shown = moves if wide else moves[:MOST]

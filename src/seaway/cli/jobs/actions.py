@@ -28,7 +28,7 @@ def cancel(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
 
 
 def suspend(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
-    """Stop jobs until somebody resumes them; what they hold goes to others.
+    """Stop jobs until a user resumes them; what they hold goes to others.
 
     [bold]Example[/bold]
 
@@ -62,18 +62,18 @@ def reprioritize(
 
       [cyan]seaway reprioritize train 100[/cyan]      (for less than 0: seaway reprioritize train -- -5)
     """
-    from seaway.client.calls.jobs import change
+    from seaway.client.calls.jobs import update
 
     _step(
         context,
         [job],
-        lambda each: change(each, {"priority": priority}),
+        lambda each: update(each, {"priority": priority}),
         lambda after: f"has priority {after['priority']}",
     )
 
 
 def delete(context: typer.Context, jobs: Jobs) -> None:
-    """End jobs that are not over, and list them no longer.
+    """End unfinished jobs, and list them no longer.
 
     [bold]Example[/bold]
 

@@ -56,7 +56,7 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
 
 
 def _live(out: Console, job: Body) -> AbstractContextManager[Any]:
-    """Return a line that shows what the job does now; nothing where nobody watches."""
+    """Return a line that shows what the job does now; nothing where no one watches."""
     from rich.markup import escape
 
     return out.status(escape(f"{job['name']}: {job['state']}")) if out.is_terminal else nullcontext()

@@ -14,7 +14,7 @@ import yaml
 from seaway.domain.errors import RejectedError
 
 STDIN = "-"
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -88,7 +88,7 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
     Raises
     ------
     RejectedError
-        When the file cannot be read, is no YAML, or holds what is no job. Says on which line.
+        When the file cannot be read, is not YAML, or holds what is no job. Says on which line.
     """
     source = "stdin" if file == STDIN else file
     text = _text(file, source)
@@ -97,9 +97,9 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
-        raise RejectedError(f"this is no YAML: {error.problem or error}", where=where) from None
+        raise RejectedError(f"this is not YAML: {error.problem or error}", where=where) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:200]}", where=source) from None
+        raise RejectedError(f"this is not YAML: {' '.join(str(error).split())[:200]}", where=source) from None
     if not jobs:
         raise RejectedError(f"there is no {kind.name} in it", where=source)
     return jobs
@@ -116,8 +116,8 @@ def merged(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(file: str, source: str) -> str:
     try:
-        raw = sys.stdin.buffer.read(MOST_BYTES + 1) if file == STDIN else Path(file).read_bytes()
-        if len(raw) > MOST_BYTES:
+        raw = sys.stdin.buffer.read(MAX_BYTES + 1) if file == STDIN else Path(file).read_bytes()
+        if len(raw) > MAX_BYTES:
             raise RejectedError("is too large", where=source)
         return raw.decode()
     except OSError as error:
@@ -133,7 +133,7 @@ def _documents(text: str, source: str, kind: Kind) -> Iterator[Written]:
         line = root.start_mark.line + 1
         if not isinstance(root, yaml.MappingNode):
             raise RejectedError(
-                f"has to be a mapping of names to values, like `{kind.example}`", where=f"{source}:{line}"
+                f"must be a mapping of names to values, like `{kind.example}`", where=f"{source}:{line}"
             )
         lines = {"": line}
         _walk(root, "", source, lines, kind.most)
@@ -157,7 +157,7 @@ def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int], most: 
             name = f"{path}.{key.value}" if path else str(key.value)
             line = key.start_mark.line + 1
             if name in here:
-                raise RejectedError("stands there twice", where=f"{source}:{line}:{name}")
+                raise RejectedError("is duplicated", where=f"{source}:{line}:{name}")
             here.add(name)
             lines[name] = line
             _walk(value, name, source, lines, most)

@@ -100,7 +100,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
 
 
 def keep_showing(look: Callable[[], RenderableType], pause: Callable[[float], None] = time.sleep) -> None:
-    """Show something anew every second, until Ctrl-C."""
+    """Show something again every second, until Ctrl-C."""
     from rich.live import Live
 
     try:

@@ -47,22 +47,24 @@ def show_job(
             typer.echo(as_yaml(body["spec"]), nl=False)
             return
         plain = output in (Output.TABLE, Output.WIDE)
-        ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {"attempts": [], "copies": []}
-    show(output, body, lambda wide: _picture(body, ran["attempts"], ran["copies"], wide=wide), lambda: [body["id"]])
+        ran = (
+            whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {"attempts": [], "workloads": []}
+        )
+    show(output, body, lambda wide: _picture(body, ran["attempts"], ran["workloads"], wide=wide), lambda: [body["id"]])
 
 
-def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool) -> RenderableType:
+def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
     from seaway.terminal.columns import Rows
     from seaway.terminal.job_tables import ATTEMPT_COLUMNS, containers, facts
 
-    shown: list[RenderableType] = [facts(body, copies)]
+    shown: list[RenderableType] = [facts(body, workloads)]
     if attempts:
         shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
     if wide:
-        shown += ["", containers(copies)] if copies else []
+        shown += ["", containers(workloads)] if workloads else []
         shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
 

@@ -16,7 +16,7 @@ from seaway.cli.jobs.file import pairs, written_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
-from seaway.domain.network import OnBreach
+from seaway.domain.network import OnViolation
 from seaway.terminal.columns import Column, Rows
 from seaway.terminal.reasons import refusals, remedies, scores
 from seaway.terminal.words import NONE, rate, rtt
@@ -35,8 +35,8 @@ MOST = 8
 
 def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
     """Show what would happen to a job."""
-    verdict = Text.assemble((name, "bold"), ": ", trial["sentence"])
-    choices = trial["choices"]
+    verdict = Text.assemble((name, "bold"), ": ", trial["message"])
+    choices = trial["candidates"]
     if not choices:
         return Group(verdict, *refusals(trial["explanation"]), *remedies(trial["explanation"]), "")
     shown = choices if wide else [each for at, each in enumerate(choices) if at < MOST or each["chosen"]]
@@ -100,7 +100,7 @@ def submit(
     ] = None,
     gpu_cores: Annotated[str | None, typer.Option(help="Cores of each device: 30%.", rich_help_panel=NEEDS)] = None,
     gpu_model: Annotated[
-        list[str] | None, typer.Option(help="A product that will do; may be repeated.", rich_help_panel=NEEDS)
+        list[str] | None, typer.Option(help="An accepted product name; may be repeated.", rich_help_panel=NEEDS)
     ] = None,
     cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
@@ -121,7 +121,7 @@ def submit(
             rich_help_panel=RUNS,
         ),
     ] = None,
-    runs: Annotated[
+    expected_duration: Annotated[
         str | None, typer.Option(help="How long you expect it to run: 10m, 2h.", rich_help_panel=RUNS)
     ] = None,
     time_limit: Annotated[str | None, typer.Option(help="Stop it after this: 1d.", rich_help_panel=RUNS)] = None,
@@ -137,7 +137,7 @@ def submit(
     cluster: Annotated[
         list[str] | None,
         typer.Option(
-            help="A cluster that will do; may be repeated.", autocompletion=arguments.clusters, rich_help_panel=WHERE
+            help="A cluster to consider; may be repeated.", autocompletion=arguments.clusters, rich_help_panel=WHERE
         ),
     ] = None,
     gateway: Annotated[
@@ -149,8 +149,8 @@ def submit(
     min_bandwidth: Annotated[
         str | None, typer.Option(help="Bandwidth that it takes: 1Gbps.", rich_help_panel=WHERE)
     ] = None,
-    on_breach: Annotated[
-        OnBreach | None,
+    on_violation: Annotated[
+        OnViolation | None,
         typer.Option(help="What to do when its links break its bounds while it runs.", rich_help_panel=WHERE),
     ] = None,
     data: Annotated[
@@ -207,7 +207,7 @@ def submit(
         "run.command": command,
         "run.env": pairs(env, "--env"),
         "template": template,
-        "runs": runs,
+        "expected_duration": expected_duration,
         "time_limit": time_limit,
         "retries": retries,
         "queue": queue,
@@ -217,7 +217,7 @@ def submit(
         "gateway": gateway,
         "network.max_latency": max_latency,
         "network.min_bandwidth": min_bandwidth,
-        "network.on_breach": on_breach.value if on_breach else None,
+        "network.on_violation": on_violation.value if on_violation else None,
         "data.location": data,
         "data.size": data_size,
         "labels": pairs(label, "--label"),
@@ -247,19 +247,19 @@ def submit(
 
 
 def try_out(client: Client, jobs: list[Written]) -> list[Body]:
-    """Ask what would happen to each job; nothing is sent for good while one of them is wrong.
+    """Ask what would happen to each job; nothing is sent permanently while one of them is wrong.
 
     Raises
     ------
     RejectedError
         Says all that is wrong with all of them, and where.
     """
-    from seaway.client.calls.jobs import trial
+    from seaway.client.calls.jobs import dry_run as call_dry_run
 
     trials, wrong = [], []
     for job in jobs:
         try:
-            trials.append(client.body(trial(job.fields)))
+            trials.append(client.body(call_dry_run(job.fields)))
         except RejectedError as error:
             placed = job.placed(error)
             wrong += [type(placed)(placed.message, where=placed.where), *placed.also]

@@ -1,4 +1,4 @@
-"""`seaway change`: other figures for a job that is not over."""
+"""`seaway update`: other figures for a unfinished job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 MISSING = "–"
 PLACED = ("scheduled", "deploying", "running")
-KEEPS_RUNNING = ("name", "labels", "priority", "queue", "runs", "time_limit", "retries", "data", "network.on_breach")
+KEEPS_RUNNING = (
+    "name",
+    "labels",
+    "priority",
+    "queue",
+    "expected_duration",
+    "time_limit",
+    "retries",
+    "data",
+    "network.on_violation",
+)
 """What may be changed without stopping what runs, by path."""
 
 
@@ -29,7 +39,7 @@ class Version:
     version: int
 
 
-def change(
+def update(
     context: typer.Context,
     job: Job,
     file: Annotated[
@@ -44,15 +54,15 @@ def change(
         typer.Option("--dry-run", help="Show what would change and whether it would be taken; change nothing."),
     ] = False,
 ) -> None:
-    """Change what a job asks for. One that runs is stopped and started anew where it has to be.
+    """Change what a job asks for. One that runs is stopped and restarted where it must be.
 
     Fields are those of job files, and only those that are named change; lists are replaced. Nothing happens if
-    somebody else changes the job meanwhile.
+    another user changes the job meanwhile.
 
     [bold]Examples[/bold]
 
-      [cyan]seaway change train --set resources.gpus=2 --set time_limit=4h[/cyan]
-      [cyan]seaway change train -f patch.yaml --dry-run[/cyan]
+      [cyan]seaway update train --set resources.gpus=2 --set time_limit=4h[/cyan]
+      [cyan]seaway update train -f patch.yaml --dry-run[/cyan]
     """
     from seaway.cli.output import console
     from seaway.client.calls import jobs as calls
@@ -67,10 +77,10 @@ def change(
         console().print(picture(before, changes))
         seen = Version(before["id"], before["version"])
         if dry_run:
-            client.body(calls.change(before["id"], patch, seen=seen, dry_run=True))
+            client.body(calls.update(before["id"], patch, seen=seen, dry_run=True))
             typer.echo("the server would take this; nothing is changed")
             return
-        after = client.body(calls.change(before["id"], patch, seen=seen))
+        after = client.body(calls.update(before["id"], patch, seen=seen))
     typer.echo(f"{after['name']} ({after['id']}) is changed and {after['state']}")
 
 
@@ -115,7 +125,7 @@ def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType
     lines = [Text(f"{path}: {_written(now)} → {_written(then)}") for path, now, then in changes]
     stops = [path for path, *_ in changes if not {path, path.partition(".")[0]} & {*KEEPS_RUNNING}]
     if stops and before["state"] in PLACED:
-        lines.append(Text(f"it is {before['state']}: for {', '.join(stops)} it is stopped and started anew", "yellow"))
+        lines.append(Text(f"it is {before['state']}: for {', '.join(stops)} it is stopped and restarted", "yellow"))
     return Group(*lines)
 
 

@@ -23,7 +23,7 @@ from seaway.scheduling.policies.registry import Level, policy_names
 
 POLICY, SEEDS = "--policy", "--seeds"
 LEVELS = ("node", "cluster")
-MOST_SEEDS = 10_000
+MAX_SEEDS = 10_000
 
 
 def contestants(text: str | None, level: Level) -> list[Contestant]:
@@ -63,7 +63,7 @@ def _named(text: str, level: Level) -> list[Contestant]:
         return [replace(from_file(read_policy(path)), name=path.name.removesuffix(TRAINED))]
     name, at, asked = text.rpartition("@")
     if at and asked not in LEVELS:
-        raise RejectedError(f"{text!r}: there is no level {asked!r}; there are: {', '.join(LEVELS)}")
+        raise RejectedError(f"{text!r}: there is no level {asked!r}; available: {', '.join(LEVELS)}")
     if not at:
         return [_of_engine(text, level)]
     found = _of_engine(name, cast("Level", asked))
@@ -76,7 +76,7 @@ def _from_folder(path: Path) -> list[Contestant]:
     found = from_runs(path, note)
     if not found:
         raise RejectedError(
-            "is no run of seaway train, and no run in it has made a policy that can be used", where=str(path)
+            "is not a run of seaway train, and no run in it has made a policy that can be used", where=str(path)
         )
     return found
 
@@ -92,7 +92,7 @@ def _of_engine(name: str, level: Level) -> Contestant:
         return from_file(library.load(name))
     known = ", ".join([*policy_names(), *library.names()])
     raise RejectedError(
-        f"unknown policy {name!r}; there are: {known}; or name a .policy or .toml file, or a run's folder"
+        f"unknown policy {name!r}; available: {known}; or name a .policy or .toml file, or a run's folder"
     )
 
 
@@ -123,6 +123,6 @@ def seed_list(text: str) -> list[int]:
         raise RejectedError(f"{text!r} is neither how many seeds, like 5, nor which, like 0,1,2", where=SEEDS)
     if len(parts) > 1:
         return list(dict.fromkeys(numbers))
-    if not 1 <= numbers[0] <= MOST_SEEDS:
-        raise RejectedError(f"{text} is not from 1 to {MOST_SEEDS}; write {text}, for seed {text} alone", where=SEEDS)
+    if not 1 <= numbers[0] <= MAX_SEEDS:
+        raise RejectedError(f"{text} is not from 1 to {MAX_SEEDS}; write {text}, for seed {text} alone", where=SEEDS)
     return list(range(numbers[0]))

@@ -239,7 +239,7 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
         "trained by": said["algo"],
         "made by": said["made_by"],
         "created": said["created"],
-        "imported": f"{said['at']} by {said['brought_by']}" if said["at"] else "",
+        "imported": f"{said['at']} by {said['imported_by']}" if said["at"] else "",
         "as a shadow": _as_shadow(compared),
         "signed by": said["signed_by"] or "nobody",
         "digest": said["digest"],
@@ -271,7 +271,7 @@ def _written(value: object) -> str:
 
 
 def _read(path: Path, *, untried: bool = False) -> PolicyFile:
-    """Read a policy file of somebody's, after it was tried where nothing is harmed by it.
+    """Read a policy file of a user's, after it was tried where nothing is harmed by it.
 
     With `untried` it need not be, where nothing can be tried here.
     """
@@ -291,7 +291,7 @@ def _read(path: Path, *, untried: bool = False) -> PolicyFile:
 
 
 def _renamed(file: PolicyFile, name: str) -> PolicyFile:
-    """Return the same policy under another name, which nobody signed."""
+    """Return the same policy under another name, which no one signed."""
     from msgspec.structs import replace
 
     from seaway.learning.policies.file import PolicyFile

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seaway.learning.policies.library import JoinedLibrary
 
 
-MOST_COMPARED = 1_000
+MAX_COMPARED = 1_000
 """Comparisons that are looked through."""
 
 
@@ -77,12 +77,12 @@ class ServerStore:
         return self._client.body(policy(name))
 
     def compared(self, body: Body) -> list[Body]:
-        """Fetch them, out of the newest `MOST_COMPARED` of all policies; none for those who may not see them."""
+        """Fetch them, out of the newest `MAX_COMPARED` of all policies; none for those who may not see them."""
         from seaway.cli.remote import whole
         from seaway.client.calls.tenancy import shadows
 
         try:
-            rows = whole(self._client, shadows(limit=MOST_COMPARED))["shadows"]
+            rows = whole(self._client, shadows(limit=MAX_COMPARED))["shadows"]
         except ForbiddenError:
             return []
         return [row for row in rows if _is_model(row["shadow"], body)]
@@ -116,7 +116,7 @@ class HereStore:
         from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
         rules = [
-            {"name": name, "description": BUILT_IN[name].says, "source": "seaway"}
+            {"name": name, "description": BUILT_IN[name].description, "source": "seaway"}
             if name in BUILT_IN
             else {"name": name, "description": "from another package", "source": "package"}
             for name in policy_names()
@@ -243,11 +243,11 @@ def _path(name: str) -> Path:
     Raises
     ------
     RejectedError
-        When it is no name that a policy can have.
+        When it is not a name that a policy can have.
     """
     from seaway.domain.tenancy import NAME
     from seaway.learning.policies.file import SUFFIX
 
     if not NAME.fullmatch(name):
-        raise RejectedError(f"{name[:80]!r} is no name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
+        raise RejectedError(f"{name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
     return folder() / f"{name}{SUFFIX}"

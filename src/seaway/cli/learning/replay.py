@@ -105,7 +105,7 @@ def replay(
         typer.Option(
             "--departures",
             help="Let jobs come at their arrives_s (or creation_time), wait until they fit, and end after "
-            "runs_s (or at deletion_time). Figures of use are then means over time.",
+            "expected_duration_s (or at deletion_time). Figures of use are then means over time.",
             rich_help_panel=TRACE,
         ),
     ] = False,
@@ -195,7 +195,7 @@ def replay(
     from seaway.cli.tables import show_bound, show_comparison
     from seaway.scheduling.policies.registry import PolicyOptions
     from seaway.simulation.bound import bound_pct
-    from seaway.simulation.replay import until_asked
+    from seaway.simulation.replay import arrivals_until_requested
     from seaway.simulation.trace import TraceFiles, read_trace
 
     names = policy_list(policy)
@@ -211,7 +211,7 @@ def replay(
     if departures:
         check_times(trace.jobs, jobs)
     options = PolicyOptions(level.value, seed, trace.mix, plain)
-    coming = trace.jobs if arrived is None else until_asked(trace.fleet, trace.jobs, arrived)
+    coming = trace.jobs if arrived is None else arrivals_until_requested(trace.fleet, trace.jobs, arrived)
     outcomes = compare(trace.fleet, coming, names, options, departures=departures, offers=offers)
     most = {BOUND: bound_pct(trace.fleet, trace.jobs)} if bound else {}
     if output is Output.JSON:
@@ -232,7 +232,7 @@ def policy_list(text: str) -> list[str]:
     Raises
     ------
     RejectedError
-        When there is none, or one stands there twice.
+        When there is none, or one is duplicated.
     """
     names = [name.strip() for name in text.split(",")]
     if not all(names):
@@ -274,9 +274,9 @@ def check_offers(offers: int, *, departures: bool) -> None:
 
 def check_times(jobs: Sequence[Job], path: Path) -> None:
     """Reject jobs none of which has a time, so that nothing could come and go."""
-    if all(not job.arrives_s and job.runs_s is None for job in jobs):
+    if all(not job.arrives_s and job.expected_duration_s is None for job in jobs):
         raise RejectedError(
-            "no job has a time: arrives_s and runs_s (or creation_time, deletion_time)", where=str(path)
+            "no job has a time: arrives_s and expected_duration_s (or creation_time, deletion_time)", where=str(path)
         )
 
 

@@ -27,11 +27,11 @@ from seaway.learning.training.listener import Listener, Nobody, Reached
 from seaway.learning.training.settings import Run
 
 RUNS = Path("runs")
-"""Where runs are kept that nobody gave a place."""
+"""Where runs are kept that no one gave a place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrainingRequest:
     """What was typed.
 
     Attributes
@@ -82,7 +82,7 @@ class Asked:
         return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
 
 
-def begin(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+def begin(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
     """Learn from the beginning; return the run's folder and what it came to.
 
     Parameters
@@ -97,8 +97,8 @@ def begin(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[P
     return folder, train(run, folder, watch)
 
 
-def go_on(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
-    """Learn on; or from the beginning, as `begin` does, where there is no run, but it is said which one it would be."""
+def go_on(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+    """Continue a run, or begin it as `begin` does where there is none but its options are given."""
     if asked.out is None and asked.algo is None:
         raise RejectedError("say which run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
@@ -116,7 +116,7 @@ def folder_of(run: Run) -> Path:
     return RUNS / f"{run.algo}-{on}-seed{run.settings.seed}"
 
 
-def _check_same(asked: Asked, before: Run) -> None:
+def _check_same(asked: TrainingRequest, before: Run) -> None:
     """Reject another algorithm, or other kinds of instances, than the run began with."""
     if asked.algo not in (None, before.algo):
         raise RejectedError(f"the run began with {before.algo}, not {asked.algo}", where="--algo")
@@ -136,7 +136,7 @@ class Errand:
         Where it is kept, as it is shown.
     """
 
-    asked: Asked
+    asked: TrainingRequest
     folder: Path
 
 
@@ -148,7 +148,7 @@ class Came:
     error: str = ""
 
 
-def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
+def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
     """List the runs: of every algorithm, instance and seed.
 
     Parameters
@@ -214,7 +214,7 @@ def sweep(runs: Sequence[Errand], spread: Spread) -> int:
     return unfinished
 
 
-def announce_all(asked: Asked, unfinished: int) -> None:
+def announce_all(asked: TrainingRequest, unfinished: int) -> None:
     """Say what to type next."""
     where = asked.out or RUNS
     if unfinished:

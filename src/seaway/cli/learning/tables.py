@@ -108,7 +108,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     unknown = dict.fromkeys(row.instance for row in rows if not row.best_known)
     if any(row.best_known for row in rows) and unknown:
         said.append(f"ratio: left out, as no best packing is known of {', '.join(unknown)}.")
-    if any(row.trained_on_it is not None for row in rows):
+    if any(row.trained_on_instance is not None for row in rows):
         said.append("trained: on these instances, on some of them (of how many trials), or elsewhere, on none of them.")
     return said + list(dict.fromkeys(f"{row.policy} on {row.instance}: {row.note}" for row in rows if row.note))
 
@@ -173,7 +173,7 @@ def _csv(cells: Iterable[object]) -> None:
 
 
 def watched(things: Iterator[T], total: int, doing: str = "evaluating") -> Iterator[T]:
-    """Go through things, with a bar on standard error where somebody watches."""
+    """Go through things, with a bar on standard error where a user watches."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

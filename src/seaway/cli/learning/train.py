@@ -11,7 +11,7 @@ from seaway.cli.errors import FAILED
 from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
-    from seaway.cli.learning.runs import Asked
+    from seaway.cli.learning.runs import TrainingRequest
 
 WHAT, LEARNING, RUN, MANY = "What is learned", "The algorithm", "The run", "Several runs"
 
@@ -153,7 +153,7 @@ def train(
     [cyan]seaway train --algo eade-ddpg,ddpg --instances instances --each --seeds 3 --workers 4 --out runs/all[/cyan]
     """
     from seaway.cli.errors import note
-    from seaway.cli.learning.runs import Asked, begin, go_on
+    from seaway.cli.learning.runs import TrainingRequest, begin, go_on
     from seaway.cli.learning.watch import Ended, RunWatch, announce, ended_by_signals
     from seaway.learning.runs.options import read_pairs
 
@@ -169,7 +169,7 @@ def train(
         "actor_rate": actor_rate,
         "critic_rate": critic_rate,
     }
-    asked = Asked(
+    asked = TrainingRequest(
         algo,
         tuple(str(folder) for folder in [*(instances or []), *(more or [])]),
         tuple(draw or []),
@@ -189,7 +189,9 @@ def train(
         raise typer.Exit(128 + ended.signal)
 
 
-def several(asked: Asked, seeds: str | None, *, resume: bool, each: bool, workers: int, ray: str | None) -> int:
+def several(
+    asked: TrainingRequest, seeds: str | None, *, resume: bool, each: bool, workers: int, ray: str | None
+) -> int:
     """Do several runs; return the exit code."""
     from seaway.cli.errors import note
     from seaway.cli.learning.contestants import seed_list

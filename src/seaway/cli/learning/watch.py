@@ -26,7 +26,7 @@ ENDING_SOON = "ending after this episode, with a checkpoint to go on from; a sec
 LAST = "the run is over and its policy file is being written; a second signal ends at once"
 
 SILENT_S = 60.0
-"""Where nobody sees a bar, a line says how far it is as often as this, besides one for each new best."""
+"""Where no one sees a bar, a line says how far it is as often as this, besides one for each new best."""
 
 
 @dataclass(slots=True)

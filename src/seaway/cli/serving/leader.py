@@ -22,7 +22,7 @@ NEWS, END = "news", "end"
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
-class Turn:
+class LeaderSession:
     """The turn of a process that is alone: it has come, and it lasts."""
 
     came = True
@@ -42,12 +42,12 @@ class Turn:
     def begin(self) -> None:
         """Say that the real server answers from now on."""
 
-    def dispatcher(self, clock: Clock, stale_s: float) -> Dispatcher | None:
+    def dispatcher(self, clock: Clock, stale_after_s: float) -> Dispatcher | None:
         """Return who talks to clusters; None for the usual one."""
         return None
 
 
-class LedTurn(Turn):
+class LedSession(LeaderSession):
     """The turn of the process that holds the Lease.
 
     SIGTERM and Ctrl-C end the waiting; once it has begun, whoever serves answers to them.
@@ -70,7 +70,7 @@ class LedTurn(Turn):
 
     @property
     def lost(self) -> str:
-        """See `Turn`."""
+        """See `LeaderSession`."""
         return self._leadership.lost
 
     def wait(self, listener: socket.socket) -> None:
@@ -78,7 +78,7 @@ class LedTurn(Turn):
         gc.enable()  # this may take weeks
         began_s = time.monotonic()
         self._standby.start(listener)
-        warm_up()  # so that nobody waits for that once this process leads
+        warm_up()  # so that no one waits for that once this process leads
         self._leadership.start()
         Console(highlight=False, soft_wrap=True).print(
             f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"
@@ -96,9 +96,9 @@ class LedTurn(Turn):
         if self.lost:
             call()
 
-    def dispatcher(self, clock: Clock, stale_s: float) -> Dispatcher | None:
+    def dispatcher(self, clock: Clock, stale_after_s: float) -> Dispatcher | None:
         """Return one that is silent when the Lease is not held."""
-        return FencedThreads(clock, stale_s, lambda: self._leadership.holds)
+        return FencedThreads(clock, stale_after_s, lambda: self._leadership.holds)
 
     def close(self) -> None:
         """Give the Lease back."""

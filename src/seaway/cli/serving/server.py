@@ -31,11 +31,11 @@ from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.cluster_join import joined
 from seaway.bootstrap.clusters import Kind, make_clusters
 from seaway.bootstrap.compilation import warm_up
-from seaway.bootstrap.control_plane import Plane, make_bearer, make_plane
+from seaway.bootstrap.control_plane import ControlPlane, make_bearer, make_plane
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.scheduled_tasks import duties
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
-from seaway.cli.serving.leader import LedTurn, Turn
+from seaway.cli.serving.leader import LeaderSession, LedSession
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.scheduling.kernels.compile import never_compiled
@@ -80,7 +80,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
         folder.close()
 
 
-def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: Turn) -> None:
+def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: LeaderSession) -> None:
     """Serve for as long as this process leads."""
     with _running(settings, folder, turn) as (plane, kind):
         url = _url(settings.server, listener)
@@ -103,7 +103,7 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
             raise UnavailableError(why)
 
 
-def _application(plane: Plane, settings: Settings) -> FastAPI:
+def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
     """Make what answers: the API, and pages beside it unless they are switched off."""
     app = make_app(plane, home=not settings.server.web)
     if settings.server.web:
@@ -122,17 +122,17 @@ def _application(plane: Plane, settings: Settings) -> FastAPI:
         )
         if oidc.client_id:
             require_whole(provider)
-        mount(app, app.inside, provider if oidc.client_id else None, public_url, lambda: plane.controller.rush.on)
+        mount(app, app.inside, provider if oidc.client_id else None, public_url, lambda: plane.controller.overload.on)
     return app
 
 
 @contextmanager
-def _turn(settings: Settings, listener: socket.socket) -> Iterator[Turn]:
+def _turn(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
     """Wait until it is this process's turn, answering meanwhile that it waits."""
     if not settings.leader.lease:
-        yield Turn()
+        yield LeaderSession()
         return
-    turn = LedTurn(settings)
+    turn = LedSession(settings)
     try:
         turn.wait(listener)
         yield turn
@@ -188,7 +188,7 @@ def _require_tls(server: ServerSettings) -> None:
 
 
 @contextmanager
-def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[tuple[Plane, Kind]]:
+def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Iterator[tuple[ControlPlane, Kind]]:
     """Have a control plane run; say which clusters it drives."""
     if cold := never_compiled():
         Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
@@ -196,9 +196,9 @@ def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[tup
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
-    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_s)
+    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_after_s)
     bearer = make_bearer(settings.oidc, clock)
-    talker = turn.dispatcher(clock, settings.control.stale_s)
+    talker = turn.dispatcher(clock, settings.control.stale_after_s)
     plane = make_plane(
         settings, store, clusters.backends, clock, dispatcher=talker, bearer=bearer, templates=clusters.templates
     )
@@ -257,7 +257,7 @@ def _url(server: ServerSettings, listener: socket.socket) -> str:
     return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
-def _first_token(plane: Plane, folder: DataFolder) -> bool:
+def _first_token(plane: ControlPlane, folder: DataFolder) -> bool:
     """Make the first token where there is none yet; return whether that was so."""
     plane.access.refresh()
     secret = plane.access.first_token()
@@ -266,7 +266,7 @@ def _first_token(plane: Plane, folder: DataFolder) -> bool:
     return bool(secret)
 
 
-def _welcome(plane: Plane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
+def _welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
     """Say where the server is, how to get in, and how long the start took, without the wait for this process's turn."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {_ready_after(waited_s)})")

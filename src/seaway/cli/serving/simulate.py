@@ -211,7 +211,7 @@ def read_faults(seed: int, figures: list[str]) -> Faults:
     for each in figures:
         name, _, figure = each.partition("=")
         if name not in known:
-            raise RejectedError(f"there is no {name!r}; there are: {', '.join(known)}", where="--fault")
+            raise RejectedError(f"there is no {name!r}; available: {', '.join(known)}", where="--fault")
         try:
             faults = replace(faults, **{name: float(figure)})  # type: ignore[arg-type]  # the seed is not known here
         except ValueError:

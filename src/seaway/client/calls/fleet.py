@@ -60,7 +60,7 @@ class FleetFilter(TypedDict, total=False):
     name, device, model
         Parts of a node's name, of a device's uuid and of its model.
     free_memory_mib, free_core_milli
-        What nobody holds of one device, at the least.
+        What no one holds of one device, at least.
     ready
         Whether they take new work.
     """
@@ -85,8 +85,8 @@ def cluster(name: str) -> Call[ClusterOut]:
     return get(f"/fleet/clusters/{part(name)}", CLUSTER)
 
 
-def forget_cluster(name: str) -> Call[None]:
-    """Give a cluster up for good that is not of the fleet any more."""
+def remove_cluster(name: str) -> Call[None]:
+    """Give a cluster up permanently that is not of the fleet any more."""
     return send("DELETE", f"/fleet/clusters/{part(name)}", Nothing())
 
 
@@ -120,7 +120,7 @@ def links(*, source: str = "", target: str = "", cluster: str = "") -> Call[Link
     return get("/fleet/links", LINKS, _ends(source, target, cluster))
 
 
-def net_links(*, source: str = "", target: str = "", cluster: str = "") -> Call[NetLinks]:
+def measured_links(*, source: str = "", target: str = "", cluster: str = "") -> Call[NetLinks]:
     """List what was measured of links last, in the form that measuring programs share."""
     return get("/links", NET_LINKS, _ends(source, target, cluster))
 

@@ -12,7 +12,7 @@ from seaway.client.errors import RejectedError
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventList, EventOut
-    from seaway.wire.explanations import ReasonOut, TrialOut
+    from seaway.wire.explanations import DryRunOut, ReasonOut
     from seaway.wire.job_in import JobIn
     from seaway.wire.job_out import AttemptList, JobCount, JobOut, JobPage
 
@@ -20,7 +20,7 @@ JOB: Answer[JobOut] = Model("seaway.wire.job_out", "JobOut")
 JOBS: Answer[JobPage] = Model("seaway.wire.job_out", "JobPage")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
-TRIAL: Answer[TrialOut] = Model("seaway.wire.explanations", "TrialOut")
+DRY_RUN: Answer[DryRunOut] = Model("seaway.wire.explanations", "DryRunOut")
 REASON: Answer[ReasonOut] = Model("seaway.wire.explanations", "ReasonOut")
 EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
 
@@ -58,7 +58,7 @@ class JobFields(TypedDict, total=False):
     between_replicas: Mapping[str, Any]
     placement: Mapping[str, Any]
     run: Mapping[str, Any]
-    runs: str
+    expected_duration: str
     time_limit: str
     retries: int
     labels: Mapping[str, str]
@@ -109,9 +109,9 @@ def submit(
     return replace(call, headers={**call.headers, "Idempotency-Key": key or uuid4().hex})
 
 
-def trial(job: JobIn | Mapping[str, Any] | str | None = None, **given: Unpack[JobFields]) -> Call[TrialOut]:
+def dry_run(job: JobIn | Mapping[str, Any] | str | None = None, **given: Unpack[JobFields]) -> Call[DryRunOut]:
     """Ask what would happen to a job if it were submitted now; nothing is stored. `job` is as in `submit`."""
-    return replace(_brought(TRIAL, job, given), query={"dry_run": True})
+    return replace(_brought(DRY_RUN, job, given), query={"dry_run": True})
 
 
 def job(job: str) -> Call[JobOut]:
@@ -138,8 +138,8 @@ def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
     return get("/job-counts", COUNT, {**wanted})
 
 
-def change(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None, dry_run: bool = False) -> Call[JobOut]:
-    """Change some of what a job asks for. One that runs is started anew where it has to be.
+def update(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None, dry_run: bool = False) -> Call[JobOut]:
+    """Change some of what a job asks for. One that runs is restarted where it must be.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def cancel(job: str, reason: str = "") -> Call[JobOut]:
 
 
 def suspend(job: str, reason: str = "") -> Call[JobOut]:
-    """Stop a job until somebody resumes it."""
+    """Stop a job until a user resumes it."""
     return _step(job, "suspend", reason)
 
 
@@ -203,7 +203,7 @@ def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None =
 def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0) -> Call[str]:
     """Return the objects that a job became in its clusters, as the text of YAML documents or of a JSON list.
 
-    It has 1,000 of them at the most; `after` leaves out so many.
+    It has 1,000 of them at most; `after` leaves out so many.
     """
     headers = {"Accept": f"application/{kind}"}
     path = get(f"/jobs/{part(job)}/manifest", Text()).path

@@ -10,7 +10,7 @@ from seaway.client.call import Answer, Call, Data, Known, Model, Nothing, get, p
 
 if TYPE_CHECKING:
     from seaway.wire.links import LinkList, LinkMatrix
-    from seaway.wire.network_views import AgentList, GatewayWanted, NetworkOut, NetworkPlan
+    from seaway.wire.network_views import AgentList, GatewayConfigOut, NetworkOut, NetworkPlan
 
 
 _WIRE = "seaway.wire.network_views"
@@ -18,7 +18,7 @@ _WIRE = "seaway.wire.network_views"
 NETWORK: Answer[NetworkOut] = Model(_WIRE, "NetworkOut")
 PLAN: Answer[NetworkPlan] = Model(_WIRE, "NetworkPlan")
 AGENTS: Answer[AgentList] = Model(_WIRE, "AgentList")
-WANTED: Answer[GatewayWanted] = Model(_WIRE, "GatewayWanted")
+WANTED: Answer[GatewayConfigOut] = Model(_WIRE, "GatewayConfigOut")
 LINKS: Answer[LinkList] = Model("seaway.wire.links", "LinkList")
 MATRIX: Answer[LinkMatrix] = Model("seaway.wire.links", "LinkMatrix")
 
@@ -60,7 +60,7 @@ def agents() -> Call[AgentList]:
     return get("/network/agents", AGENTS)
 
 
-def gateway(name: str) -> Call[GatewayWanted]:
+def gateway(name: str) -> Call[GatewayConfigOut]:
     """Say which paths traffic from a gateway has to take, and which it has written."""
     return get(f"/network/gateways/{part(name)}", WANTED)
 

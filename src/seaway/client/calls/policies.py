@@ -68,7 +68,7 @@ def evaluation(name: str) -> Call[EvaluationDetail]:
     return get(f"/evaluations/{part(name)}", EVALUATION)
 
 
-def keep_evaluation(name: str, rows: bytes, *, csv: bool = False) -> Call[EvaluationDetail]:
+def put_evaluation(name: str, rows: bytes, *, csv: bool = False) -> Call[EvaluationDetail]:
     """Have the server keep what `seaway evaluate -o json` wrote, or `-o csv`. The same again changes nothing."""
     kind = {"Content-Type": _CSV if csv else _JSON}
     return Call("PUT", f"{PREFIX}/evaluations/{part(name)}", EVALUATION, {}, kind, rows)

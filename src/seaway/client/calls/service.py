@@ -11,11 +11,11 @@ from seaway.client.call import Answer, Call, Model, Paged, Text, get, part, send
 if TYPE_CHECKING:
     from seaway.wire.alerts import AlertList
     from seaway.wire.tokens import AuditOut, AuditPage, TokenCreated, TokenList, TokenOut, WhoOut
-    from seaway.wire.whatif import ConsequencesOut
+    from seaway.wire.whatif import WhatIfOut
 
 
 ALERTS: Answer[AlertList] = Model("seaway.wire.alerts", "AlertList")
-CONSEQUENCES: Answer[ConsequencesOut] = Model("seaway.wire.whatif", "ConsequencesOut")
+CONSEQUENCES: Answer[WhatIfOut] = Model("seaway.wire.whatif", "WhatIfOut")
 
 
 def health() -> Call[str]:
@@ -33,15 +33,15 @@ def alerts() -> Call[AlertList]:
     return get("/alerts", ALERTS)
 
 
-def whatif(question: Mapping[str, Any]) -> Call[ConsequencesOut]:
+def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
     """Ask what would happen, on a copy of the live fleet and its queue; nothing is touched. Takes an operator.
 
     Parameters
     ----------
     question
         All that is set holds at once: ``drain`` (clusters, or ``cluster/node``), ``add_nodes`` (each with
-        ``cluster``, ``like``, ``count``), ``policy`` (by which everything is placed anew), ``replay`` (place
-        everything anew) and ``jobs`` (that come).
+        ``cluster``, ``like``, ``count``), ``policy`` (by which everything is placed again), ``replay`` (place
+        everything again) and ``jobs`` (that come).
     """
     return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
 
@@ -88,7 +88,7 @@ def create_token(
 
 
 def revoke_token(token: str, *, force: bool = False) -> Call[TokenOut]:
-    """End a token, by its id; from now on nobody gets in with it. The last one of an admin is kept unless forced."""
+    """End a token, by its id; from now on no one gets in with it. The last one of an admin is kept unless forced."""
     call = send("DELETE", f"/tokens/{part(token)}", TOKEN)
     return replace(call, query={"force": True}) if force else call
 

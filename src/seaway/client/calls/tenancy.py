@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         PoolOut,
         QueueList,
         QueueOut,
-        QueueUseList,
+        QueueUsageList,
         ShadowList,
         ShadowOut,
         TenantList,
@@ -32,7 +32,7 @@ POOLS: Answer[PoolList] = Model(_WIRE, "PoolList")
 TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
-QUEUE_USES: Answer[QueueUseList] = Model("seaway.wire.tenancy", "QueueUseList")
+QUEUE_USES: Answer[QueueUsageList] = Model("seaway.wire.tenancy", "QueueUsageList")
 WAITING: Answer[WaitingPage] = Model("seaway.wire.tenancy", "WaitingPage")
 
 PAGE = 500
@@ -71,7 +71,7 @@ def queue(name: str) -> Call[QueueOut]:
 
 
 def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueFields]) -> Call[QueueOut]:
-    """Make a queue, or set one anew: what is left out is as it is by default.
+    """Make a queue, or set one again: what is left out is as it is by default.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ def delete_queue(name: str) -> Call[None]:
     return send("DELETE", f"/queues/{part(name)}", Nothing(), repeatable=False)
 
 
-def queue_uses() -> Call[QueueUseList]:
+def queue_usage() -> Call[QueueUsageList]:
     """Sum up what jobs hold and how many wait, by queue and tenant; other tenants' are left out."""
-    return get("/queue-uses", QUEUE_USES)
+    return get("/queue-usage", QUEUE_USES)
 
 
 def waiting(queue: str, *, after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
@@ -137,7 +137,7 @@ def put_tenant(name: str, description: str = "", *, seen: Seen | None = None) ->
 
 
 def delete_tenant(name: str) -> Call[None]:
-    """Remove a tenant without queues and without jobs that are not over."""
+    """Remove a tenant without queues and without unfinished jobs."""
     return send("DELETE", f"/tenants/{part(name)}", Nothing(), repeatable=False)
 
 
@@ -148,6 +148,6 @@ def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:
 
 
 def _put(path: str, answer: Answer[Shown], fields: Mapping[str, object], seen: Seen | None) -> Call[Shown]:
-    """Describe a call that sets something anew."""
+    """Describe a call that sets something again."""
     call = send("PUT", path, answer, fields, repeatable=seen is None)
     return call if seen is None else replace(call, headers={**call.headers, "If-Match": f'"{seen.version}"'})

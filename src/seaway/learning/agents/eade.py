@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seaway.learning.agents.networks import LEAST_VALUE, Actor, Chooser, Critic
+from seaway.learning.agents.networks import MIN_VALUE, Actor, Chooser, Critic
 from seaway.learning.agents.passes import Adam, Passes, lay_flat, make_room
 from seaway.learning.agents.replay import Floats, Pool, Replay
 from seaway.learning.agents.settings import DdpgSettings
@@ -45,7 +45,7 @@ class Choosing:
         if self._chooser.asks_actor:
             far = np.abs(self._places - self._propose(observation))
             nearer = (far < far[:, np.newaxis]).sum(axis=1)
-            values = np.where(nearer < self._chooser.candidates, values, LEAST_VALUE)
+            values = np.where(nearer < self._chooser.candidates, values, MIN_VALUE)
         best = np.argmax(values)
         return float(self._places[best]) if np.isfinite(values[best]) else math.nan
 
@@ -136,7 +136,7 @@ class EadeDdpg:
         self._live.add(observation, action, reward, following, ended)
 
     def teach(self, observation: Floats, action: float, reward: float) -> None:
-        """Keep what an expert would have done, and earned; nobody knows what would have followed."""
+        """Keep what an expert would have done, and earned; no one knows what would have followed."""
         self._expert.add(observation, action, reward, observation, ended=True)
 
     def learn(self) -> Losses | None:

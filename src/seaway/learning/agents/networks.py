@@ -111,7 +111,7 @@ class Attention(nn.Module):
 
 LAST_LAYER = 3e-3  # bounds of the last layer's first weights: actions begin near 0, where tanh is steep
 
-LEAST_VALUE, BEYOND = -1e30, 2.0
+MIN_VALUE, BEYOND = -1e30, 2.0
 """Below any value, and above any action: policy files hold finite numbers alone."""
 
 
@@ -194,7 +194,7 @@ class Chooser(nn.Module):
         if self.asks_actor:
             far = torch.abs(actions - self.actor(observation))
             nearer = (far.transpose(0, 1) < far).sum(dim=1, keepdim=True)
-            values = torch.where(nearer < self.candidates, values, LEAST_VALUE)
+            values = torch.where(nearer < self.candidates, values, MIN_VALUE)
         best = values.amax(dim=0, keepdim=True)
         no_number = best - best  # 0, unless the weights have grown beyond all bounds
         return torch.where(values == best, actions, BEYOND).amin(dim=0, keepdim=True) + no_number

@@ -28,7 +28,7 @@ class RivalEnv(gymnasium.Env):
     episode
         Number of the episode that runs, from 0.
     ended
-        Episodes that ended since somebody last took them out.
+        Episodes that ended since a user last took them out.
     """
 
     def __init__(self, clusters: Clusters) -> None:

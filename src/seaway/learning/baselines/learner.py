@@ -178,7 +178,7 @@ class RivalLearner:
     def _learn(self, steps: int) -> None:
         try:
             self.model.learn(steps, reset_num_timesteps=False, log_interval=None)
-        except ValueError:  # torch draws from nothing that is no number, and says so at length
+        except ValueError:  # torch draws from nothing that is not a number, and says so at length
             for weights in self.model.policy.parameters():
                 check_finite(float(weights.detach().sum()))
             raise

@@ -49,7 +49,7 @@ class ClusterEnv(gymnasium.Env):
     job, see `cluster_scores`; -50 for a cluster where it does not fit, and for waiting although some cluster fits; 0
     for waiting when none does. `rewards` has the numbers.
 
-    **Ends**: terminated when every job has been decided for good; never truncated.
+    **Ends**: terminated when every job has been decided permanently; never truncated.
 
     **Info**: ``legal``, bool, shape (C + 1,): where the job fits; to wait is always legal. Once at the end,
     ``outcome``, an `Outcome` with all figures.
@@ -161,7 +161,7 @@ class ClusterEnv(gymnasium.Env):
 
 
 def _box(clusters: int, *, network: bool) -> spaces.Box:
-    """Return the space of observations: shares, and what a job asks for, which is C at the most."""
+    """Return the space of observations: shares, and what a job asks for, which is C at most."""
     high = np.ones(observation_size(clusters, network=network), np.float32)
     job = clusters * (NETWORK_FIGURES if network else FIGURES)
     high[job : job + FIGURES] = clusters

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from seaway.learning.environments.sources import Episodes, Source
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
 from seaway.learning.observing.clusters import checked
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, NodeObserver, NodeView
+from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver, NodeView
 from seaway.scheduling.columns import DEMAND_GPU_CORE, DEMAND_GPUS
 from seaway.scheduling.framework import Mask, Scores
 from seaway.scheduling.policies.seaway.plugin import Seaway
@@ -20,7 +20,7 @@ from seaway.scheduling.policies.seaway.plugin import Seaway
 Info = dict[str, Any]
 Shown = dict[str, Any]
 
-WAIT = MOST
+WAIT = SHORTLIST_SIZE
 """The action that waits."""
 
 
@@ -74,7 +74,7 @@ class NodeEnv(gymnasium.Env):
     **Reward**: 1 for a job that is placed, -1 for one that is lost by an action that stands for no node, 0 for waiting.
     `rewards` has the numbers, and others.
 
-    **Ends**: terminated when every job has been decided for good; never truncated.
+    **Ends**: terminated when every job has been decided permanently; never truncated.
 
     **Info**: ``legal``, bool, shape (MOST + 1,). Once at the end, ``outcome``, an `Outcome` with all figures.
 
@@ -104,12 +104,12 @@ class NodeEnv(gymnasium.Env):
         self._eyes: WeakKeyDictionary[Episode, _Eyes] = WeakKeyDictionary()
         self.observation_space = spaces.Dict(
             {
-                "nodes": spaces.Box(-np.inf, np.inf, (MOST, FIGURES), np.float32),
+                "nodes": spaces.Box(-np.inf, np.inf, (SHORTLIST_SIZE, FIGURES), np.float32),
                 "job": spaces.Box(-np.inf, np.inf, (JOB_FIGURES,), np.float32),
-                "legal": spaces.MultiBinary(MOST + 1),
+                "legal": spaces.MultiBinary(SHORTLIST_SIZE + 1),
             }
         )
-        self.action_space = spaces.Discrete(MOST + 1)
+        self.action_space = spaces.Discrete(SHORTLIST_SIZE + 1)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Shown, Info]:
         """Begin the next episode; with a seed, the first of those that it stands for."""
@@ -145,7 +145,7 @@ class NodeEnv(gymnasium.Env):
 
     def action_masks(self) -> Mask:
         """Tell which actions stand for something now, shape (MOST + 1,); at the end none does."""
-        legal = np.zeros(MOST + 1, np.bool_)
+        legal = np.zeros(SHORTLIST_SIZE + 1, np.bool_)
         legal[: len(self._view.nodes)] = True
         legal[WAIT] = not self.episode.done
         return legal
@@ -161,7 +161,7 @@ class NodeEnv(gymnasium.Env):
             self._view = eyes.view()
 
     def _shown(self) -> Shown:
-        nodes = np.zeros((MOST, FIGURES), np.float32)
+        nodes = np.zeros((SHORTLIST_SIZE, FIGURES), np.float32)
         nodes[: len(self._view.nodes)] = self._view.figures
         return {"nodes": nodes, "job": self._view.job, "legal": self.action_masks().astype(np.int8)}
 

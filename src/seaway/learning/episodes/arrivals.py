@@ -13,7 +13,7 @@ from seaway.learning.episodes.outcomes import Books, Hours
 from seaway.scheduling.columns import DEMAND_BANDWIDTH, JOB_DEMAND, PLAN_NODE
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes
-from seaway.scheduling.kernels.queries import fitting
+from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 NOBODY = -1
@@ -39,7 +39,7 @@ class Turns(Protocol):
         """Whether the job at hand would be offered again."""
 
     def reset(self) -> None:
-        """Begin anew with the first job."""
+        """Begin again with the first job."""
 
     def go_on(self, *, waits: bool, placed: bool) -> None:
         """Pass to the next job; the one at hand was placed, waits, or is gone."""
@@ -67,7 +67,7 @@ class Rounds:
         return self._round < self._offers
 
     def reset(self) -> None:
-        """Begin anew with the first job."""
+        """Begin again with the first job."""
         self._round = 1
         self._waiting: deque[int] = deque()
         self._left = 0
@@ -124,7 +124,7 @@ class ComeAndGo:
     def __init__(self, snapshot: Snapshot, queue: JobQueue, books: Books) -> None:
         self._snapshot = snapshot
         self._jobs = queue.jobs
-        self._lines = queue.lines[:, JOB_DEMAND].copy()
+        self._lines = queue.rows[:, JOB_DEMAND].copy()
         self._sends = snapshot.demands.arrays.amounts[self._lines, DEMAND_BANDWIDTH] > 0
         self._books = books
         self._firsts = np.zeros(len(snapshot.clusters), np.int64)
@@ -140,7 +140,7 @@ class ComeAndGo:
         return not self._last or bool(self._ends)
 
     def reset(self) -> None:
-        """Begin anew with the first job."""
+        """Begin again with the first job."""
         self._waiting: list[Place] = []
         self._again: deque[Place] = deque()
         self._ends: list[tuple[int, int]] = []
@@ -155,8 +155,8 @@ class ComeAndGo:
         job = self._jobs[self.number]
         if placed:
             self.hours.start(self.number, self.now_s)
-            if job.runs_s is not None:
-                heappush(self._ends, (self.now_s + job.runs_s, self.number))
+            if job.expected_duration_s is not None:
+                heappush(self._ends, (self.now_s + job.expected_duration_s, self.number))
         elif waits and self.may_wait:
             insort(self._waiting, (-job.priority, self.number))
         self.number = self._next()
@@ -205,7 +205,7 @@ class ComeAndGo:
         """
         numbers = np.array([number for _, number in self._waiting], np.intp)
         arrays, demands = self._snapshot.arrays, self._snapshot.demands.arrays
-        may = fitting(arrays, demands, self._lines[numbers], freed) != 0
+        may = fitting_demands(arrays, demands, self._lines[numbers], freed) != 0
         may |= self._sends[numbers] | self._books.could_have[numbers]
         return [place for place, maybe in zip(self._waiting, may.tolist(), strict=True) if maybe]
 

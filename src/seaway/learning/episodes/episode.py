@@ -13,9 +13,9 @@ from seaway.domain.job import Job
 from seaway.learning.episodes.arrivals import NOBODY, ComeAndGo, Rounds, Turns
 from seaway.learning.episodes.outcomes import Books
 from seaway.learning.instances.instance import Instance
-from seaway.scheduling.arrays import Int64, copied
+from seaway.scheduling.arrays import Int64, copy_arrays
 from seaway.scheduling.columns import (
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     DEMAND_BANDWIDTH,
     JOB_DEMAND,
     JOB_SEQUENCE,
@@ -25,7 +25,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.framework import Cycle, Mask, Scores
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes, fitting_nodes
-from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
+from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
 from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.encode import LOG_LENGTH
@@ -95,12 +95,12 @@ class Episode:
         self.snapshot = Snapshot(instance.fleet)
         jobs = sorted(instance.jobs, key=lambda job: job.arrives_s) if options.departures else instance.jobs
         self.queue = JobQueue(self.snapshot, jobs)
-        self._lines: list[int] = self.queue.lines[:, JOB_DEMAND].tolist()
+        self._lines: list[int] = self.queue.rows[:, JOB_DEMAND].tolist()
         self._books = Books(self.snapshot, self.queue)
         self._clock = ComeAndGo(self.snapshot, self.queue, self._books) if options.departures else None
         self._turns: Turns = self._clock or Rounds(len(self.queue), options.offers)
         self._fleet, self._demands = self.snapshot.arrays, self.snapshot.demands.arrays
-        pairs: list[tuple[Any, Any]] = list(zip(self._fleet, copied(self._fleet), strict=True))
+        pairs: list[tuple[Any, Any]] = list(zip(self._fleet, copy_arrays(self._fleet), strict=True))
         self._tables = [(table, empty) for table, empty in pairs if table is not self._fleet.head]
         nodes = self._fleet.nodes
         self._devices: list[tuple[int, int]] = nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END]].T.tolist()
@@ -112,7 +112,7 @@ class Episode:
         self._fit_count = 0
 
     def reset(self) -> None:
-        """Begin anew: the fleet empty, the first job at hand."""
+        """Begin again: the fleet empty, the first job at hand."""
         for table, empty in self._tables:
             np.copyto(table, empty)
         # The log goes on, past all that is remembered of it: scores of the fleet as it was are out of date.
@@ -123,7 +123,7 @@ class Episode:
 
     @property
     def done(self) -> bool:
-        """Whether every job has been decided for good."""
+        """Whether every job has been decided permanently."""
         return self._turns.number == NOBODY
 
     @property
@@ -151,7 +151,7 @@ class Episode:
 
     @property
     def may_wait(self) -> bool:
-        """Whether the job at hand would be offered again; else waiting refuses it for good."""
+        """Whether the job at hand would be offered again; else waiting refuses it permanently."""
         return not self.done and self._turns.may_wait
 
     @property
@@ -199,11 +199,11 @@ class Episode:
             snapshot=self.snapshot,
             job=job,
             replica=0,
-            line=self.line,
-            draw=int(mixed(seed, int(self.queue.lines[number, JOB_SEQUENCE]), 0)),
-            usable=marks[CLUSTERS_GATE] != 0,
+            demand_index=self.line,
+            random_bits=int(mixed(seed, int(self.queue.rows[number, JOB_SEQUENCE]), 0)),
+            usable=marks[CLUSTERS_ALLOWED] != 0,
             feasible=self.legal_nodes().copy(),
-            may_wait=self.may_wait,
+            may_defer=self.may_wait,
         )
 
     def place_in_cluster(self, c: int) -> bool:
@@ -273,8 +273,8 @@ class Episode:
             number = self._turns.number
             line = self._books.lines[number]
             if self._pays:
-                forget_bandwidth_of(self._fleet)
-            book_given(GivenDevices(keys, first), self._fleet, self._demands, n, line, self._books.slices)
+                reset_bandwidth_of(self._fleet)
+            allocate_with_keys(DeviceKeys(keys, first), self._fleet, self._demands, n, line, self._books.slices)
             self._books.placed(number, self._turns.arrived)
         self._decided(placed=placed)
         return placed

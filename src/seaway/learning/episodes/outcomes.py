@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seaway.scheduling.arrays import Float64, Int64, copied
+from seaway.scheduling.arrays import Float64, Int64, copy_arrays
 from seaway.scheduling.columns import (
     DEMAND_GPUS,
     JOB_DEMAND,
@@ -26,11 +26,11 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import quantile, use, used_shares
 from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, Waits
-from seaway.simulation.replay import asked_milli, capacity_milli, held_milli, last_of, percent, shares_of
+from seaway.simulation.replay import allocated_milli, capacity_milli, last_of, percent, requested_milli, shares_of
 from seaway.simulation.timeline import mean_over_time
 
 UNTIMED = Speed(None, None, None)
-"""Nobody took the time."""
+"""No one took the time."""
 
 
 class Books:
@@ -53,7 +53,7 @@ class Books:
     def __init__(self, snapshot: Snapshot, queue: JobQueue) -> None:
         self._snapshot = snapshot
         self._queue = queue
-        demands = queue.lines[:, JOB_DEMAND]
+        demands = queue.rows[:, JOB_DEMAND]
         ends = np.cumsum(snapshot.demands.arrays.amounts[demands, DEMAND_GPUS])
         self._blank = np.zeros((len(queue), PLAN_ROWS), np.int64)
         self._blank[:, PLAN_JOB] = np.arange(len(queue))
@@ -64,7 +64,7 @@ class Books:
         self.lines = self._blank.copy()
         self.slices = np.zeros((int(ends[-1]), SLICE_ROWS), np.int32)
         self.could_have = np.zeros(len(queue), np.bool_)
-        self._asked = np.cumsum([asked_milli(job) for job in queue], dtype=np.int64)
+        self._asked = np.cumsum([requested_milli(job) for job in queue], dtype=np.int64)
         self._capacity = capacity_milli(snapshot)
         self._placed_when = np.zeros(len(queue), np.int64)
 
@@ -104,7 +104,7 @@ class Books:
         failed = int((self.could_have & (self.lines[:, PLAN_NODE] < 0)).sum())
         holding = np.flatnonzero(self.lines[:, PLAN_NODE] >= 0)
         held = np.zeros(arrived, np.int64)
-        cores = held_milli(self.lines[holding], self.slices.astype(np.int64))
+        cores = allocated_milli(self.lines[holding], self.slices.astype(np.int64))
         np.add.at(held, self._placed_when[holding] - 1, cores)
         curve = Curve(self.percent(self._asked[:arrived]), self.percent(np.cumsum(held)))
         used = used_shares(self._snapshot.arrays.clusters)
@@ -134,11 +134,11 @@ class Hours:
         self._snapshot = snapshot
         self._queue = queue
         self._books = books
-        self._empty = copied(snapshot.arrays)
+        self._empty = copy_arrays(snapshot.arrays)
         self.reset(0)
 
     def reset(self, now_s: int) -> None:
-        """Begin anew at a time."""
+        """Begin again at a time."""
         self._now_s = now_s
         self._held_milli = 0
         self._waits_s: dict[int, int] = {}
@@ -192,6 +192,6 @@ class Hours:
         """Count the jobs; one that never ran is refused if not even the empty fleet holds it."""
         left = [number for number in range(arrived) if number not in self._waits_s]
         firsts = np.zeros(len(self._snapshot.clusters), np.int64)
-        demands, lines = self._snapshot.demands.arrays, self._queue.lines[:, JOB_DEMAND]
+        demands, lines = self._snapshot.demands.arrays, self._queue.rows[:, JOB_DEMAND]
         refused = sum(first_nodes(self._empty, demands, int(lines[number]), firsts) == 0 for number in left)
         return Counts(arrived, len(self._waits_s), refused, len(left) - refused)

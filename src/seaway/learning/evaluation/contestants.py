@@ -32,7 +32,7 @@ DRAWN = ("random",)
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came out, and what has to be said beside it; nothing as a rule."""
+    """What came out, and what must be said beside it; nothing as a rule."""
 
     outcome: Outcome
     note: str = ""

@@ -37,7 +37,7 @@ class Task:
     contestant: Contestant
     instance: Instance
     seed: int
-    trained_on_it: bool | None = None
+    trained_on_instance: bool | None = None
     offers: int = OFFERS
 
 
@@ -68,7 +68,7 @@ def run(task: Task) -> Trial:
         level=who.level,
         instance=instance.name,
         seed=task.seed,
-        trained_on_it=task.trained_on_it,
+        trained_on_instance=task.trained_on_instance,
         jobs=len(instance.jobs),
         best_known=instance.best_known,
     )

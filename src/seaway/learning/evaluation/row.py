@@ -8,7 +8,7 @@ from seaway.simulation.outcome import Outcome
 
 Cell = str | int | float | bool | None
 
-SAID = ("policy", "level", "instance", "seed", "trained_on_it", "note")
+SAID = ("policy", "level", "instance", "seed", "trained_on_instance", "note")
 """Fields of a row that are not measured."""
 
 
@@ -24,7 +24,7 @@ class Row:
         What the policy chooses among: ``node`` or ``cluster``.
     seed
         The seed of its random choices; of a policy out of a folder of runs, the seed it was trained with.
-    trained_on_it
+    trained_on_instance
         Whether it was trained on the instance it is measured on; None for what was not trained.
     jobs, placed, refused, failed
         See `seaway.simulation.outcome.Counts`.
@@ -39,14 +39,14 @@ class Row:
     ratio
         `placed` over `best_known`.
     note
-        Why there are no figures, or what has to be said of them; empty as a rule.
+        Why there are no figures, or what must be said of them; empty as a rule.
     """
 
     policy: str
     level: str
     instance: str
     seed: int
-    trained_on_it: bool | None = None
+    trained_on_instance: bool | None = None
     jobs: int | None = None
     placed: int | None = None
     refused: int | None = None

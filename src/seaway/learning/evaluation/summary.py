@@ -15,7 +15,7 @@ METHOD = (
 )
 
 AGAINST_BEST = ("best_known", "ratio")
-"""Figures that have to be known of every instance, or are left out: instances differ too much for a mean of some."""
+"""Figures that must be known of every instance, or are left out: instances differ too much for a mean of some."""
 
 Name = tuple[str, str]
 """Policy and level."""
@@ -31,7 +31,7 @@ class Summary:
         Which.
     instances, runs
         How many instances there are figures of, and rows.
-    without_figures
+    runs_without_figures
         How many rows have none.
     trained
         How many of the rows with figures are of a policy trained on the very instance; None for what was not trained.
@@ -47,7 +47,7 @@ class Summary:
     level: str
     instances: int
     runs: int
-    without_figures: int
+    runs_without_figures: int
     trained: int | None
     figures: Mapping[str, Estimate]
     behind: Estimate | None = None
@@ -59,8 +59,8 @@ class Summary:
             "level": self.level,
             "instances": self.instances,
             "runs": self.runs,
-            "without_figures": self.without_figures,
-            "trained_on_it": self.trained,
+            "runs_without_figures": self.runs_without_figures,
+            "trained_on_instance": self.trained,
         }
         for name in FIGURES:
             cells |= _flat(name, self.figures.get(name))
@@ -107,9 +107,9 @@ def _summary(name: Name, rows: Sequence[Row], samples: Mapping[str, Sequence[Row
         level=name[1],
         instances=len(samples),
         runs=len(having),
-        without_figures=len(rows) - len(having),
+        runs_without_figures=len(rows) - len(having),
         trained=sum(known)
-        if (known := [row.trained_on_it for row in having if row.trained_on_it is not None])
+        if (known := [row.trained_on_instance for row in having if row.trained_on_instance is not None])
         else None,
         figures={figure: each for figure, each in estimates.items() if each is not None},
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.learning.instances.instance import Instance
-from seaway.simulation.table import once, read_table
+from seaway.simulation.table import read_table, require_unique
 from seaway.simulation.trace import Trace, TraceFiles, read_trace
 
 NODES, JOBS, LINKS, BEST = "nodes.csv", "jobs.csv", "links.csv", "best.csv"
@@ -77,7 +77,7 @@ def read_best(path: Path) -> dict[str, int]:
     best: dict[str, int] = {}
     for line in read_table(path, ("instance", "placed")):
         name = line.name("instance")
-        once(line, "instance", name, best)
+        require_unique(line, "instance", name, best)
         best[name] = line.whole("placed")
     return best
 
@@ -92,7 +92,7 @@ def folders_of(path: Path) -> list[Path]:
     Raises
     ------
     RejectedError
-        When it is no folder, or there is no instance.
+        When it is not a folder, or there is no instance.
     """
     if not path.is_dir():
         raise RejectedError(f"there is no such folder; name one with {NODES} and {JOBS}", where=str(path))

@@ -24,7 +24,7 @@ class Instance:
         Jobs of the past, from which heuristics and policies may learn what is likely to come; never `jobs`
         themselves, which would be a look ahead.
     best_known
-        Most of the jobs that are known to fit at once; None where nobody worked that out.
+        Most of the jobs that are known to fit at once; None where no one worked that out.
     """
 
     name: str

@@ -19,7 +19,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
 from seaway.scheduling.arrays import Float32
 from seaway.scheduling.kernels.candidates import RESOURCES, write_fitting_shares, write_links, write_shares
-from seaway.scheduling.snapshot.demands import Mark
+from seaway.scheduling.snapshot.demands import FleetVersion
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 VERSION = 1
@@ -40,7 +40,7 @@ HALF_MBPS = 1_000.0
 SILENT = 1.0
 """Latency, jitter and loss of a link that is unknown or silent, and in the place of a bound that a job does not set."""
 
-_of_links: WeakKeyDictionary[Mark, Float32] = WeakKeyDictionary()
+_of_links: WeakKeyDictionary[FleetVersion, Float32] = WeakKeyDictionary()
 
 
 def observation_size(clusters: int, *, network: bool) -> int:
@@ -65,7 +65,7 @@ def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
     Float32
         Shape (4 C + 4,): the share of CPU, memory, GPU memory and GPU cores that is free in the first cluster (0 of
         what it has none of), in the second, and so on; then what the job asks for of the four in all, as a share of
-        what a cluster has of it in the mean, C at the most.
+        what a cluster has of it in the mean, C at most.
     """
     shown = np.empty((len(snapshot.clusters) + 1) * FIGURES, np.float32)
     _write(fitting=fitting)(snapshot.arrays, snapshot.demands.arrays, line, FIGURES, shown)
@@ -109,9 +109,9 @@ def _write(*, fitting: bool) -> Callable[..., None]:
 
 def link_figures(snapshot: Snapshot) -> Float32:
     """Return latency, jitter and loss from each gateway to each cluster, scaled, shape (G, 3 C)."""
-    known = _of_links.get(snapshot.demands.mark)
+    known = _of_links.get(snapshot.demands.fleet_version)
     if known is None:
-        known = _of_links[snapshot.demands.mark] = _link_figures(snapshot)
+        known = _of_links[snapshot.demands.fleet_version] = _link_figures(snapshot)
     return known
 
 

@@ -15,13 +15,21 @@ from seaway.scheduling.arrays import Float64, Int64
 from seaway.scheduling.columns import DEVICE_CORE, DEVICE_MEMORY
 from seaway.scheduling.framework import Mask
 from seaway.scheduling.kernels.score_cache import resized
-from seaway.scheduling.plain import fits_of
-from seaway.scheduling.policies.pilot.features import FIGURES, JOB_FIGURES, MOST, VERSION, FeatureParams, Float32, view
+from seaway.scheduling.plain import fit_cache_of
+from seaway.scheduling.policies.pilot.features import (
+    FIGURES,
+    JOB_FIGURES,
+    SHORTLIST_SIZE,
+    VERSION,
+    FeatureParams,
+    Float32,
+    observe_nodes,
+)
 from seaway.scheduling.policies.seaway.plugin import Seaway
-from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.rule_masks import FleetCache, SnapshotCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-__all__ = ["FIGURES", "JOB_FIGURES", "MOST", "VERSION", "NodeObserver", "NodeView"]
+__all__ = ["FIGURES", "JOB_FIGURES", "SHORTLIST_SIZE", "VERSION", "NodeObserver", "NodeView"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +65,8 @@ class NodeObserver:
     def __init__(self, mix: Sequence[Job], seaway: Seaway | None = None) -> None:
         self._mix = mix
         self._seaway = seaway or Seaway(mix)
-        self._known = Kept(lambda snapshot: [self.params(snapshot)])
-        self._expected = OfFleet(self._expect)
+        self._known = SnapshotCache(lambda snapshot: [self.params(snapshot)])
+        self._expected = FleetCache(self._expect)
 
     def ready(self, snapshot: Snapshot) -> None:
         """Table what hangs on the fleet alone: the first look at one takes long otherwise."""
@@ -79,16 +87,18 @@ class NodeObserver:
         kept = self._known(snapshot)
         if snapshot.placers.get(self) is not kept:  # demands were forgotten, and lines stand for others by now
             snapshot.placers[self] = kept
-            for table in (kept[0].seaway.cache.seen, kept[0].seaway.cache.owner, kept[0].seaway.cache.slot):
+            for table in (kept[0].seaway.cache.log_position, kept[0].seaway.cache.owner, kept[0].seaway.cache.slot):
                 table.fill(-1)
         params = kept[0]
         if (seaway := resized(params.seaway, len(demands.amounts))) is not params.seaway:
             params = kept[0] = params._replace(seaway=seaway)
         may = np.ones(len(snapshot.nodes), np.bool_) if allowed is None else np.ascontiguousarray(allowed, np.bool_)
-        nodes, lost = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
-        figures, job = np.zeros((MOST, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
-        known = fits_of(snapshot).params(snapshot)
-        count = view(params, known, snapshot.arrays, demands, line, may.view(np.uint8), nodes, lost, figures, job)
+        nodes, lost = np.empty(SHORTLIST_SIZE, np.int64), np.empty(SHORTLIST_SIZE, np.int64)
+        figures, job = np.zeros((SHORTLIST_SIZE, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
+        known = fit_cache_of(snapshot).params(snapshot)
+        count = observe_nodes(
+            params, known, snapshot.arrays, demands, line, may.view(np.uint8), nodes, lost, figures, job
+        )
         return NodeView(nodes[:count], figures[:count], job)
 
     def params(self, snapshot: Snapshot) -> FeatureParams:

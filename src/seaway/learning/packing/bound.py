@@ -1,4 +1,4 @@
-"""How many jobs could be in at the most: the fleet as one large machine, whose devices stay apart.
+"""How many jobs could be in at most: the fleet as one large machine, whose devices stay apart.
 
 References
 ----------
@@ -15,7 +15,7 @@ from seaway.learning.packing.programme import Effort, Programme
 from seaway.learning.packing.solver import solve
 
 SPENT_S = 2.0
-"""Effort that goes into it at the most."""
+"""Effort that goes into it at most."""
 
 FUNCTIONS = 20
 """How many dual feasible functions are tried."""

@@ -86,8 +86,8 @@ def _groups(keyed: Iterable[tuple[int, Hashable]]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-MOST_PAIRS = 4_000
-"""Kinds of jobs times nodes that it is asked about at the most; above, searching finds more in the same time."""
+MAX_PAIRS = 4_000
+"""Kinds of jobs times nodes that it is asked about at most; above, searching finds more in the same time."""
 
 
 class Exact:
@@ -96,7 +96,7 @@ class Exact:
     Parameters
     ----------
     needs
-        What jobs need; has to be additive.
+        What jobs need; must be additive.
     """
 
     def __init__(self, needs: Needs) -> None:
@@ -117,7 +117,7 @@ class Exact:
     @staticmethod
     def suits(needs: Needs) -> bool:
         """Tell whether the solver can be asked, and answers in time."""
-        return needs.additive and sum(map(len, needs.nodes.values())) <= MOST_PAIRS
+        return needs.additive and sum(map(len, needs.nodes.values())) <= MAX_PAIRS
 
     def solve(self, effort: Effort, hint: Mapping[int, Seat]) -> tuple[dict[int, Seat], int]:
         """Search.

@@ -78,7 +78,7 @@ class Needs:
         self._fleet, self._amounts = snapshot.arrays, snapshot.demands.arrays.amounts
         self.bandwidth, self.gateways = self._fleet.bandwidth.copy(), self._fleet.gateways.copy()
         self.jobs: dict[int, list[int]] = {}
-        for j, k in enumerate(queue.lines[:, JOB_DEMAND].tolist()):
+        for j, k in enumerate(queue.rows[:, JOB_DEMAND].tolist()):
             self.jobs.setdefault(k, []).append(j)
         self.kinds = list(self.jobs)
         self.nodes = {k: self._nodes_of(k) for k in self.kinds}

@@ -11,7 +11,7 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.placement import Placement
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
-from seaway.scheduling.allocations import Booking, bookings
+from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.arrays import Float64
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
@@ -27,7 +27,7 @@ from seaway.scheduling.columns import (
     SLICE_DEVICE,
 )
 from seaway.scheduling.engine import decide
-from seaway.scheduling.kernels.allocate import retake_rows
+from seaway.scheduling.kernels.allocate import restore_rows
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.snapshot.aggregates import asked_sums
 
@@ -125,7 +125,7 @@ def booked(instance: Instance, seats: Mapping[int, Seat], bound: int) -> Packing
 def _order(instance: Instance) -> list[int]:
     """Put jobs that ask for no cores first: a device whose cores are all given out takes none of them any more."""
     episode = Episode(instance)
-    cores = episode.snapshot.demands.arrays.amounts[episode.queue.lines[:, JOB_DEMAND], DEMAND_GPU_CORE]
+    cores = episode.snapshot.demands.arrays.amounts[episode.queue.rows[:, JOB_DEMAND], DEMAND_GPU_CORE]
     return sorted(range(len(instance.jobs)), key=lambda j: bool(cores[j]))
 
 
@@ -133,7 +133,7 @@ TIGHTEST = "bestfit"
 """The policy that says where a job goes that is tried: where least is left."""
 
 
-class Board:
+class PackingState:
     """A fleet that jobs are packed into.
 
     Parameters
@@ -161,7 +161,7 @@ class Board:
         self.queue = episode.queue
         self.shares = self._shares()
         self._policy = make_policy(TIGHTEST)
-        self._held: dict[int, Booking] = {}
+        self._held: dict[int, Allocation] = {}
 
     @property
     def held(self) -> list[int]:
@@ -176,11 +176,11 @@ class Board:
     def put(self, order: Sequence[int]) -> list[int]:
         """Try jobs one after the other; return those that found room."""
         plan = decide(self.snapshot, self.queue.take(np.array(order, np.int64)), self._policy)
-        new = {j: booking for j, booking in zip(order, bookings(plan), strict=True) if booking.holds}
+        new = {j: booking for j, booking in zip(order, allocations_of(plan), strict=True) if booking.holds_any}
         self._held.update(new)
         return list(new)
 
-    def take_out(self, jobs: Iterable[int]) -> dict[int, Booking]:
+    def take_out(self, jobs: Iterable[int]) -> dict[int, Allocation]:
         """Take jobs out; return what they held, for `put_back`."""
         out = {}
         for j in jobs:
@@ -189,30 +189,30 @@ class Board:
             booking.release(self.snapshot)
         return out
 
-    def put_back(self, out: dict[int, Booking]) -> None:
-        """Put jobs back where they were, which has to be free again."""
+    def put_back(self, out: dict[int, Allocation]) -> None:
+        """Put jobs back where they were, which must be free again."""
         for booking in out.values():
-            retake_rows(self.snapshot.arrays, self.snapshot.demands.arrays, booking.lines, booking.slices)
+            restore_rows(self.snapshot.arrays, self.snapshot.demands.arrays, booking.decisions, booking.slices)
         self._held.update(out)
 
-    def kept(self) -> dict[int, Booking]:
+    def kept(self) -> dict[int, Allocation]:
         """Return copies of what all jobs hold."""
         return {j: booking.copy() for j, booking in self._held.items()}
 
     def on_nodes(self, nodes: Iterable[int]) -> list[int]:
         """Return the jobs that are on some nodes."""
         wanted = set(nodes)
-        return [j for j, booking in self._held.items() if int(booking.lines[0, PLAN_NODE]) in wanted]
+        return [j for j, booking in self._held.items() if int(booking.decisions[0, PLAN_NODE]) in wanted]
 
     def seats(self) -> dict[int, Seat]:
         """Say where each job is."""
         return {
-            j: Seat(int(booking.lines[0, PLAN_NODE]), tuple(booking.slices[:, SLICE_DEVICE].tolist()))
+            j: Seat(int(booking.decisions[0, PLAN_NODE]), tuple(booking.slices[:, SLICE_DEVICE].tolist()))
             for j, booking in self._held.items()
         }
 
     def _shares(self) -> Float64:
-        snapshot, lines = self.snapshot, self.queue.lines[:, JOB_DEMAND]
+        snapshot, lines = self.snapshot, self.queue.rows[:, JOB_DEMAND]
         rows = [CLUSTER_CPU, CLUSTER_MEMORY, CLUSTER_GPU_MEMORY, CLUSTER_GPU_CORE]
         there = [*snapshot.arrays.clusters[rows].sum(axis=1), snapshot.arrays.bandwidth.sum()]
         mbps = snapshot.demands.arrays.amounts[lines, DEMAND_BANDWIDTH]

@@ -15,7 +15,7 @@ class Term(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A sum of terms that has to be from `least` to `most`; None for no lower limit."""
+    """A sum of terms that must be from `least` to `most`; None for no lower limit."""
 
     terms: tuple[Term, ...]
     least: int | None

@@ -1,4 +1,4 @@
-"""Searching for a packing: some nodes are emptied and packed anew, again and again.
+"""Searching for a packing: some nodes are emptied and packed again, again and again.
 
 References
 ----------
@@ -17,9 +17,9 @@ from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.bound import most_jobs
 from seaway.learning.packing.exact import Exact
 from seaway.learning.packing.needs import Needs
-from seaway.learning.packing.packing import Board, Listener, Packing, Step, booked
+from seaway.learning.packing.packing import Listener, Packing, PackingState, Step, booked
 from seaway.learning.packing.programme import Effort
-from seaway.scheduling.allocations import Booking
+from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.arrays import Float64, Int64
 
 TRY_COST_S = 5e-4
@@ -30,8 +30,8 @@ counted by them, so that what comes out depends on nothing but the seed."""
 START_SHARE = 0.1
 """Share of the effort that goes into packings from scratch."""
 
-MOST_NODES = 4
-"""Nodes that are emptied at a time, at the most."""
+MAX_NODES = 4
+"""Nodes that are emptied at a time, at most."""
 
 SIZE_WEIGHT = 0.3
 """How much a job of mean size counts less than one without any: of as many jobs, small ones leave more room."""
@@ -39,7 +39,7 @@ SIZE_WEIGHT = 0.3
 TELL_SHARE = 0.005
 """Share of the effort after which it is told how far the search is."""
 
-LEAST_WORTH = 0.1
+MIN_WORTH = 0.1
 """What the largest job counts."""
 
 WARMTH = 0.1
@@ -62,13 +62,13 @@ class Search:
         What the jobs of the best packing so far hold.
     """
 
-    def __init__(self, board: Board, seed: int) -> None:
+    def __init__(self, board: PackingState, seed: int) -> None:
         self._board = board
         self._rng = np.random.default_rng(seed)
         self._scarcity = board.shares.sum(axis=0) ** 2
         size = board.shares @ self._scarcity
-        self._worth: Float64 = np.maximum(1 - SIZE_WEIGHT * size / max(float(size.mean()), 1e-12), LEAST_WORTH)
-        self.best: dict[int, Booking] = {}
+        self._worth: Float64 = np.maximum(1 - SIZE_WEIGHT * size / max(float(size.mean()), 1e-12), MIN_WORTH)
+        self.best: dict[int, Allocation] = {}
 
     def run(self, effort_s: float, enough: int, tell: Callable[[float], None]) -> None:
         """Search until the effort is spent or `enough` jobs are in; leave the board with the best packing.
@@ -101,16 +101,16 @@ class Search:
         board.put_back({j: booking.copy() for j, booking in self.best.items()})
         return spent
 
-    def _try(self, warmth: float) -> int:
-        """Empty some nodes and pack them anew; return how many jobs were tried."""
+    def _try(self, readiness: float) -> int:
+        """Empty some nodes and pack them again; return how many jobs were tried."""
         board, rng = self._board, self._rng
         nodes = len(board.snapshot.nodes)
-        emptied = rng.choice(nodes, min(int(rng.integers(2, MOST_NODES + 1)), nodes), replace=False)
+        emptied = rng.choice(nodes, min(int(rng.integers(2, MAX_NODES + 1)), nodes), replace=False)
         out = board.take_out(board.on_nodes(emptied.tolist()))
         waiting = np.array(board.waiting)
         new = board.put(self._large_first(waiting, len(out) + int(rng.integers(-2, 4))))
         gain = self._worth[new].sum() - self._worth[list(out)].sum()
-        if gain >= warmth * math.log(rng.random() + 1e-12):
+        if gain >= readiness * math.log(rng.random() + 1e-12):
             self._note()
         else:
             board.take_out(new)
@@ -120,7 +120,7 @@ class Search:
     def _large_first(self, jobs: Int64, many: int) -> list[int]:
         """Put jobs in order: the `many` smallest, the large of them first, then the others.
 
-        What is scarce is drawn anew each time, and so is who is small.
+        What is scarce is drawn again each time, and so is who is small.
         """
         size = self._board.shares[jobs] @ (self._scarcity * self._rng.random(self._scarcity.shape))
         by_size = jobs[np.argsort(size, kind="stable")]
@@ -150,7 +150,7 @@ def best_packing(
 ) -> Packing:
     """Find where as many jobs as possible fit at once, with all of them known beforehand.
 
-    They are packed and packed anew on the engine. Of a small instance a solver then finds the best and proves it.
+    They are packed and packed again on the engine. Of a small instance a solver then finds the best and proves it.
     Departures count for nothing: what is packed stays.
 
     Parameters
@@ -172,7 +172,7 @@ def best_packing(
     UnavailableError
         When the solver's process died.
     """
-    board = Board(instance)
+    board = PackingState(instance)
     needs = Needs(board.snapshot, board.queue)
     bound = most_jobs(needs, seed)
     asked = Exact.suits(needs)

@@ -18,7 +18,7 @@ SOLVER = "seaway.learning.packing.cp_sat"
 def solve(programme: Programme, effort: Effort) -> Solution:
     """Solve a programme.
 
-    The solver starts anew each time, which takes about half a second, and ends with whoever asked.
+    The solver restarts each time, which takes about half a second, and ends with whoever asked.
 
     Raises
     ------

@@ -10,7 +10,7 @@ import numpy as np
 from seaway.domain.errors import RejectedError
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.nodes import NodeObserver
-from seaway.scheduling.arrays import copied
+from seaway.scheduling.arrays import copy_arrays
 from seaway.scheduling.columns import (
     DEMAND_GPU_CORE,
     DEMAND_GPUS,
@@ -21,10 +21,10 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.score_cache import row_cache
-from seaway.scheduling.policies.pilot.kernel import PilotWeights, play
+from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_episode
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import use, used_shares
-from seaway.simulation.replay import until_asked
+from seaway.simulation.replay import arrivals_until_requested
 
 ASKED = 1.05
 """Where GPU allocation is what counts, arrivals end when they have asked for this multiple of the fleet."""
@@ -49,7 +49,7 @@ class Score:
     gpu: float
 
 
-class Board:
+class BatchEnvironment:
     """An instance, made ready once for many episodes.
 
     Attributes
@@ -70,14 +70,14 @@ class Board:
             raise RejectedError(f"instance {instance.name!r} has jobs of several replicas; pilot learns on single ones")
         self.name = instance.name
         self.jobs = len(instance.jobs)
-        self._until_asked = len(until_asked(instance.fleet, instance.jobs, ASKED))
+        self._until_asked = len(arrivals_until_requested(instance.fleet, instance.jobs, ASKED))
         snapshot = Snapshot(instance.fleet)
-        self._lines = JobQueue(snapshot, instance.jobs).lines
+        self._lines = JobQueue(snapshot, instance.jobs).rows
         params = NodeObserver(instance.mix).params(snapshot)
         cache = row_cache(len(snapshot.nodes), len(snapshot.demands.arrays.amounts), len(snapshot.demands))
         self._params = params._replace(seaway=params.seaway._replace(cache=cache))
         self._fleet, self._demands = snapshot.arrays, snapshot.demands.arrays
-        self._anew: list[Any] = list(zip(self._fleet, copied(self._fleet), strict=True))
+        self._anew: list[Any] = list(zip(self._fleet, copy_arrays(self._fleet), strict=True))
         amounts = self._demands.amounts[self._lines[:, JOB_DEMAND]]
         self._milli = amounts[:, DEMAND_GPUS] * amounts[:, DEMAND_GPU_CORE]
         self._capacity = max(int(self._fleet.devices[DEVICE_CORE].sum()), 1)
@@ -95,14 +95,16 @@ class Board:
         for table, empty in self._anew:
             np.copyto(table, empty)
         seaway = self._params.seaway
-        seaway.cache.seen[:] = -1
+        seaway.cache.log_position[:] = -1
         seaway.priced[0] = -1
-        seaway.standing.seen[0] = -1
+        seaway.node_values.log_position[0] = -1
         lines = self._lines if waiting else self._lines[: self._until_asked]
         nodes, waited = np.full(len(lines), -1, np.int64), np.zeros(len(lines), np.uint8)
         offers = 2 if waiting else 1
         fleet, demands = self._fleet, self._demands
-        placed = play(self._params, weights, fleet, demands, lines, offers, self._line, self._slices, nodes, waited)
+        placed = run_episode(
+            self._params, weights, fleet, demands, lines, offers, self._line, self._slices, nodes, waited
+        )
         held = int(self._milli[: len(lines)][nodes >= 0].sum())
         failed = int((waited.astype(np.bool_) & (nodes < 0)).sum())
         return Score(placed, failed, 100 * held / self._capacity)

@@ -11,12 +11,12 @@ from torch.nn import functional
 
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, NodeObserver, NodeView
+from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver, NodeView
 from seaway.learning.packing.packing import Packing
 from seaway.learning.pilot.network import PilotNetwork, weights_of
 from seaway.scheduling.columns import NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_RANK
-from seaway.scheduling.policies.pilot.kernel import LEAST_RANK, MOST_FREE, PilotWeights
+from seaway.scheduling.policies.pilot.kernel import MAX_FREE, MIN_RANK, PilotWeights
 
 UNLISTED = -1
 """In place of a node that is not on the shortlist: among equal nodes packings choose others than `seaway` would."""
@@ -104,7 +104,7 @@ def imitate(weights: PilotWeights, taught: Sequence[Lesson], *, scores: bool, se
     """
     network = PilotNetwork(weights)
     nodes, job, listed, node, waits = _tensors(taught)
-    may = (job[:, JOB_RANK] > LEAST_RANK) & (job[:, FLEET_GPU_CORE_FREE] < MOST_FREE)
+    may = (job[:, JOB_RANK] > MIN_RANK) & (job[:, FLEET_GPU_CORE_FREE] < MAX_FREE)
     known = (node != UNLISTED) & scores
     optimiser = torch.optim.Adam(
         [each for name, each in network.named_parameters() if scores or "wait" in name], lr=RATE
@@ -127,13 +127,13 @@ def imitate(weights: PilotWeights, taught: Sequence[Lesson], *, scores: bool, se
 
 def _tensors(taught: Sequence[Lesson]) -> tuple[torch.Tensor, ...]:
     """Return figures of nodes, filled up to `MOST`, and of jobs; which nodes are there, which is taken; who waits."""
-    nodes = np.zeros((len(taught), MOST, FIGURES), np.float32)
+    nodes = np.zeros((len(taught), SHORTLIST_SIZE, FIGURES), np.float32)
     job = np.zeros((len(taught), JOB_FIGURES), np.float32)
     for at, lesson in enumerate(taught):
         nodes[at, : len(lesson.view.nodes)] = lesson.view.figures
         job[at] = lesson.view.job
     counts = np.array([len(lesson.view.nodes) for lesson in taught])
-    listed = np.arange(MOST) < counts[:, None]
+    listed = np.arange(SHORTLIST_SIZE) < counts[:, None]
     node = np.array([lesson.node for lesson in taught], np.int64)
     waits = np.array([lesson.waits for lesson in taught], np.float32)
     return tuple(torch.from_numpy(each) for each in (nodes, job, listed, node, waits))

@@ -28,7 +28,7 @@ from seaway.scheduling.policies.pilot.features import (
     NODE_LOST,
     Float32,
 )
-from seaway.scheduling.policies.pilot.kernel import LEAST_RANK, MOST_FREE, STEEP, PilotWeights
+from seaway.scheduling.policies.pilot.kernel import MAX_FREE, MIN_RANK, STEEP, PilotWeights
 
 ABSENT = -1e9
 """The score of a node that is not there."""
@@ -59,8 +59,8 @@ class PilotNetwork(torch.nn.Module):
             Shape (JOB_FIGURES,).
         """
         scores, wish = self.judge(nodes, job)
-        size = STEEP * (job[JOB_RANK : JOB_RANK + 1] - LEAST_RANK)
-        room = STEEP * (MOST_FREE - job[FLEET_GPU_CORE_FREE : FLEET_GPU_CORE_FREE + 1])
+        size = STEEP * (job[JOB_RANK : JOB_RANK + 1] - MIN_RANK)
+        room = STEEP * (MAX_FREE - job[FLEET_GPU_CORE_FREE : FLEET_GPU_CORE_FREE + 1])
         return scores, scores.max().reshape(1) + torch.minimum(wish.reshape(1), torch.minimum(size, room))
 
     def judge(

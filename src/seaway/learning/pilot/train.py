@@ -12,7 +12,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.nodes import VERSION, NodeObserver, NodeView
 from seaway.learning.packing.search import best_packing
-from seaway.learning.pilot.batch_environment import Board
+from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.imitation import Lesson, imitate, lessons
 from seaway.learning.pilot.network import PilotNetwork, changed, changing, first_weights, moving
 from seaway.learning.pilot.reinforcement import Evolution
@@ -66,10 +66,10 @@ class PilotLearner:
         judged = [each for each, judged in zip(instances, apart, strict=True) if judged] or own
         self._apart = any(apart)
         self._taught_by = _spread(own, settings.packings)
-        self._boards = [Board(instance) for instance in own]
+        self._boards = [BatchEnvironment(instance) for instance in own]
         waiting = (True, False) if settings.scores else (True,)
         self._ways = [_Way(board, each) for board in self._boards for each in waiting]
-        self._judged = [Board(instance) for instance in judged]
+        self._judged = [BatchEnvironment(instance) for instance in judged]
         self._views = views(instances)
         if not self._views:
             raise RejectedError("the first job of no instance fits anywhere: there is nothing to learn from")
@@ -95,7 +95,7 @@ class PilotLearner:
             listener.doing(f"packing {instance.name}, {at} of {len(self._taught_by)}")
             taught += lessons(instance, best_packing(instance, self._settings.packing_s, seed=self._seed))
             if listener.stopping:
-                return  # nothing is kept: who goes on begins anew
+                return  # nothing is kept: who goes on starts over
         listener.doing(f"learning from {len(taught):,} decisions of packings")
         learned = imitate(self._weights, taught, scores=self._settings.scores, seed=self._seed)
         self._weights, vector = learned, changing(learned)
@@ -168,11 +168,11 @@ def _spread(instances: Sequence[Instance], count: int) -> list[Instance]:
 class _Way:
     """A board, and whether jobs may wait there and their number counts, or none may and GPU in use counts."""
 
-    board: Board
+    board: BatchEnvironment
     waiting: bool
 
 
-def _played(board: Board, weights: PilotWeights) -> Play:
+def _played(board: BatchEnvironment, weights: PilotWeights) -> Play:
     """Play one episode with what was learned and tell of it."""
     begun = time.perf_counter()
     score = board.play(weights, waiting=True)
@@ -197,7 +197,7 @@ def views(instances: Sequence[Instance]) -> list[NodeView]:
     found = []
     for instance in instances:
         snapshot = Snapshot(instance.fleet)
-        line = int(JobQueue(snapshot, instance.jobs[:1]).lines[0, 0])
+        line = int(JobQueue(snapshot, instance.jobs[:1]).rows[0, 0])
         view = NodeObserver(instance.mix).observe(snapshot, line)
         if len(view.nodes):
             found.append(view)

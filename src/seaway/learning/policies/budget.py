@@ -25,22 +25,22 @@ class Limits:
 
     Attributes
     ----------
-    fall_back
+    fallback
         The policy of the engine that decides where a trained one does not.
     budget_ms
         How long it may take for a decision; 0 for any time, so that what is decided depends on no clock.
-    strikes
+    failure_threshold
         After so many slow or failed decisions in a row it is set aside.
-    set_aside_s
+    cooldown_s
         For so long.
     now_ns
         Monotonic clock.
     """
 
-    fall_back: str = "seaway"
+    fallback: str = "seaway"
     budget_ms: float = 5
-    strikes: int = 5
-    set_aside_s: float = 30
+    failure_threshold: int = 5
+    cooldown_s: float = 30
     now_ns: Callable[[], int] = monotonic_ns
 
     @property
@@ -67,7 +67,7 @@ class NoAnswerError(Exception):
 
 
 class Guard:
-    """Asks a trained policy within its limits: whatever it does, somebody decides.
+    """Asks a trained policy within its limits: whatever it does, a user decides.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Guard:
         """
         now_ns = self._limits.now_ns
         if self._until_ns is not None and now_ns() < self._until_ns:
-            return self._without(Reason.SET_ASIDE, f"set aside for {self._limits.set_aside_s:g} s")
+            return self._without(Reason.SET_ASIDE, f"set aside for {self._limits.cooldown_s:g} s")
         try:
             ready()
             begun_ns = now_ns()
@@ -118,7 +118,7 @@ class Guard:
         self._watch.fell_back(self._policy, reason, why)
         if reason in STRIKING:
             self._strikes += 1
-            if self._strikes >= self._limits.strikes:
+            if self._strikes >= self._limits.failure_threshold:
                 self._strikes = 0
-                self._until_ns = self._limits.now_ns() + int(self._limits.set_aside_s * NS_PER_S)
+                self._until_ns = self._limits.now_ns() + int(self._limits.cooldown_s * NS_PER_S)
         return why

@@ -43,7 +43,7 @@ class FallBack:
         """
         placer = None if self._graded else placer_for(cycle.snapshot, self._profile)
         if isinstance(placer, CompiledPlacer):
-            n = placer.chosen(cycle.snapshot, cycle.line, cycle.draw)
+            n = placer.choose_node(cycle.snapshot, cycle.demand_index, cycle.random_bits)
             if n >= 0 and cycle.feasible[n]:
                 scores = np.zeros(len(cycle.feasible), np.int64)
                 scores[n] = 1
@@ -70,7 +70,7 @@ class Stoppable(Model, Protocol):
 
 
 class Stopped:
-    """A model that is stopped when it takes far too long, so that nobody waits for it.
+    """A model that is stopped when it takes far too long, so that no one waits for it.
 
     Parameters
     ----------
@@ -147,17 +147,17 @@ class Learned:
         What answers.
     guard
         Asks it.
-    fall_back
+    fallback
         What decides otherwise.
     profile
         The profile that it shares with others; empty where it is alone.
     """
 
-    def __init__(self, name: str, policy: Policy, guard: Guard, fall_back: FallBack, *, profile: str = "") -> None:
+    def __init__(self, name: str, policy: Policy, guard: Guard, fallback: FallBack, *, profile: str = "") -> None:
         self.name = name
         self._policy = policy
         self._guard = guard
-        self._fall_back = fall_back
+        self._fall_back = fallback
         self._profile = profile
 
     def pre_score(self, cycle: Cycle) -> Status:
@@ -179,9 +179,9 @@ class Learned:
 
     def _asked(self, cycle: Cycle) -> Answer | str:
         """Return what the policy says of a decision, or why nothing; it is asked once."""
-        found: Answer | str | None = cycle.notes.get(self.name)
+        found: Answer | str | None = cycle.state.get(self.name)
         if found is None:
-            found = cycle.notes[self.name] = self._guard.ask(
+            found = cycle.state[self.name] = self._guard.ask(
                 lambda: self._policy.answer(cycle), lambda: self._policy.ready(cycle.snapshot)
             )
             if isinstance(found, str):
@@ -194,13 +194,13 @@ class Learned:
         """Say that the heuristic steps in."""
         does = "scores" if self._profile else "decides"
         said = f"{self._fall_back.name} {does} instead of {self.name}: {why}"
-        cycle.said = "; ".join(filter(None, (cycle.said, said)))
-        cycle.decider = Decider(self._profile, cycle.said) if self._profile else Decider(self._fall_back.name, why)
+        cycle.message = "; ".join(filter(None, (cycle.message, said)))
+        cycle.decider = Decider(self._profile, cycle.message) if self._profile else Decider(self._fall_back.name, why)
 
 
 def may_wait(cycle: Cycle) -> bool:
     """Tell whether a policy may hold a job back: one of several replicas would be torn apart."""
-    return cycle.may_wait and cycle.job.replicas == 1
+    return cycle.may_defer and cycle.job.replicas == 1
 
 
 def finite(total: float) -> None:

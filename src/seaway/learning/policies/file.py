@@ -1,4 +1,4 @@
-"""Policy files: a zip archive of `policy.json`, `model.onnx` and, where somebody signed it, `signature.json`."""
+"""Policy files: a zip archive of `policy.json`, `model.onnx` and, where a user signed it, `signature.json`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PolicyFile:
     trials
         What the model has to reproduce.
     signature
-        `signature.json` as it stands there; empty where nobody signed.
+        `signature.json` as it stands there; empty where no one signed.
     head
         `policy.json` as it stands there: what is digested and signed.
     """

@@ -51,7 +51,7 @@ class ClusterChoice:
         if count != self._clusters:
             why = f"trained for {self._clusters} clusters, and the fleet has {count}"
             raise NoAnswerError(Reason.UNSUITABLE, why)
-        shown = self._observe(cycle.snapshot, cycle.line)
+        shown = self._observe(cycle.snapshot, cycle.demand_index)
         action = self._model.run({"observation": shown[np.newaxis]})["action"].item()
         finite(action)
         choice = choice_of(action, count)
@@ -108,7 +108,7 @@ class NodeChoice:
         NoAnswerError
             When it is shown none, or answers of other nodes.
         """
-        shown = self._observer.observe(cycle.snapshot, cycle.line, cycle.feasible)
+        shown = self._observer.observe(cycle.snapshot, cycle.demand_index, cycle.feasible)
         if not len(shown.nodes):
             raise NoAnswerError(Reason.UNSUITABLE, "it is shown no node that fits")
         answers = self._model.run({"nodes": shown.figures, "job": shown.job})

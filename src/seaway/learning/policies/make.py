@@ -21,7 +21,7 @@ from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile, profile_of
 from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.registry import Outline
+from seaway.scheduling.registry import ProfileSpec
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 EDITION_DIGITS = 12
@@ -53,7 +53,7 @@ def make_learned(
         heuristic to fall back to.
     """
     plugin = make_plugin(file, options, limits, watch, model=model)
-    return profile_of(plugin.name, options, plugin).of_edition(edition_of(file))
+    return profile_of(plugin.name, options, plugin).with_version(edition_of(file))
 
 
 def make_plugin(
@@ -123,7 +123,7 @@ def edition_of(file: PolicyFile) -> str:
     return file.manifest.model_sha256[:EDITION_DIGITS]
 
 
-def joined_edition(outline: Outline, files: Mapping[str, PolicyFile]) -> str:
+def joined_edition(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str:
     """Return what tells a profile from others of its name: its plugins, weights and settings, and trained policies.
 
     Parameters
@@ -132,13 +132,13 @@ def joined_edition(outline: Outline, files: Mapping[str, PolicyFile]) -> str:
         Its trained policies, by the names that it has for them.
     """
     models = {name: file.manifest.model_sha256 for name, file in files.items()}
-    parts = [(each.name, each.weight, each.settings, models.get(each.policy)) for each in outline.wanted]
+    parts = [(each.name, each.weight, each.settings, models.get(each.policy)) for each in outline.plugins]
     return sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:EDITION_DIGITS]
 
 
 def _behind(options: PolicyOptions, limits: Limits) -> Profile:
     """Make the heuristic that decides where a trained policy does not."""
-    return make_profile(limits.fall_back, PolicyOptions(seed=options.seed, mix=options.mix))
+    return make_profile(limits.fallback, PolicyOptions(seed=options.seed, mix=options.mix))
 
 
 def _chooser(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:

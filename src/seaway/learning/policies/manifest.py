@@ -75,7 +75,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     figures
         What it achieved where it was measured, by name.
     curve
-        How it came to that, in the order of episodes; empty where nobody wrote it down.
+        How it came to that, in the order of episodes; empty where no one wrote it down.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Trial:
 
 
 FORMAT = 1
-MOST_TRIALS = 16
+MAX_TRIALS = 16
 LONGEST_TEXT = 4096
 LONGEST_NAME = 63
 
@@ -161,8 +161,8 @@ def decode_head(data: bytes) -> tuple[Manifest, tuple[Trial, ...]]:
         raise RejectedError(f"policy.json cannot be read: {error}") from None
     if head.format != FORMAT:
         raise RejectedError(f"format {head.format} of policy files is newer than this Seaway; it knows {FORMAT}")
-    if not 1 <= len(head.trials) <= MOST_TRIALS:
-        raise RejectedError(f"a policy file has 1 to {MOST_TRIALS} trials, this one {len(head.trials)}")
+    if not 1 <= len(head.trials) <= MAX_TRIALS:
+        raise RejectedError(f"a policy file has 1 to {MAX_TRIALS} trials, this one {len(head.trials)}")
     check_manifest(head.manifest)
     return head.manifest, tuple(Trial(_tensors(each.inputs), _tensors(each.outputs)) for each in head.trials)
 
@@ -170,7 +170,7 @@ def decode_head(data: bytes) -> tuple[Manifest, tuple[Trial, ...]]:
 def check_manifest(manifest: Manifest) -> None:
     """Refuse names that are none, and texts that would do something to a terminal."""
     if len(manifest.name) > LONGEST_NAME or not NAME.fullmatch(manifest.name):
-        raise RejectedError(f"{manifest.name[:80]!r} is no name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
+        raise RejectedError(f"{manifest.name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
     if not _DIGEST.fullmatch(manifest.model_sha256):
         raise RejectedError("model_sha256 is no SHA-256 digest")
     for name in ("algo", "says", "made_by", "created", "config", "figures"):

@@ -86,8 +86,8 @@ FLOATS_ONLY = frozenset({"Div", "Pow", "Reciprocal"})
 OPSETS = range(17, 24)
 """Versions of ONNX's own operators that are understood."""
 
-MOST_NODES = 2_000
-MOST_AXES = 8
+MAX_NODES = 2_000
+MAX_AXES = 8
 
 _FLOAT, _INT32, _INT64, _BOOL = 1, 6, 7, 9
 _DTYPES: dict[int, np.dtype[Any]] = {
@@ -123,8 +123,8 @@ def check_model(data: bytes, shapes: Shapes) -> None:
     for weight in graph.initializer:
         _check_weight(weight)
         _add(types, weight.name, weight.data_type)
-    if not 0 < len(graph.node) <= MOST_NODES:
-        raise RejectedError(f"the model has {len(graph.node)} operators; a policy has 1 to {MOST_NODES}")
+    if not 0 < len(graph.node) <= MAX_NODES:
+        raise RejectedError(f"the model has {len(graph.node)} operators; a policy has 1 to {MAX_NODES}")
     for node in graph.node:
         _check_node(node, types)
     for name in _check_values("output", graph.output, shapes.outputs):
@@ -198,7 +198,7 @@ def _check_weight(weight: Any) -> None:  # noqa: ANN401
         raise RejectedError(
             f"{named} is of type {weight.data_type}; policies have 32-bit floats, integers and booleans"
         )
-    if len(weight.dims) > MOST_AXES or min(weight.dims, default=1) < 0:
+    if len(weight.dims) > MAX_AXES or min(weight.dims, default=1) < 0:
         raise RejectedError(f"{named} has an impossible shape")
     if prod(weight.dims) * dtype.itemsize != len(weight.raw_data):
         raise RejectedError(f"{named} has {len(weight.raw_data)} bytes, which is not what its shape takes")

@@ -19,7 +19,7 @@ NODE_FIGURES = 20
 JOB_FIGURES = 16
 """Figures of the job and the fleet."""
 
-MOST_CLUSTERS = 4096
+MAX_CLUSTERS = 4096
 
 Length = int | str
 """How long an axis is: a number, or a letter for one that differs from call to call."""
@@ -59,7 +59,7 @@ def shapes_of(manifest: Manifest) -> Shapes:
             (Tensor("nodes", ("N", NODE_FIGURES)), Tensor("job", (JOB_FIGURES,))),
             (Tensor("scores", ("N",)), Tensor("wait", (1,))),
         )
-    if manifest.clusters is None or not 1 <= manifest.clusters <= MOST_CLUSTERS:
-        raise RejectedError(f"a policy of level cluster says for how many clusters it is, 1 to {MOST_CLUSTERS}")
+    if manifest.clusters is None or not 1 <= manifest.clusters <= MAX_CLUSTERS:
+        raise RejectedError(f"a policy of level cluster says for how many clusters it is, 1 to {MAX_CLUSTERS}")
     length = 8 * manifest.clusters + 8 if manifest.network else 4 * manifest.clusters + 4
     return Shapes((Tensor("observation", (1, length)),), (Tensor("action", (1, 1)),))

@@ -88,7 +88,7 @@ def sign(file: PolicyFile, key: bytes) -> PolicyFile:
 
 
 def signer(file: PolicyFile) -> PublicKey | None:
-    """Return the key by which a policy file is signed, known or not; None where nobody signed.
+    """Return the key by which a policy file is signed, known or not; None where no one signed.
 
     Raises
     ------
@@ -129,10 +129,10 @@ def read_trusted(text: str) -> tuple[PublicKey, ...]:
         except (binascii.Error, ValueError):
             raw = b""
         if kind != KIND or len(raw) != KEY_BYTES:
-            raise RejectedError(f"is no key: a line is {KIND!r}, the key and a name", where=f"line {number}")
+            raise RejectedError(f"is not a key: a line is {KIND!r}, the key and a name", where=f"line {number}")
         keys.append(PublicKey(raw, name.strip()))
     if not keys:
-        raise RejectedError("has no key in it; leave the setting out to accept policies that nobody signed")
+        raise RejectedError("has no key in it; leave the setting out to accept policies that no one signed")
     return tuple(keys)
 
 

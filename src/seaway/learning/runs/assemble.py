@@ -68,7 +68,7 @@ def with_given(run: Run, given: Mapping[str, object], where: Where = option) -> 
 
 
 def going_on(before: Run, given: Mapping[str, object], where: Where = option) -> Run:
-    """Return a run that goes on, with what was given anew.
+    """Return a run that goes on, with what was given again.
 
     Raises
     ------

@@ -20,11 +20,11 @@ from seaway.learning.training.settings import Run
 
 LONGEST_NAME = 63
 
-MOST_POINTS = 200
+MAX_POINTS = 200
 """Of its curve, in a policy file."""
 
-MOST_DIGESTS = 500
-"""Folders that a policy file names with their digests at the most, some 50 kB; of more it does not say."""
+MAX_DIGESTS = 500
+"""Folders that a policy file names with their digests at most, some 50 kB; of more it does not say."""
 
 
 def export(
@@ -79,10 +79,10 @@ def curve_of(rows: Sequence[Mapping[str, str]]) -> tuple[Point, ...]:
         Lines of `EpisodeTable`, in order; those that hold no numbers are passed over.
     """
     points = list(_points(rows))
-    if len(points) <= MOST_POINTS:
+    if len(points) <= MAX_POINTS:
         return tuple(points)
-    step = (len(points) - 1) / (MOST_POINTS - 1)
-    return tuple(points[round(at * step)] for at in range(MOST_POINTS))
+    step = (len(points) - 1) / (MAX_POINTS - 1)
+    return tuple(points[round(at * step)] for at in range(MAX_POINTS))
 
 
 def _points(rows: Sequence[Mapping[str, str]]) -> Iterator[Point]:
@@ -103,7 +103,7 @@ def learned_on(run: Run, digests: Mapping[str, str]) -> dict[str, dict[str, str]
     """Pick the digests of the folders that a run learned on; drawn instances follow from its settings."""
     families = tuple(family_of(kind, run.settings.draw_seed) for kind in run.draw)
     folders = {name: digest for name, digest in digests.items() if not name.startswith((MIX, *families))}
-    return {"digests": folders} if len(folders) <= MOST_DIGESTS else {}
+    return {"digests": folders} if len(folders) <= MAX_DIGESTS else {}
 
 
 def policy_name(folder: str, algo: str) -> str:

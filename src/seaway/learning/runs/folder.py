@@ -145,7 +145,7 @@ FOREIGN = "is of another run, or of another version: put the run's own back from
 
 
 def check_nothing_lost(folder: RunFolder) -> None:
-    """See that nothing was learned yet where what tells how to go on is not there: a run begins anew over the rest.
+    """See that nothing was learned yet where what tells how to go on is not there: a run starts over over the rest.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def read_kept(folder: RunFolder, episodes: int, where: str) -> State | None:
 
     Returns
     -------
-    None where the run begins anew.
+    None where the run starts over.
 
     Raises
     ------
@@ -216,6 +216,6 @@ def _check_none(there: list[str], missing: Path) -> None:
     if there:
         raise RejectedError(
             f"is missing, and what the run learned would be written over ({', '.join(there)}): put the file back, "
-            "choose another folder with --out, or remove this folder to begin anew",
+            "choose another folder with --out, or remove this folder to start over",
             where=str(missing),
         )

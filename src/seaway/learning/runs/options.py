@@ -29,7 +29,7 @@ class Range:
     least, most
         Ends; they belong to it unless `above` is true of the lower one.
     above
-        Whether it has to be more than `least`.
+        Whether it must be more than `least`.
     """
 
     least: float
@@ -77,14 +77,14 @@ def read_pairs(texts: Sequence[str], where: str) -> dict[str, str]:
     Raises
     ------
     RejectedError
-        When one is no such pair, or a name stands there twice.
+        When one is no such pair, or a name is duplicated.
     """
     found: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         key = name.strip().replace("-", "_")
         if not (key and sign and value.strip()):
-            raise RejectedError(f"{text!r} is no name=value, like soft_update=0.01", where=where)
+            raise RejectedError(f"{text!r} is not a name=value, like soft_update=0.01", where=where)
         if key in found:
             raise RejectedError(f"{key} is given twice", where=where)
         found[key] = value.strip()
@@ -99,7 +99,7 @@ def names_of(settings: object) -> tuple[str, ...]:
 def unknown(name: str, known: Sequence[str], whose: str, where: str) -> RejectedError:
     """Make the error for a name that is not known, with the one that was probably meant."""
     near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(known)}"
     return RejectedError(f"{whose} has no {name!r}; {hint}", where=where)
 
 
@@ -138,7 +138,7 @@ def read_as(kind: object, value: object) -> object:
     Raises
     ------
     ValueError
-        When it is none; says what it has to be.
+        When it is none; says what it must be.
     """
     read = READERS.get(kind)
     if read is None:
@@ -181,7 +181,7 @@ def _text(value: object) -> str:
 def _sizes(value: object) -> tuple[int, ...]:
     """Read ``128-64``; a list, as JSON has it; what is neither raises."""
     parts = value.split(SIZES) if isinstance(value, str) else value
-    return tuple(_whole(part) for part in parts)  # type: ignore[attr-defined]  # what is no list raises
+    return tuple(_whole(part) for part in parts)  # type: ignore[attr-defined]  # what is not a list raises
 
 
 READERS: Mapping[Any, Callable[[object], Any]] = {
@@ -200,7 +200,7 @@ LIKE: Mapping[object, str] = {
 }
 
 
-LEAST_OF_PPO = 2
+MIN_OF_PPO = 2
 """Steps of a part, and of all, that advantages can be compared within."""
 
 ONLY_LATER = ("soft_update", "target_noise", "target_clip", "trace_decay")
@@ -231,8 +231,8 @@ def odds_in(settings: object) -> Iterator[Odds]:
         yield Odds(("live_pool", "warm_up"), f"{says}it never would; give live_pool {first}, or warm_up {pool}")
     if isinstance(settings, PpoSettings):
         for name in ("batch", "steps"):
-            if getattr(settings, name) < LEAST_OF_PPO:
-                yield Odds((name,), f"{getattr(settings, name)} is not at least {LEAST_OF_PPO}, as ppo needs it")
+            if getattr(settings, name) < MIN_OF_PPO:
+                yield Odds((name,), f"{getattr(settings, name)} is not at least {MIN_OF_PPO}, as ppo needs it")
 
 
 def unused(settings: object, given: Collection[str]) -> dict[str, str]:

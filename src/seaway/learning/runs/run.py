@@ -76,7 +76,7 @@ def resume(
 ) -> Reached:
     """Learn on from where a run was stopped, as if it had never been; with one thread, to the bit.
 
-    A run that was stopped before its first episode begins anew.
+    A run that was stopped before its first episode starts over.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from seaway.simulation.outcome import Outcome
 Choose = Callable[[Float32], float]
 """Chooses an action from -1 to 1 for an observation."""
 
-MOST_TRIALS = 8
+MAX_TRIALS = 8
 
 
 class Clusters:
@@ -87,7 +87,7 @@ class Clusters:
             return choose(observation)
 
         _play(self.each()[0], look)
-        picked = np.linspace(0, len(seen) - 1, min(MOST_TRIALS, len(seen)), dtype=int)
+        picked = np.linspace(0, len(seen) - 1, min(MAX_TRIALS, len(seen)), dtype=int)
         trials = [{"observation": seen[at][None]} for at in picked]
         fitting = self._run.settings.fitting
         return Decider(actor, Level.CLUSTER, VERSION, trials, self.clusters, self.network, fitting)

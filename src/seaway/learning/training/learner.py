@@ -79,7 +79,7 @@ LOWER_RATES = "give it lower learning rates"
 
 
 def check_finite(figure: float, remedy: str = LOWER_RATES) -> None:
-    """Reject a figure that is no number any more.
+    """Reject a figure that is not a number any more.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ class Listener(Protocol):
         """Whether the run is to end where its state can next be kept."""
 
     def doing(self, text: str) -> None:
-        """Learn what the run is about to do that is no episode, a clause: ``reading instances``."""
+        """Learn what the run is about to do that is not an episode, a clause: ``reading instances``."""
 
     def begins(self, plan: Plan) -> None:
         """Learn what comes; once, before the first episode."""

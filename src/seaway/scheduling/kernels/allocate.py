@@ -23,7 +23,7 @@ from seaway.scheduling.columns import (
     CLUSTER_GPU_MEMORY,
     CLUSTER_GPU_MEMORY_FREE,
     CLUSTER_MEMORY_FREE,
-    CLUSTERS_PAID,
+    CLUSTERS_RESERVED,
     CPU_PER_GPU_MILLI,
     DEMAND_CPU,
     DEMAND_GATEWAY,
@@ -36,13 +36,14 @@ from seaway.scheduling.columns import (
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
     DEVICE_MIG_USED,
-    DEVICE_MOVED,
+    DEVICE_MOVED_TO,
     DEVICE_OPEN,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
     MIG_CORE,
     MIG_MEMORY,
     MIG_SIZE,
+    NODE_ACCEPTS,
     NODE_CLUSTER,
     NODE_CPU_FREE,
     NODE_DEVICE_END,
@@ -58,14 +59,13 @@ from seaway.scheduling.columns import (
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
-    NODE_TAKES,
     PLAN_BANDWIDTH,
-    PLAN_BETWEEN,
-    PLAN_COPY,
     PLAN_DEMAND,
+    PLAN_DUPLICATE,
     PLAN_JOB,
     PLAN_NODE,
     PLAN_PODS,
+    PLAN_REPLICA_BANDWIDTH,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     ROOM_STEP,
@@ -78,7 +78,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, core_needed, memory_needed, mig_slot
-from seaway.scheduling.kernels.network import gateway_of, promise, promise_between, where_now
+from seaway.scheduling.kernels.network import current_node, gateway_of, reserve_between_gateways, reserve_link
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 MIG_INSTANCES = 7
@@ -144,7 +144,7 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
     nodes[NODE_GPU_CORE_FREE, n] = core_free
     left = gpu_left_milli(core_free, core, memory_free, memory)
     nodes[NODE_LEFT, n] = nodes[NODE_CPU_FREE, n] + CPU_PER_GPU_MILLI * left
-    nodes[NODE_TAKES, n] = nodes[NODE_OPEN, n] != 0 and nodes[NODE_PODS_FREE, n] > 0
+    nodes[NODE_ACCEPTS, n] = nodes[NODE_OPEN, n] != 0 and nodes[NODE_PODS_FREE, n] > 0
 
 
 @compiled
@@ -163,7 +163,7 @@ def refresh_block(fleet: FleetArrays, b: int) -> None:
         blocks[BLOCK_LEFT + step, b] = NOTHING
         blocks[BLOCK_CPU + step, b] = -1
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
-        if nodes[NODE_TAKES, n]:
+        if nodes[NODE_ACCEPTS, n]:
             memory = max(memory, nodes[NODE_MEMORY_FREE, n])
             room_memory = max(room_memory, nodes[NODE_ROOM_MEMORY, n])
             room_core = max(room_core, nodes[NODE_ROOM_CORE, n])
@@ -181,7 +181,7 @@ def refresh_block(fleet: FleetArrays, b: int) -> None:
 
 
 @compiled
-def note_change(fleet: FleetArrays, n: int) -> None:
+def log_change(fleet: FleetArrays, n: int) -> None:
     """Bring all that hangs on node `n` up to date and log the change."""
     refresh_node(fleet, n)
     refresh_block(fleet, n // BLOCK_NODES)
@@ -213,12 +213,12 @@ def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: I
 
 
 @compiled
-def give_slice(fleet: FleetArrays, slice_: Int32) -> None:
+def release_slice(fleet: FleetArrays, slice_: Int32) -> None:
     """Undo `take_slice`."""
     devices = fleet.devices
     d = slice_[SLICE_DEVICE]
-    while devices[DEVICE_MOVED, d] >= 0:
-        d = devices[DEVICE_MOVED, d]
+    while devices[DEVICE_MOVED_TO, d] >= 0:
+        d = devices[DEVICE_MOVED_TO, d]
     devices[DEVICE_MEMORY_FREE, d] += slice_[SLICE_MEMORY]
     devices[DEVICE_CORE_FREE, d] += slice_[SLICE_CORE]
     devices[DEVICE_SLOTS_FREE, d] += 1
@@ -229,7 +229,7 @@ def give_slice(fleet: FleetArrays, slice_: Int32) -> None:
 
 
 @compiled
-def retake_slice(fleet: FleetArrays, slice_: Int32) -> None:
+def restore_slice(fleet: FleetArrays, slice_: Int32) -> None:
     """Take a slice of given amounts again, whether or not it fits: undo `give_slice`."""
     devices = fleet.devices
     d = slice_[SLICE_DEVICE]
@@ -242,7 +242,7 @@ def retake_slice(fleet: FleetArrays, slice_: Int32) -> None:
 
 
 @compiled
-def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int, pods: int) -> None:
+def allocate_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int, pods: int) -> None:
     """Take (`sign` 1) or give back (-1) the CPU and memory of demand `k` on node `n`, and the room of `pods` pods."""
     cpu = sign * demands.amounts[k, DEMAND_CPU]
     memory = sign * demands.amounts[k, DEMAND_MEMORY]
@@ -256,28 +256,28 @@ def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: i
 
 
 @compiled
-def book_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, mbps: int) -> None:
+def reserve_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, mbps: int) -> None:
     """Take `mbps` from the link between the user of demand `k` and the cluster of node `n`."""
     if mbps != 0:
         target = fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]]
-        promise(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
+        reserve_link(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
 
 
 @compiled
-def release_line(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, row: int) -> None:
+def release_row(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, row: int) -> None:
     """Give back all that a decision holds and mark it unplaced.
 
     Bandwidth goes over to another replica of the job in the same cluster, if there is one; what the job takes between
     clusters is given back with its last replica behind a gateway.
     """
     line = plan[row]
-    n = where_now(fleet, line[PLAN_NODE])
+    n = current_node(fleet, line[PLAN_NODE])
     if n < 0:
         return
     k = line[PLAN_DEMAND]
     for s in range(line[PLAN_SLICE_END] - 1, line[PLAN_SLICE_FIRST] - 1, -1):
-        give_slice(fleet, slices[s])
-    book_node(fleet, demands, k, n, -1, line[PLAN_PODS])
+        release_slice(fleet, slices[s])
+    allocate_node(fleet, demands, k, n, -1, line[PLAN_PODS])
     line[PLAN_NODE] = -1
     line[PLAN_SLICE_END] = line[PLAN_SLICE_FIRST]
     if line[PLAN_BANDWIDTH] > 0:
@@ -285,13 +285,13 @@ def release_line(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
         if heir >= 0:
             plan[heir, PLAN_BANDWIDTH] = line[PLAN_BANDWIDTH]
         else:
-            book_bandwidth(fleet, demands, k, n, -line[PLAN_BANDWIDTH])
-            fleet.clusters_open[CLUSTERS_PAID, fleet.nodes[NODE_CLUSTER, n]] = 0
+            reserve_bandwidth(fleet, demands, k, n, -line[PLAN_BANDWIDTH])
+            fleet.clusters_open[CLUSTERS_RESERVED, fleet.nodes[NODE_CLUSTER, n]] = 0
         line[PLAN_BANDWIDTH] = 0
-    if line[PLAN_BETWEEN] > 0:
-        promise_between(fleet, plan, row, plan.shape[0], gateway_of(fleet, n), -1)
-        line[PLAN_BETWEEN] = 0
-    note_change(fleet, n)
+    if line[PLAN_REPLICA_BANDWIDTH] > 0:
+        reserve_between_gateways(fleet, plan, row, plan.shape[0], gateway_of(fleet, n), -1)
+        line[PLAN_REPLICA_BANDWIDTH] = 0
+    log_change(fleet, n)
 
 
 @compiled
@@ -300,8 +300,8 @@ def sharer_of_link(fleet: FleetArrays, plan: Int64, row: int, cluster: int) -> i
     for step in (-1, 1):
         other = row + step
         while 0 <= other < plan.shape[0] and plan[other, PLAN_JOB] == plan[row, PLAN_JOB]:
-            n = where_now(fleet, plan[other, PLAN_NODE])
-            same_copy = plan[other, PLAN_COPY] == plan[row, PLAN_COPY]
+            n = current_node(fleet, plan[other, PLAN_NODE])
+            same_copy = plan[other, PLAN_DUPLICATE] == plan[row, PLAN_DUPLICATE]
             if n >= 0 and same_copy and fleet.nodes[NODE_CLUSTER, n] == cluster:
                 return other
             other += step
@@ -312,7 +312,7 @@ def sharer_of_link(fleet: FleetArrays, plan: Int64, row: int, cluster: int) -> i
 def release_range(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, first: int, end: int) -> None:
     """Give back what the decisions from `first` up to `end` of a plan hold, last first."""
     for row in range(end - 1, first - 1, -1):
-        release_line(fleet, demands, plan, slices, row)
+        release_row(fleet, demands, plan, slices, row)
 
 
 @compiled
@@ -331,11 +331,11 @@ def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
     fleet, demands = borrowed(fleet), borrowed(demands)
     plan, slices, rows = borrowed(plan), borrowed(slices), borrowed(rows)
     for at in range(rows.shape[0] - 1, -1, -1):
-        release_line(fleet, demands, plan, slices, rows[at])
+        release_row(fleet, demands, plan, slices, rows[at])
 
 
 @compiled
-def retake_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32) -> None:
+def restore_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32) -> None:
     """Take all that the lines of a plan hold, whether or not it fits: undo `release_rows`.
 
     Parameters
@@ -353,16 +353,16 @@ def retake_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: 
             continue
         k = plan[row, PLAN_DEMAND]
         for s in range(plan[row, PLAN_SLICE_FIRST], plan[row, PLAN_SLICE_END]):
-            retake_slice(fleet, slices[s])
-        book_node(fleet, demands, k, n, 1, plan[row, PLAN_PODS])
-        book_bandwidth(fleet, demands, k, n, plan[row, PLAN_BANDWIDTH])
-        promise_between(fleet, plan, row, row, gateway_of(fleet, n), 1)
-        note_change(fleet, n)
+            restore_slice(fleet, slices[s])
+        allocate_node(fleet, demands, k, n, 1, plan[row, PLAN_PODS])
+        reserve_bandwidth(fleet, demands, k, n, plan[row, PLAN_BANDWIDTH])
+        reserve_between_gateways(fleet, plan, row, row, gateway_of(fleet, n), 1)
+        log_change(fleet, n)
 
 
 @compiled
 def refresh_all(fleet: FleetArrays) -> None:
-    """Derive every node and every block anew."""
+    """Derive every node and every block again."""
     fleet = borrowed(fleet)
     for d in range(fleet.devices.shape[1]):
         refresh_device(fleet, d)
@@ -374,8 +374,8 @@ def refresh_all(fleet: FleetArrays) -> None:
 
 @compiled
 def refresh_changed(fleet: FleetArrays, n: int) -> None:
-    """Derive anew what hangs on node `n`, whose columns were written from Python."""
+    """Derive again what hangs on node `n`, whose columns were written from Python."""
     lent = borrowed(fleet)
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         refresh_device(lent, d)
-    note_change(lent, n)
+    log_change(lent, n)

@@ -31,15 +31,15 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
 )
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.kernels.decide import find_usable_clusters, forget_bandwidth
-from seaway.scheduling.kernels.fit import WHOLE_PERCENT, memory_asked, node_fits
+from seaway.scheduling.kernels.decide import find_usable_clusters, reset_bandwidth
+from seaway.scheduling.kernels.fit import WHOLE_PERCENT, memory_requested, node_fits
 from seaway.scheduling.kernels.scan import block_may_fit
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 RESOURCES = 4
 """CPU, memory, device memory and device cores, in this order."""
 
-ALIKE = 1e-12
+EPSILON = 1e-12
 """Scores that differ by no more are equal: what is left of adding up shares in another order."""
 
 
@@ -58,7 +58,7 @@ def first_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: Int64) -
         In how many clusters it fits.
     """
     fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
-    forget_bandwidth(fleet)
+    reset_bandwidth(fleet)
     find_usable_clusters(fleet, demands, k)
     for c in range(out.shape[0]):
         out[c] = -1
@@ -89,7 +89,7 @@ def fitting_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: UInt8)
         How many fit.
     """
     fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
-    forget_bandwidth(fleet)
+    reset_bandwidth(fleet)
     find_usable_clusters(fleet, demands, k)
     found = 0
     for b in range(fleet.blocks.shape[1]):
@@ -103,7 +103,7 @@ def fitting_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: UInt8)
 
 
 @compiled
-def use_after(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, n: int) -> float:
+def utilization_after(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, n: int) -> float:
     """Return the mean share of cluster `c` that is in use once demand `k` is on its node `n`, 0-1.
 
     Over the resources that the cluster has any of.
@@ -114,7 +114,7 @@ def use_after(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, n: int)
     for total, free, asked in (
         (clusters[CLUSTER_CPU, c], clusters[CLUSTER_CPU_FREE, c], amounts[k, DEMAND_CPU]),
         (clusters[CLUSTER_MEMORY, c], clusters[CLUSTER_MEMORY_FREE, c], amounts[k, DEMAND_MEMORY]),
-        (clusters[CLUSTER_GPU_MEMORY, c], clusters[CLUSTER_GPU_MEMORY_FREE, c], memory_asked(fleet, demands, k, n)),
+        (clusters[CLUSTER_GPU_MEMORY, c], clusters[CLUSTER_GPU_MEMORY_FREE, c], memory_requested(fleet, demands, k, n)),
         (clusters[CLUSTER_GPU_CORE, c], clusters[CLUSTER_GPU_CORE_FREE, c], core),
     ):
         if total > 0:
@@ -144,13 +144,13 @@ def rank_clusters(fleet: FleetArrays, demands: DemandArrays, k: int, firsts: Int
     for c in range(out.shape[0]):
         out[c] = -1.0
         if firsts[c] >= 0:
-            out[c] = use_after(fleet, demands, k, c, firsts[c])
+            out[c] = utilization_after(fleet, demands, k, c, firsts[c])
             lowest = min(lowest, out[c])
-            if out[c] > highest + ALIKE:
+            if out[c] > highest + EPSILON:
                 highest, best = out[c], c
     for c in range(out.shape[0]):
         if firsts[c] >= 0:
-            out[c] = (out[c] - lowest) / (highest - lowest) if highest - lowest > ALIKE else 1.0
+            out[c] = (out[c] - lowest) / (highest - lowest) if highest - lowest > EPSILON else 1.0
     return best
 
 
@@ -172,7 +172,7 @@ def write_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step: int, o
         How many figures each cluster and the job have in `out`; these are the first four.
     out
         Shape ((C + 1) step,); written: the share of each cluster that is free, then what the job asks for as a share
-        of what a cluster has in the mean, C at the most. A share of device memory is taken of the fleet's mean device.
+        of what a cluster has in the mean, C at most. A share of device memory is taken of the fleet's mean device.
     """
     fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
     clusters = fleet.clusters
@@ -223,7 +223,7 @@ def write_fitting_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step
     for c in range(clusters.shape[1]):
         for resource in range(RESOURCES):
             out[c * step + resource] = 0.0
-    forget_bandwidth(fleet)
+    reset_bandwidth(fleet)
     find_usable_clusters(fleet, demands, k)
     for b in range(fleet.blocks.shape[1]):
         if not block_may_fit(fleet, demands, k, b):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int32, Int64
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
-    CLUSTERS_GATE,
-    CLUSTERS_PAID,
+    CLUSTERS_ALLOWED,
+    CLUSTERS_RESERVED,
     CLUSTERS_USABLE,
     DEMAND_BANDWIDTH,
     DEMAND_GATEWAY,
@@ -24,22 +24,22 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
     PLAN_BANDWIDTH,
-    PLAN_BETWEEN,
-    PLAN_COPY,
     PLAN_DEMAND,
+    PLAN_DUPLICATE,
     PLAN_JOB,
     PLAN_LINK_MISSED,
     PLAN_NODE,
     PLAN_PODS,
     PLAN_REPLICA,
+    PLAN_REPLICA_BANDWIDTH,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     SLICE_DEVICE,
 )
-from seaway.scheduling.kernels.allocate import book_bandwidth, book_node, note_change, release_range, take_slice
+from seaway.scheduling.kernels.allocate import allocate_node, log_change, release_range, reserve_bandwidth, take_slice
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import all_or_none, device_fits, numa_node, serves_alone, slices_on_node
-from seaway.scheduling.kernels.network import carries
+from seaway.scheduling.kernels.network import has_bandwidth
 from seaway.scheduling.kernels.policy_stubs import device_key, search
 from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -55,12 +55,12 @@ def find_usable_clusters(fleet: FleetArrays, demands: DemandArrays, k: int) -> N
     network = demands.amounts[k, DEMAND_NETWORK]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
     for c in range(marks.shape[1]):
-        usable = marks[CLUSTERS_GATE, c] != 0
+        usable = marks[CLUSTERS_ALLOWED, c] != 0
         if usable and network >= 0:
             usable = demands.cluster_ok[network, c] != 0
-            if usable and mbps > 0 and not marks[CLUSTERS_PAID, c]:
+            if usable and mbps > 0 and not marks[CLUSTERS_RESERVED, c]:
                 target = fleet.clusters[CLUSTER_GATEWAY, c]
-                usable = target >= 0 and carries(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
+                usable = target >= 0 and has_bandwidth(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
         marks[CLUSTERS_USABLE, c] = usable
 
 
@@ -71,7 +71,7 @@ def take_devices(
     demands: DemandArrays,
     k: int,
     n: int,
-    draw: int,
+    random_bits: int,
     slices: Int32,
     first: int,
 ) -> int:
@@ -104,7 +104,7 @@ def take_devices(
                 taken |= slices[earlier, SLICE_DEVICE] == d
             if taken:
                 continue
-            key = device_key(params, fleet, demands, k, d, draw)
+            key = device_key(params, fleet, demands, k, d, random_bits)
             if best < 0 or key < best_key:
                 best, best_key = d, key
         take_slice(fleet, demands, k, best, slices[at])
@@ -112,8 +112,8 @@ def take_devices(
 
 
 @compiled
-def book_replica(
-    params: Any, fleet: FleetArrays, demands: DemandArrays, n: int, draw: int, line: Int64, slices: Int32
+def allocate_replica(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, n: int, random_bits: int, line: Int64, slices: Int32
 ) -> int:
     """Place the replica of plan line `line` on node `n`; return the end of its slices.
 
@@ -127,17 +127,17 @@ def book_replica(
     k = line[PLAN_DEMAND]
     end = line[PLAN_SLICE_FIRST]
     if demands.amounts[k, DEMAND_GPUS]:
-        end = take_devices(params, fleet, demands, k, n, draw, slices, end)
-    book_node(fleet, demands, k, n, 1, line[PLAN_PODS])
+        end = take_devices(params, fleet, demands, k, n, random_bits, slices, end)
+    allocate_node(fleet, demands, k, n, 1, line[PLAN_PODS])
     cluster = fleet.nodes[NODE_CLUSTER, n]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
-    if mbps > 0 and not fleet.clusters_open[CLUSTERS_PAID, cluster]:
-        fleet.clusters_open[CLUSTERS_PAID, cluster] = 1
+    if mbps > 0 and not fleet.clusters_open[CLUSTERS_RESERVED, cluster]:
+        fleet.clusters_open[CLUSTERS_RESERVED, cluster] = 1
         line[PLAN_BANDWIDTH] = mbps
-        book_bandwidth(fleet, demands, k, n, mbps)
+        reserve_bandwidth(fleet, demands, k, n, mbps)
     line[PLAN_NODE] = n
     line[PLAN_SLICE_END] = end
-    note_change(fleet, n)
+    log_change(fleet, n)
     return end
 
 
@@ -148,8 +148,8 @@ def decide_queue(
     fleet: FleetArrays,
     demands: DemandArrays,
     jobs: Int64,
-    number: int,
-    begun: int,
+    first_job: int,
+    first_replica: int,
     plan: Int64,
     slices: Int32,
     row: int,
@@ -165,9 +165,9 @@ def decide_queue(
         What random choices hang on, besides the job's number and the replica's.
     jobs
         Shape (J, JOB_ROWS).
-    number
+    first_job
         What the first of `jobs` is called in the plan.
-    begun
+    first_replica
         Number of each job's first replica to be placed; above 0 the job goes on, and keeps the
         bandwidth that it took.
     plan
@@ -183,17 +183,17 @@ def decide_queue(
     params, fleet, demands = borrowed(params), borrowed(fleet), borrowed(demands)
     jobs, plan, slices = borrowed(jobs), borrowed(plan), borrowed(slices)
     for j in range(jobs.shape[0]):
-        if begun == 0:
-            forget_bandwidth(fleet)
+        if first_replica == 0:
+            reset_bandwidth(fleet)
         first, first_slice = row, end
         broken = False  # replicas are equal: after one that does not fit, none does
-        for replica in range(begun, jobs[j, JOB_REPLICAS]):
+        for replica in range(first_replica, jobs[j, JOB_REPLICAS]):
             line = plan[row]
-            start_line(line, number + j, replica, jobs[j, JOB_DEMAND], end)
+            start_row(line, first_job + j, replica, jobs[j, JOB_DEMAND], end)
             row += 1
             if not broken:
-                draw = mixed(seed, jobs[j, JOB_SEQUENCE], replica)
-                end = place_replica(params, fleet, demands, draw, line, slices)
+                random_bits = mixed(seed, jobs[j, JOB_SEQUENCE], replica)
+                end = place_replica(params, fleet, demands, random_bits, line, slices)
                 broken = line[PLAN_NODE] < 0
         if broken and jobs[j, JOB_GANG] != 0:
             release_range(fleet, demands, plan, slices, first, row)
@@ -204,14 +204,16 @@ def decide_queue(
 
 
 @compiled
-def place_replica(params: Any, fleet: FleetArrays, demands: DemandArrays, draw: int, line: Int64, slices: Int32) -> int:
+def place_replica(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, random_bits: int, line: Int64, slices: Int32
+) -> int:
     """Decide one replica, whose plan line was started; return the end of its slices."""
     k = line[PLAN_DEMAND]
     find_usable_clusters(fleet, demands, k)
-    n = search(params, fleet, demands, k, draw, fleet.clusters_open[CLUSTERS_USABLE])
+    n = search(params, fleet, demands, k, random_bits, fleet.clusters_open[CLUSTERS_USABLE])
     if n < 0:
         return line[PLAN_SLICE_END]
-    return book_replica(params, fleet, demands, n, draw, line, slices)
+    return allocate_replica(params, fleet, demands, n, random_bits, line, slices)
 
 
 @compiled
@@ -225,7 +227,7 @@ def plan_size(amounts: Int64, jobs: Int64) -> tuple[int, int]:
 
 
 @compiled
-def start_line(line: Int64, job: int, replica: int, k: int, end: int) -> None:
+def start_row(line: Int64, job: int, replica: int, k: int, end: int) -> None:
     """Begin a plan line for a replica of demand `k` that is not placed yet."""
     line[PLAN_JOB] = job
     line[PLAN_REPLICA] = replica
@@ -234,20 +236,20 @@ def start_line(line: Int64, job: int, replica: int, k: int, end: int) -> None:
     line[PLAN_SLICE_FIRST] = end
     line[PLAN_SLICE_END] = end
     line[PLAN_BANDWIDTH] = 0
-    line[PLAN_BETWEEN] = 0
-    line[PLAN_COPY] = 0
+    line[PLAN_REPLICA_BANDWIDTH] = 0
+    line[PLAN_DUPLICATE] = 0
     line[PLAN_PODS] = 1
     line[PLAN_LINK_MISSED] = 0
 
 
 @compiled
-def forget_bandwidth(fleet: FleetArrays) -> None:
+def reset_bandwidth(fleet: FleetArrays) -> None:
     """Begin a job: it has taken no bandwidth yet."""
     for c in range(fleet.clusters_open.shape[1]):
-        fleet.clusters_open[CLUSTERS_PAID, c] = 0
+        fleet.clusters_open[CLUSTERS_RESERVED, c] = 0
 
 
-class GivenDevices(NamedTuple):
+class DeviceKeys(NamedTuple):
     """Keys of one node's devices, worked out beforehand: how the plain path chooses devices.
 
     Attributes
@@ -262,20 +264,20 @@ class GivenDevices(NamedTuple):
     first: int
 
 
-@specialises(device_key, GivenDevices)
-def _device_key(params: GivenDevices, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+@specialises(device_key, DeviceKeys)
+def _device_key(params: DeviceKeys, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int) -> int:
     return params.keys[d - params.first]
 
 
 @compiled
-def book_given(
-    params: GivenDevices, fleet: FleetArrays, demands: DemandArrays, n: int, line: Int64, slices: Int32
+def allocate_with_keys(
+    params: DeviceKeys, fleet: FleetArrays, demands: DemandArrays, n: int, line: Int64, slices: Int32
 ) -> int:
     """Place the replica of plan line `line` on node `n`, which has to fit; for callers in Python."""
     lent = borrowed(fleet)
-    return book_replica(borrowed(params), lent, borrowed(demands), n, 0, borrowed(line), borrowed(slices))
+    return allocate_replica(borrowed(params), lent, borrowed(demands), n, 0, borrowed(line), borrowed(slices))
 
 
-def forget_bandwidth_of(fleet: FleetArrays) -> None:
+def reset_bandwidth_of(fleet: FleetArrays) -> None:
     """Begin a job; for callers in Python, where a call of a kernel with the fleet takes ten times as long."""
-    fleet.clusters_open[CLUSTERS_PAID] = 0
+    fleet.clusters_open[CLUSTERS_RESERVED] = 0

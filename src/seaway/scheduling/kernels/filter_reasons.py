@@ -34,7 +34,7 @@ from seaway.scheduling.kernels.fit import (
     NO_NUMA,
     WHOLE_MILLI,
     core_needed,
-    holds_two,
+    fits_twice,
     memory_needed,
     mig_slot,
     numa_node,
@@ -60,7 +60,7 @@ CODES = 14
 
 
 @compiled
-def device_refusal(  # a rule, a return
+def device_reason(  # a rule, a return
     fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8
 ) -> int:
     """Return the code of the first rule by which device `d` refuses a slice of demand `k`; 0 for none.
@@ -100,7 +100,7 @@ def device_refusal(  # a rule, a return
 
 
 @compiled
-def mig_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8) -> int:
+def mig_reason(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8) -> int:
     """Return what keeps device `d` in MIG mode from serving all of demand `k`; 0 when nothing does.
 
     Takes instances one by one, as they would be made, until one is refused, and puts the device
@@ -113,7 +113,7 @@ def mig_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_
     from_slots = devices[DEVICE_SLOTS_FREE, d]
     code = 0
     for _ in range(demands.amounts[k, DEMAND_GPUS]):
-        code = device_refusal(fleet, demands, k, d, kind_ok)
+        code = device_reason(fleet, demands, k, d, kind_ok)
         if code != 0:
             break
         p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d))
@@ -131,11 +131,11 @@ def mig_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_
 @compiled
 def one_at_most(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
     """Tell whether device `d` in MIG mode never serves a replica of demand `k` twice, but does with others."""
-    return fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and not holds_two(fleet, demands, k, d)
+    return fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and not fits_twice(fleet, demands, k, d)
 
 
 @compiled
-def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
+def node_reason(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
     """Return why the devices of node `n` refuse demand `k`, which asks for some; 0 when they do not.
 
     The rule that refuses most devices speaks for the node, the first among equals; when enough
@@ -155,9 +155,9 @@ def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind
     for d in range(first, end):
         if fleet.devices[DEVICE_MIG, d] >= 0 and not one_at_most(fleet, demands, k, d):
             mig = True
-            votes[mig_refusal(fleet, demands, k, d, kind_ok)] += 1
+            votes[mig_reason(fleet, demands, k, d, kind_ok)] += 1
         else:
-            votes[device_refusal(fleet, demands, k, d, kind_ok)] += 1
+            votes[device_reason(fleet, demands, k, d, kind_ok)] += 1
     if not mig and end - first < gpus:  # 1
         return TOO_FEW_DEVICES
     votes[0] = 0
@@ -165,7 +165,7 @@ def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind
 
 
 @compiled
-def refusals(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UInt8) -> UInt8:
+def reason_codes(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UInt8) -> UInt8:
     """Return why the devices of each node refuse demand `k`, 0 where they do not, shape (N,).
 
     Parameters
@@ -177,5 +177,5 @@ def refusals(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UInt8) 
     fleet, demands, kind_ok = borrowed(fleet), borrowed(demands), borrowed(kind_ok)
     if demands.amounts[k, DEMAND_GPUS] > 0:
         for n in range(codes.shape[0]):
-            codes[n] = node_refusal(fleet, demands, k, n, kind_ok)
+            codes[n] = node_reason(fleet, demands, k, n, kind_ok)
     return codes

@@ -36,6 +36,7 @@ from seaway.scheduling.columns import (
     MIG_MEMORY,
     MIG_SIZE,
     MIG_STARTS,
+    NODE_ACCEPTS,
     NODE_CPU_FREE,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
@@ -44,7 +45,6 @@ from seaway.scheduling.columns import (
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
-    NODE_TAKES,
 )
 from seaway.scheduling.kernels.compile import compiled
 
@@ -171,14 +171,14 @@ def all_or_none(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
     """Tell whether device `d` may only serve a replica of demand `k` alone.
 
     So it is where a pod cannot say how many instances it wants of each device, and the device, with nothing on
-    it, would hold two: with a second device beside it nobody knew where the instances are.
+    it, would hold two: with a second device beside it no one knew where the instances are.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
-    return gpus > 1 and fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and holds_two(fleet, demands, k, d)
+    return gpus > 1 and fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and fits_twice(fleet, demands, k, d)
 
 
 @compiled
-def holds_two(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+def fits_twice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
     """Tell whether device `d` in MIG mode, with nothing on it, holds two slices of demand `k`, exclusive or not."""
     devices = fleet.devices
     memory = memory_needed(fleet, demands, k, d)
@@ -251,10 +251,10 @@ def numa_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
 
 @compiled
 def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool:
-    """Tell from the node's own figures whether it can fit: false is certain, true has to be checked."""
+    """Tell from the node's own figures whether it can fit: false is certain, true must be checked."""
     amounts = demands.amounts
     nodes = fleet.nodes
-    if not nodes[NODE_TAKES, n] or nodes[NODE_CPU_FREE, n] < amounts[k, DEMAND_CPU]:
+    if not nodes[NODE_ACCEPTS, n] or nodes[NODE_CPU_FREE, n] < amounts[k, DEMAND_CPU]:
         return False
     if nodes[NODE_MEMORY_FREE, n] < amounts[k, DEMAND_MEMORY]:
         return False
@@ -262,11 +262,13 @@ def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> b
         return True
     if nodes[NODE_ROOM_MEMORY, n] < amounts[k, DEMAND_GPU_MEMORY]:
         return False
-    return nodes[NODE_ROOM_CORE, n] >= amounts[k, DEMAND_GPU_CORE] and nodes[NODE_ROOM_WHOLE, n] >= wholes(demands, k)
+    return nodes[NODE_ROOM_CORE, n] >= amounts[k, DEMAND_GPU_CORE] and nodes[NODE_ROOM_WHOLE, n] >= whole_devices(
+        demands, k
+    )
 
 
 @compiled
-def wholes(demands: DemandArrays, k: int) -> int:
+def whole_devices(demands: DemandArrays, k: int) -> int:
     """Count the whole devices that demand `k` cannot do without."""
     amounts = demands.amounts
     whole = (
@@ -287,7 +289,7 @@ def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool
 
 
 @compiled
-def memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+def memory_requested(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
     """Device memory that demand `k` takes of node `n` altogether, MiB."""
     amounts = demands.amounts
     each = amounts[k, DEMAND_GPU_MEMORY]

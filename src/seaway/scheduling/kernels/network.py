@@ -10,18 +10,18 @@ from seaway.scheduling.columns import (
     GATEWAY_IN,
     GATEWAY_OUT,
     NODE_CLUSTER,
-    NODE_MOVED,
-    PLAN_BETWEEN,
-    PLAN_COPY,
+    NODE_MOVED_TO,
+    PLAN_DUPLICATE,
     PLAN_JOB,
     PLAN_NODE,
+    PLAN_REPLICA_BANDWIDTH,
 )
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 @compiled
-def carries(fleet: FleetArrays, source: int, target: int, mbps: int) -> bool:
+def has_bandwidth(fleet: FleetArrays, source: int, target: int, mbps: int) -> bool:
     """Tell whether `mbps` can be promised from a gateway to another: on the link, and on both interfaces."""
     if source == target:
         return True
@@ -30,7 +30,7 @@ def carries(fleet: FleetArrays, source: int, target: int, mbps: int) -> bool:
 
 
 @compiled
-def promise(fleet: FleetArrays, source: int, target: int, mbps: int) -> None:
+def reserve_link(fleet: FleetArrays, source: int, target: int, mbps: int) -> None:
     """Take `mbps`, below 0 to give it back, from the link between two gateways and from their interfaces."""
     fleet.bandwidth[source, target] -= mbps
     if source != target:
@@ -39,22 +39,22 @@ def promise(fleet: FleetArrays, source: int, target: int, mbps: int) -> None:
 
 
 @compiled
-def where_now(fleet: FleetArrays, n: int) -> int:
+def current_node(fleet: FleetArrays, n: int) -> int:
     """Follow node `n`, which may be -1, to where its figures are now."""
-    while n >= 0 and fleet.nodes[NODE_MOVED, n] >= 0:
-        n = fleet.nodes[NODE_MOVED, n]
+    while n >= 0 and fleet.nodes[NODE_MOVED_TO, n] >= 0:
+        n = fleet.nodes[NODE_MOVED_TO, n]
     return n
 
 
 @compiled
 def gateway_of(fleet: FleetArrays, n: int) -> int:
     """Return the gateway before node `n`; -1 when either is unknown."""
-    n = where_now(fleet, n)
+    n = current_node(fleet, n)
     return fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]] if n >= 0 else -1
 
 
 @compiled
-def promise_between(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway: int, sign: int) -> None:
+def reserve_between_gateways(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway: int, sign: int) -> None:
     """Take (`sign` 1) or give back (-1) what a replica exchanges with those of its job behind other gateways.
 
     Of each two gateways a job takes the links between them once, in both directions, however many replicas are behind
@@ -69,7 +69,7 @@ def promise_between(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway
     gateway
         Before the replica; -1 when it is unknown, and nothing is crossed.
     """
-    mbps = plan[row, PLAN_BETWEEN]
+    mbps = plan[row, PLAN_REPLICA_BANDWIDTH]
     if mbps == 0 or gateway < 0:
         return
     met = np.zeros(fleet.gateways.shape[1], np.uint8)
@@ -79,7 +79,11 @@ def promise_between(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway
     for other in range(first, end):
         if plan[other, PLAN_JOB] != plan[row, PLAN_JOB]:
             break
-        if other != row and plan[other, PLAN_BETWEEN] != 0 and plan[other, PLAN_COPY] == plan[row, PLAN_COPY]:
+        if (
+            other != row
+            and plan[other, PLAN_REPLICA_BANDWIDTH] != 0
+            and plan[other, PLAN_DUPLICATE] == plan[row, PLAN_DUPLICATE]
+        ):
             there = gateway_of(fleet, plan[other, PLAN_NODE])
             if there >= 0:
                 met[there] = 1
@@ -87,12 +91,12 @@ def promise_between(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway
         return
     for there in range(met.shape[0]):
         if met[there] != 0:
-            promise(fleet, gateway, there, sign * mbps)
-            promise(fleet, there, gateway, sign * mbps)
+            reserve_link(fleet, gateway, there, sign * mbps)
+            reserve_link(fleet, there, gateway, sign * mbps)
 
 
 @compiled
-def book_between(fleet: FleetArrays, plan: Int64, first: int, end: int, mbps: int) -> None:
+def reserve_between_replicas(fleet: FleetArrays, plan: Int64, first: int, end: int, mbps: int) -> None:
     """Promise what the replicas of one job exchange across clusters, after their nodes were chosen.
 
     Parameters
@@ -107,5 +111,5 @@ def book_between(fleet: FleetArrays, plan: Int64, first: int, end: int, mbps: in
     fleet, plan = borrowed(fleet), borrowed(plan)
     for row in range(first, end):
         if plan[row, PLAN_NODE] >= 0:
-            plan[row, PLAN_BETWEEN] = mbps
-            promise_between(fleet, plan, row, row, gateway_of(fleet, plan[row, PLAN_NODE]), 1)
+            plan[row, PLAN_REPLICA_BANDWIDTH] = mbps
+            reserve_between_gateways(fleet, plan, row, row, gateway_of(fleet, plan[row, PLAN_NODE]), 1)

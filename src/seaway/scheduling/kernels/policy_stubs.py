@@ -13,15 +13,15 @@ from seaway.domain.errors import InvariantError
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
 
 ANY_SCORE = 2**62
-"""A bound that no score exceeds: the block has to be looked at."""
+"""A bound that no score exceeds: the block must be looked at."""
 
 
-def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8) -> int:
     """Find the node for one replica of demand `k`; -1 when none fits.
 
     Parameters
     ----------
-    draw
+    random_bits
         63 random bits of this decision.
     clusters
         1 where a cluster may be used, shape (C,).
@@ -29,12 +29,12 @@ def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw:
     raise InvariantError(f"no compiled search for {type(params).__name__}")
 
 
-def prepare(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+def prepare(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     """Work out, once for a decision, what `node_score` reads (for instance a score by cluster)."""
     raise InvariantError(f"no compiled preparation for {type(params).__name__}")
 
 
-def node_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+def node_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> int:
     """Score node `n` for demand `k`; the highest wins, the lowest index among equals."""
     raise InvariantError(f"no compiled score for {type(params).__name__}")
 
@@ -44,7 +44,7 @@ def left_bound(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, l
     raise InvariantError(f"no compiled bound for {type(params).__name__}")
 
 
-def device_key(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+def device_key(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int) -> int:
     """Rank device `d` for a slice of demand `k`; the lowest wins, the lowest index among equals."""
     raise InvariantError(f"no compiled choice of devices for {type(params).__name__}")
 

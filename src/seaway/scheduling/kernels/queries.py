@@ -35,7 +35,7 @@ def _row_score(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 
 @compiled
-def fit_row(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
+def refreshed_fit_row(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
     """Return what is known of where demand `k` fits, brought up to date, shape (N,): `UNFIT` where it does not."""
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
@@ -47,7 +47,7 @@ def nodes_that_fit(params: FitParams, fleet: FleetArrays, demands: DemandArrays,
     """Tell which nodes can take one replica of demand `k` by the rules of fit, links included, shape (N,)."""
     lent, asked = borrowed(fleet), borrowed(demands)
     find_usable_clusters(lent, asked, k)
-    row = fit_row(borrowed(params), lent, asked, k)
+    row = refreshed_fit_row(borrowed(params), lent, asked, k)
     fits = np.zeros(fleet.nodes.shape[1], np.bool_)
     for n in range(fits.shape[0]):
         fits[n] = row[n] != UNFIT and lent.clusters_open[CLUSTERS_USABLE, lent.nodes[NODE_CLUSTER, n]] != 0
@@ -65,7 +65,7 @@ def best_of(scores: Int64, feasible: NDArray[np.bool_]) -> int:
 
 
 @compiled
-def node_chosen(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> int:
+def choose_node(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> int:
     """Return the node that a compiled policy takes for one replica of demand `k`; -1 when none fits.
 
     The fleet is left as it is, marks of the decision at hand included.
@@ -73,13 +73,13 @@ def node_chosen(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, 
     lent, asked = borrowed(fleet), borrowed(demands)
     before = fleet.clusters_open[CLUSTERS_USABLE].copy()
     find_usable_clusters(lent, asked, k)
-    n = search(borrowed(params), lent, asked, k, draw, lent.clusters_open[CLUSTERS_USABLE])
+    n = search(borrowed(params), lent, asked, k, random_bits, lent.clusters_open[CLUSTERS_USABLE])
     fleet.clusters_open[CLUSTERS_USABLE] = before
     return n
 
 
 @compiled
-def fitting(fleet: FleetArrays, demands: DemandArrays, lines: Int64, nodes: Int64) -> UInt8:
+def fitting_demands(fleet: FleetArrays, demands: DemandArrays, lines: Int64, nodes: Int64) -> UInt8:
     """Tell which demands fit one of some nodes now, links left out.
 
     Parameters

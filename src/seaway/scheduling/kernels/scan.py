@@ -25,6 +25,7 @@ from seaway.scheduling.columns import (
     DEMAND_GPU_MEMORY,
     DEMAND_GPUS,
     DEMAND_MEMORY,
+    NODE_ACCEPTS,
     NODE_CLUSTER,
     NODE_CPU_FREE,
     NODE_LEFT,
@@ -32,11 +33,10 @@ from seaway.scheduling.columns import (
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
-    NODE_TAKES,
 )
 from seaway.scheduling.kernels.allocate import NOTHING, room_step
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.kernels.fit import node_fits, node_may_fit, wholes
+from seaway.scheduling.kernels.fit import node_fits, node_may_fit, whole_devices
 from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, left_bound, node_score, prepare
 
 
@@ -53,7 +53,7 @@ def block_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> 
     return (
         blocks[BLOCK_ROOM_MEMORY, b] >= amounts[k, DEMAND_GPU_MEMORY]
         and blocks[BLOCK_ROOM_CORE, b] >= amounts[k, DEMAND_GPU_CORE]
-        and blocks[BLOCK_ROOM_WHOLE, b] >= wholes(demands, k)
+        and blocks[BLOCK_ROOM_WHOLE, b] >= whole_devices(demands, k)
     )
 
 
@@ -70,11 +70,11 @@ def least_left(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int
     gpus = amounts[k, DEMAND_GPUS] > 0
     room_memory = np.int32(amounts[k, DEMAND_GPU_MEMORY] if gpus else -1)
     room_core = np.int32(amounts[k, DEMAND_GPU_CORE] if gpus else -1)
-    room_whole = np.int32(wholes(demands, k))
+    room_whole = np.int32(whole_devices(demands, k))
     least = np.int32(NOTHING)
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
         fits = (
-            (nodes[NODE_TAKES, n] != 0)
+            (nodes[NODE_ACCEPTS, n] != 0)
             & (nodes[NODE_CPU_FREE, n] >= cpu)
             & (nodes[NODE_MEMORY_FREE, n] >= memory)
             & (nodes[NODE_ROOM_MEMORY, n] >= room_memory)
@@ -92,7 +92,7 @@ def best_in_block(
     fleet: FleetArrays,
     demands: DemandArrays,
     k: int,
-    draw: int,
+    random_bits: int,
     clusters: UInt8,
     b: int,
     best: int,
@@ -102,7 +102,7 @@ def best_in_block(
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, fleet.nodes.shape[1])):
         if not node_may_fit(fleet, demands, k, n):
             continue
-        score = node_score(params, fleet, demands, k, n, draw)
+        score = node_score(params, fleet, demands, k, n, random_bits)
         if score > best_score and clusters[fleet.nodes[NODE_CLUSTER, n]] and node_fits(fleet, demands, k, n):
             best, best_score = n, score
     return best, best_score
@@ -128,17 +128,17 @@ def promising_block(params: Any, fleet: FleetArrays, demands: DemandArrays, k: i
 
 
 @compiled
-def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8) -> int:
     """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy_stubs.search`.
 
     As a rule the block with the highest bound keeps what it promises, and then no other block is opened:
     those before it promise less, and of equals the first wins.
     """
-    prepare(params, fleet, demands, k, draw)
+    prepare(params, fleet, demands, k, random_bits)
     at, top = promising_block(params, fleet, demands, k)
     if at < 0:
         return -1
-    best, best_score = best_in_block(params, fleet, demands, k, draw, clusters, at, -1, -ANY_SCORE)
+    best, best_score = best_in_block(params, fleet, demands, k, random_bits, clusters, at, -1, -ANY_SCORE)
     if best >= 0 and best_score == top:
         return best
     best, best_score = -1, -ANY_SCORE
@@ -148,5 +148,5 @@ def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: i
         left = least_left(fleet, demands, k, b)
         if left == NOTHING or left_bound(params, fleet, demands, k, left) <= best_score:
             continue
-        best, best_score = best_in_block(params, fleet, demands, k, draw, clusters, b, best, best_score)
+        best, best_score = best_in_block(params, fleet, demands, k, random_bits, clusters, b, best, best_score)
     return best

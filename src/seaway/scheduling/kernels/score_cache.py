@@ -16,11 +16,11 @@ from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import node_fits
 from seaway.scheduling.kernels.policy_stubs import row_score
 
-CACHE_BYTES = 32 * 2**20
+MAX_CACHE_BYTES = 32 * 2**20
 """Memory for rows: 3,400 kinds of request on 1,200 nodes, 330 on 12,500."""
 
-FEWEST_ROWS = 64
-MOST_ROWS = 4096
+MIN_ROWS = 64
+MAX_ROWS = 4096
 
 UNFIT = -1
 """In a row: the node cannot hold the demand."""
@@ -33,7 +33,7 @@ class RowCache(NamedTuple):
     ----------
     rows
         Score of each node for the demand that holds the row, shape (S, N), int64.
-    seen
+    log_position
         How far in the fleet's log each row has come, shape (S,), int64; -1 for a new row.
     owner
         Which demand holds each row, shape (S,), int64; -1 for none.
@@ -41,16 +41,16 @@ class RowCache(NamedTuple):
         Which row each demand holds, shape (K,), int64; -1 for none.
     stamp
         Mark of the nodes that were scored in this pass, shape (N,), int64.
-    turn
+    counters
         Passes so far, and the row to be given away next, shape (2,), int64.
     """
 
     rows: Int64
-    seen: Int64
+    log_position: Int64
     owner: Int64
     slot: Int64
     stamp: Int64
-    turn: Int64
+    counters: Int64
 
 
 def row_cache(nodes: int, demands: int, slots: int = 0) -> RowCache:
@@ -58,14 +58,14 @@ def row_cache(nodes: int, demands: int, slots: int = 0) -> RowCache:
 
     Without `slots`, as many as `CACHE_BYTES` hold.
     """
-    slots = slots or min(MOST_ROWS, max(FEWEST_ROWS, CACHE_BYTES // (8 * max(nodes, 1))))
+    slots = slots or min(MAX_ROWS, max(MIN_ROWS, MAX_CACHE_BYTES // (8 * max(nodes, 1))))
     return RowCache(
         rows=np.empty((slots, nodes), np.int64),  # a row is filled before it is read: memory is taken as it is used
-        seen=np.full(slots, -1, np.int64),
+        log_position=np.full(slots, -1, np.int64),
         owner=np.full(slots, -1, np.int64),
         slot=np.full(demands, -1, np.int64),
         stamp=np.zeros(nodes, np.int64),
-        turn=np.zeros(2, np.int64),
+        counters=np.zeros(2, np.int64),
     )
 
 
@@ -84,13 +84,13 @@ def slot_of(cache: RowCache, k: int) -> int:
     """Return the row of demand `k`; a demand without one takes it from the demand whose turn it is."""
     slot = cache.slot[k]
     if slot < 0:
-        slot = cache.turn[1]
-        cache.turn[1] = (slot + 1) % cache.owner.shape[0]
+        slot = cache.counters[1]
+        cache.counters[1] = (slot + 1) % cache.owner.shape[0]
         if cache.owner[slot] >= 0:
             cache.slot[cache.owner[slot]] = -1
         cache.owner[slot] = k
         cache.slot[k] = slot
-        cache.seen[slot] = -1
+        cache.log_position[slot] = -1
     return slot
 
 
@@ -117,18 +117,18 @@ def refresh_row(
     """
     cache = params.cache
     head = fleet.head[0]
-    behind = head - cache.seen[slot]
-    if cache.seen[slot] < 0 or behind > fleet.log.shape[0]:
+    behind = head - cache.log_position[slot]
+    if cache.log_position[slot] < 0 or behind > fleet.log.shape[0]:
         for n in range(fleet.nodes.shape[1]):
             cache.rows[slot, n] = score_or_unfit(params, fleet, demands, k, n, fits)
     else:
-        cache.turn[0] += 1
-        for at in range(cache.seen[slot], head):
+        cache.counters[0] += 1
+        for at in range(cache.log_position[slot], head):
             n = fleet.log[at % fleet.log.shape[0]]
-            if cache.stamp[n] != cache.turn[0]:
-                cache.stamp[n] = cache.turn[0]
+            if cache.stamp[n] != cache.counters[0]:
+                cache.stamp[n] = cache.counters[0]
                 cache.rows[slot, n] = score_or_unfit(params, fleet, demands, k, n, fits)
-    cache.seen[slot] = head
+    cache.log_position[slot] = head
 
 
 @compiled
@@ -156,7 +156,9 @@ def best_of_usable(fleet: FleetArrays, row: Int64, clusters: UInt8) -> int:
 
 
 @compiled
-def search_row(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+def search_row(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
     """Find the node with the highest score; see `seaway.scheduling.kernels.policy_stubs.search`."""
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)

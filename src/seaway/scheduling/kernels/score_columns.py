@@ -14,22 +14,22 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 @compiled
-def score_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> Int64:
+def score_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> Int64:
     """Score every node for demand `k`, shape (N,)."""
     policy, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
-    prepare(policy, lent, asked, k, draw)
+    prepare(policy, lent, asked, k, random_bits)
     scores = np.empty(fleet.nodes.shape[1], np.int64)
     for n in range(scores.shape[0]):
-        scores[n] = node_score(policy, lent, asked, k, n, draw)
+        scores[n] = node_score(policy, lent, asked, k, n, random_bits)
     return scores
 
 
 @compiled
-def key_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> Int64:
+def key_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> Int64:
     """Rank the devices of node `n` for a slice of demand `k`, shape (devices of the node,)."""
     policy, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     first = fleet.nodes[NODE_DEVICE_FIRST, n]
     keys = np.empty(fleet.nodes[NODE_DEVICE_END, n] - first, np.int64)
     for at in range(keys.shape[0]):
-        keys[at] = device_key(policy, lent, asked, k, first + at, draw)
+        keys[at] = device_key(policy, lent, asked, k, first + at, random_bits)
     return keys

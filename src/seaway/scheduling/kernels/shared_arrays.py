@@ -64,7 +64,7 @@ def _shape(context: Any, builder: Any, kind: Borrowed, value: ir.Value) -> ir.Va
 
 
 def _index_type(table: Borrowed, index: types.Type) -> types.Type | None:
-    """Type that an index of an element has to be cast to; None for an index that does not fit."""
+    """Type that an index of an element must be cast to; None for an index that does not fit."""
     if table.ndim == 1 and isinstance(index, types.Integer):
         return types.intp
     if table.ndim == 2 and isinstance(index, types.BaseTuple) and len(index) == 2:
@@ -163,5 +163,5 @@ def _borrowed(_typing: Any, argument: types.Type) -> Any:
 borrowed: Any = _borrowed
 """Lend an array, or a named tuple with arrays in it, to the kernel that calls this.
 
-Arrays have to be C-contiguous with one or two axes.
+Arrays must be C-contiguous with one or two axes.
 """

@@ -15,7 +15,7 @@ from seaway.scheduling.snapshot.aggregates import free_sums, total_sums
 from seaway.scheduling.snapshot.encode import cluster_allowed
 from seaway.scheduling.snapshot.links import UNKNOWN_NS, latency_ns, links_of
 from seaway.scheduling.snapshot.nearness import FULL, nearness
-from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -30,7 +30,7 @@ class ClusterRules:
     )
 
     def __init__(self) -> None:
-        self._clusters = Static(clusters_refused)
+        self._clusters = RuleCache(cluster_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
@@ -41,7 +41,7 @@ class ClusterRules:
         return by_node
 
 
-def clusters_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
     """Return the code of the first rule that refuses each cluster, 0 without one, shape (C,)."""
     parts = (
         NodeRules(clusters=rules.clusters),
@@ -55,7 +55,7 @@ def clusters_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
     return codes
 
 
-MOST_WEIGHT = 1_000_000
+MAX_WEIGHT = 1_000_000
 """The largest weight of one side."""
 
 REGION_LABEL = "region"
@@ -88,8 +88,8 @@ class ClusterWeights:
 
     def __post_init__(self) -> None:
         """Reject weights that are no whole numbers, or weigh nothing."""
-        if not all(type(weight) is int and weight <= MOST_WEIGHT for weight in astuple(self)):
-            raise RejectedError(f"weights of the cluster score are whole numbers, at most {MOST_WEIGHT:,}")
+        if not all(type(weight) is int and weight <= MAX_WEIGHT for weight in astuple(self)):
+            raise RejectedError(f"weights of the cluster score are whole numbers, at most {MAX_WEIGHT:,}")
         if min(astuple(self)) < 0 or not any(astuple(self)):
             raise RejectedError("weights of the cluster score are whole numbers from 0 up, at least one above 0")
 

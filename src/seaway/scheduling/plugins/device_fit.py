@@ -7,9 +7,9 @@ from dataclasses import replace
 from seaway.domain.job import DeviceRules
 from seaway.scheduling.arrays import UInt8
 from seaway.scheduling.framework import Codes, Cycle
-from seaway.scheduling.kernels.filter_reasons import refusals
+from seaway.scheduling.kernels.filter_reasons import reason_codes
 from seaway.scheduling.snapshot.encode import allowed_devices
-from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -51,14 +51,14 @@ class DeviceFit:
     )
 
     def __init__(self) -> None:
-        self._kinds = Static(kinds_allowed)
+        self._kinds = RuleCache(kinds_allowed)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         snapshot, rules = cycle.snapshot, cycle.demand.devices
         kinds = replace(rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False)
         kind_ok = self._kinds(snapshot, kinds)
-        return refusals(snapshot.arrays, snapshot.demands.arrays, cycle.line, kind_ok)
+        return reason_codes(snapshot.arrays, snapshot.demands.arrays, cycle.demand_index, kind_ok)
 
 
 def kinds_allowed(snapshot: Snapshot, rules: DeviceRules) -> UInt8:

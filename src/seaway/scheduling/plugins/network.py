@@ -10,7 +10,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link, NetworkNeed
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
-    CLUSTERS_PAID,
+    CLUSTERS_RESERVED,
     DEMAND_BANDWIDTH,
     DEMAND_GATEWAY,
     NODE_CLUSTER,
@@ -19,10 +19,10 @@ from seaway.scheduling.framework import Codes, Cycle, Mask, Scores
 from seaway.scheduling.snapshot.encode import link_meets
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.nearness import FULL, UNKNOWN, link_figures, nearness
-from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-CLOSED, NO_GATEWAY, NOT_MEASURED, SILENT, LATENCY, JITTER, LOSS, BANDWIDTH, INTERFACE = range(1, 10)
+CLOSED, NO_GATEWAY, NOT_MEASURED, UNREACHABLE, LATENCY, JITTER, LOSS, BANDWIDTH, INTERFACE = range(1, 10)
 
 
 class Network:
@@ -46,52 +46,52 @@ class Network:
     )
 
     def __init__(self) -> None:
-        self._links = Static(links_refused)
+        self._links = RuleCache(link_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         codes = np.zeros(len(cycle.snapshot.clusters), np.uint8)
         if cycle.demand.network.any:
             codes[:] = self._links(cycle.snapshot, (cycle.demand.gateway, cycle.demand.network))
-            short = bandwidth_refused(cycle)
+            short = bandwidth_reason_codes(cycle)
             codes[codes == 0] = short[codes == 0]
         codes[~cycle.usable] = CLOSED
         by_node: Codes = codes[cycle.snapshot.arrays.nodes[NODE_CLUSTER]]
         return by_node
 
 
-def bandwidth_refused(cycle: Cycle) -> Codes:
+def bandwidth_reason_codes(cycle: Cycle) -> Codes:
     """Return why clusters cannot be promised the bandwidth that the job would take, 0 where they can, shape (C,)."""
     arrays = cycle.snapshot.arrays
-    line = cycle.snapshot.demands.arrays.amounts[cycle.line]
+    line = cycle.snapshot.demands.arrays.amounts[cycle.demand_index]
     targets = arrays.clusters[CLUSTER_GATEWAY]
     source, mbps = line[DEMAND_GATEWAY], line[DEMAND_BANDWIDTH]
-    owes = (arrays.clusters_open[CLUSTERS_PAID] == 0) & ((targets < 0) | (mbps > 0))
+    owes = (arrays.clusters_open[CLUSTERS_RESERVED] == 0) & ((targets < 0) | (mbps > 0))
     codes = np.zeros(len(targets), np.uint8)
     codes[owes & (free_bandwidth(arrays, source, targets) < mbps)] = INTERFACE
     codes[owes & ((targets < 0) | (arrays.bandwidth[source, targets] < mbps))] = BANDWIDTH
     return codes
 
 
-def links_refused(snapshot: Snapshot, asked: tuple[str, NetworkNeed]) -> Codes:
+def link_reason_codes(snapshot: Snapshot, asked: tuple[str, NetworkNeed]) -> Codes:
     """Return why the link from a gateway to each cluster is refused, 0 where it is not, shape (C,)."""
     source, need = asked
     links = {link.target: link for link in snapshot.links if link.source == source}
     codes = np.zeros(len(snapshot.clusters), np.uint8)
     for c, cluster in enumerate(snapshot.clusters):
         if cluster.gateway != source:
-            codes[c] = link_refused(cluster.gateway, need, links.get(cluster.gateway))
+            codes[c] = link_reason_code(cluster.gateway, need, links.get(cluster.gateway))
     return codes
 
 
-def link_refused(gateway: str, need: NetworkNeed, link: Link | None) -> int:
+def link_reason_code(gateway: str, need: NetworkNeed, link: Link | None) -> int:
     """Return why `link`, which leads to a cluster's `gateway`, is refused; 0 when it is not."""
     if not gateway:
         return NO_GATEWAY
     if link is None:
         return NOT_MEASURED
-    if not link.answers:
-        return SILENT
+    if not link.reachable:
+        return UNREACHABLE
     bounds = (
         (LATENCY, NetworkNeed(max_latency_ns=need.max_latency_ns)),
         (JITTER, NetworkNeed(max_jitter_ns=need.max_jitter_ns)),
@@ -100,7 +100,7 @@ def link_refused(gateway: str, need: NetworkNeed, link: Link | None) -> int:
     return next((code for code, bound in bounds if not link_meets(bound, link)), 0)
 
 
-MOST_WEIGHT = 1_000_000
+MAX_WEIGHT = 1_000_000
 """The largest weight of one side."""
 
 
@@ -123,10 +123,10 @@ class NetworkWeights:
 
     def __post_init__(self) -> None:
         """Reject weights that are no whole numbers, or weigh nothing."""
-        if not all(type(weight) is int and 0 <= weight <= MOST_WEIGHT for weight in astuple(self)):
-            raise RejectedError(f"weights of the network score are whole numbers from 0 up, at most {MOST_WEIGHT:,}")
+        if not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in astuple(self)):
+            raise RejectedError(f"weights of the network score are whole numbers from 0 up, at most {MAX_WEIGHT:,}")
         if not any(astuple(self)):
-            raise RejectedError("one of the weights of the network score has to be above 0")
+            raise RejectedError("one of the weights of the network score must be above 0")
 
 
 class NetworkScore:
@@ -156,13 +156,13 @@ class NetworkScore:
         among = np.zeros(len(snapshot.clusters), np.bool_)
         among[cluster_of[cycle.feasible]] = True
         figures = link_figures(snapshot.links, snapshot.clusters, cycle.job.demand.gateway)
-        sides = [*(nearness(each, among) for each in figures), wideness(cycle, figures[0] < UNKNOWN, among)]
+        sides = [*(nearness(each, among) for each in figures), bandwidth_score(cycle, figures[0] < UNKNOWN, among)]
         weights = np.array(astuple(self._weights), np.int64)
         scores: Scores = (weights @ np.array(sides, np.int64) // weights.sum())[cluster_of]
         return scores
 
 
-def wideness(cycle: Cycle, known: Mask, among: Mask) -> Scores:
+def bandwidth_score(cycle: Cycle, known: Mask, among: Mask) -> Scores:
     """Score clusters by the bandwidth that can still be promised to them from the user's gateway, shape (C,), 0-100.
 
     Parameters
@@ -173,7 +173,7 @@ def wideness(cycle: Cycle, known: Mask, among: Mask) -> Scores:
         Which clusters set the scale, shape (C,).
     """
     snapshot = cycle.snapshot
-    source = int(snapshot.demands.arrays.amounts[cycle.line][DEMAND_GATEWAY])
+    source = int(snapshot.demands.arrays.amounts[cycle.demand_index][DEMAND_GATEWAY])
     targets = snapshot.arrays.clusters[CLUSTER_GATEWAY]
     free = np.where(known, free_bandwidth(snapshot.arrays, source, targets), 0)
     crossed = known & (targets != source)

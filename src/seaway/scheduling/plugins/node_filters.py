@@ -15,7 +15,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.framework import Codes, Cycle
 from seaway.scheduling.snapshot.encode import avoided, labels_allow, tolerated
-from seaway.scheduling.snapshot.rule_masks import Static
+from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -26,14 +26,14 @@ class NodeLabels:
     reasons = ("label missing or different",)
 
     def __init__(self) -> None:
-        self._refused = Static(labels_refused)
+        self._refused = RuleCache(label_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         return self._refused(cycle.snapshot, NodeRules(node_labels=cycle.demand.nodes.node_labels))
 
 
-def labels_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+def label_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
     """Return 1 for each node that lacks a label, shape (N,)."""
     if not rules.node_labels:
         return np.zeros(len(snapshot.nodes), np.uint8)
@@ -61,7 +61,7 @@ class NodeResources:
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         nodes = cycle.snapshot.arrays.nodes
-        amounts = cycle.snapshot.demands.arrays.amounts[cycle.line]
+        amounts = cycle.snapshot.demands.arrays.amounts[cycle.demand_index]
         codes = np.zeros(nodes.shape[1], np.uint8)
         codes[nodes[NODE_MEMORY_FREE] < amounts[DEMAND_MEMORY]] = 2
         codes[nodes[NODE_CPU_FREE] < amounts[DEMAND_CPU]] = 1
@@ -79,14 +79,14 @@ class TaintToleration:
     reasons = ("taint not tolerated",)
 
     def __init__(self) -> None:
-        self._refused = Static(taints_refused)
+        self._refused = RuleCache(taint_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         return self._refused(cycle.snapshot, NodeRules(tolerations=cycle.demand.nodes.tolerations))
 
 
-def taints_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+def taint_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
     """Return 1 for each node with a taint that is not tolerated, shape (N,)."""
     return np.array([not all(tolerated(rules, taint) for taint in node.taints) for node in snapshot.nodes], np.uint8)
 
@@ -98,14 +98,14 @@ class Avoidance:
     reasons = ("the job was refused there",)
 
     def __init__(self) -> None:
-        self._refused = Static(avoidance_refused)
+        self._refused = RuleCache(avoidance_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         return self._refused(cycle.snapshot, NodeRules(avoid=cycle.demand.nodes.avoid))
 
 
-def avoidance_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
+def avoidance_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
     """Return 1 for each node that is avoided, shape (N,)."""
     codes = np.zeros(len(snapshot.nodes), np.uint8)
     if rules.avoid:

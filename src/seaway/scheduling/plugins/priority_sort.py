@@ -18,4 +18,4 @@ class PrioritySort:
         """Return the indices of the queue's jobs in the order of decision, shape (J,)."""
         priorities = np.array([job.priority for job in queue], np.int64)
         arrivals = np.array([job.arrives_s for job in queue], np.int64)
-        return np.lexsort((queue.lines[:, JOB_SEQUENCE], arrivals, -priorities)).astype(np.int64)
+        return np.lexsort((queue.rows[:, JOB_SEQUENCE], arrivals, -priorities)).astype(np.int64)

@@ -35,7 +35,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.allocate import gpu_left_milli
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.fit import WHOLE_PERCENT, device_fits, memory_asked
+from seaway.scheduling.kernels.fit import WHOLE_PERCENT, device_fits, memory_requested
 from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare, search
 from seaway.scheduling.kernels.scan import scan
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -45,16 +45,16 @@ SCALE = 256_000
 """CPU milli plus 16 times GPU milli of the largest node that the published score was made for."""
 
 
-class TightParams(NamedTuple):
+class BestFitParams(NamedTuple):
     """Parameters of best fit.
 
     Attributes
     ----------
     most_core_per_gib
         Largest ratio of cores to memory of any device, thousandths of a device by GiB: how much one
-        GiB can weigh at the most. Closed devices count: they may open again.
+        GiB can weigh at most. Closed devices count: they may open again.
     most_core
-        Cores of the largest device, thousandths: how much all its memory can weigh at the most.
+        Cores of the largest device, thousandths: how much all its memory can weigh at most.
     """
 
     most_core_per_gib: int
@@ -73,7 +73,7 @@ def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int
     """Return what demand `k` would leave of node `n`, in CPU milli with a device worth 16,000."""
     nodes = fleet.nodes
     core = nodes[NODE_GPU_CORE_FREE, n] - demands.amounts[k, DEMAND_GPU_CORE] * demands.amounts[k, DEMAND_GPUS]
-    memory = nodes[NODE_GPU_MEMORY_FREE, n] - memory_asked(fleet, demands, k, n)
+    memory = nodes[NODE_GPU_MEMORY_FREE, n] - memory_requested(fleet, demands, k, n)
     gpu = gpu_left_milli(core, nodes[NODE_GPU_CORE, n], memory, nodes[NODE_GPU_MEMORY, n])
     return nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU] + CPU_PER_GPU_MILLI * gpu
 
@@ -112,23 +112,27 @@ def next_tightest(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, las
     return best, best_key
 
 
-@specialises(search, TightParams)
-def _search(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    return scan(params, fleet, demands, k, draw, clusters)
+@specialises(search, BestFitParams)
+def _search(
+    params: BestFitParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
+    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
-@specialises(prepare, TightParams)
-def _prepare(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+@specialises(prepare, BestFitParams)
+def _prepare(params: BestFitParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     pass
 
 
-@specialises(node_score, TightParams)
-def _node_score(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+@specialises(node_score, BestFitParams)
+def _node_score(
+    params: BestFitParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
     return left_score(left_after(fleet, demands, k, n))
 
 
-@specialises(left_bound, TightParams)
-def _left_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+@specialises(left_bound, BestFitParams)
+def _left_bound(params: BestFitParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     amounts = demands.amounts
     gpus = amounts[k, DEMAND_GPUS]
     memory = amounts[k, DEMAND_GPU_MEMORY] * params.most_core_per_gib // 1024 + 1
@@ -138,8 +142,10 @@ def _left_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, 
     return left_score(left - amounts[k, DEMAND_CPU] - CPU_PER_GPU_MILLI * most)
 
 
-@specialises(device_key, TightParams)
-def _device_key(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+@specialises(device_key, BestFitParams)
+def _device_key(
+    params: BestFitParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
     return device_left(fleet, demands, k, d)
 
 
@@ -179,19 +185,19 @@ class BestFit:
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), at most 100."""
-        return left_column(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.line)
+        return left_column(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices by what is left on them, least first."""
         nodes = cycle.snapshot.arrays.nodes
         first, end = nodes[NODE_DEVICE_FIRST, node], nodes[NODE_DEVICE_END, node]
-        return left_of_devices(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.line, first, end)
+        return left_of_devices(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.demand_index, first, end)
 
-    def params(self, snapshot: Snapshot) -> TightParams:
+    def params(self, snapshot: Snapshot) -> BestFitParams:
         """Return the policy for the compiled path."""
         core, memory = snapshot.arrays.devices[[DEVICE_CORE, DEVICE_MEMORY]].astype(np.int64)
         per_gib = -(-core * MIB_PER_GIB // np.maximum(memory, 1))
-        return TightParams(
+        return BestFitParams(
             most_core_per_gib=int(per_gib.max(initial=0)) + 1,
             most_core=int(core.max(initial=0)),
         )

@@ -52,7 +52,7 @@ class ClusterRule(IntEnum):
     """In their order."""
     FULLEST = 1
     """Lowest mean free share first."""
-    DRAWN = 2
+    RANDOM = 2
     """By lot."""
     MATCHING = 3
     """Smallest mean of abs(free - demand)/total first."""
@@ -60,7 +60,7 @@ class ClusterRule(IntEnum):
     """Highest mean free share first."""
 
 
-class ClusterwiseParams(NamedTuple):
+class ClusterLevelParams(NamedTuple):
     """Parameters of a rule for clusters.
 
     Attributes
@@ -120,7 +120,7 @@ def cluster_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, 
 
 @compiled
 def cluster_score(
-    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, c: int, draw: int
+    params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, c: int, random_bits: int
 ) -> int:
     """Score cluster `c` by the rule; the highest wins."""
     rule = params.rule
@@ -130,43 +130,47 @@ def cluster_score(
         return free_ppm(fleet, c)
     if rule == ClusterRule.MATCHING:
         return -cluster_mismatch(fleet, demands, k, c, params.devices[c])
-    return mixed(draw, c, OF_CLUSTER) >> 24 if rule == ClusterRule.DRAWN else 0
+    return mixed(random_bits, c, OF_CLUSTER) >> 24 if rule == ClusterRule.RANDOM else 0
 
 
-@specialises(search, ClusterwiseParams)
+@specialises(search, ClusterLevelParams)
 def _search(
-    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
+    params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
 ) -> int:
-    return scan(params, fleet, demands, k, draw, clusters)
+    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
-@specialises(prepare, ClusterwiseParams)
-def _prepare(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+@specialises(prepare, ClusterLevelParams)
+def _prepare(params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     count = params.rank.shape[0]
     for c in range(count):
         # Equal clusters rank in their order.
-        rank = cluster_score(params, fleet, demands, k, c, draw) * count + count - 1 - c
+        rank = cluster_score(params, fleet, demands, k, c, random_bits) * count + count - 1 - c
         params.rank[c] = rank
         if c == 0 or rank > params.best[0]:
             params.best[0] = rank
 
 
-@specialises(node_score, ClusterwiseParams)
-def _node_score(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+@specialises(node_score, ClusterLevelParams)
+def _node_score(
+    params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
     return params.rank[fleet.nodes[NODE_CLUSTER, n]]
 
 
-@specialises(left_bound, ClusterwiseParams)
-def _left_bound(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+@specialises(left_bound, ClusterLevelParams)
+def _left_bound(params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     return params.best[0]
 
 
-@specialises(device_key, ClusterwiseParams)
-def _device_key(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+@specialises(device_key, ClusterLevelParams)
+def _device_key(
+    params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
     return 0
 
 
-class Clusterwise:
+class ClusterLevel:
     """Scores a node as its cluster ranks.
 
     Parameters
@@ -183,19 +187,19 @@ class Clusterwise:
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,): all nodes of a cluster alike, no two clusters alike."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return score_column(self.params(cycle.snapshot), arrays, demands, cycle.line, cycle.draw)
+        return score_column(self.params(cycle.snapshot), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices alike."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return key_column(self.params(cycle.snapshot), arrays, demands, cycle.line, node, cycle.draw)
+        return key_column(self.params(cycle.snapshot), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 
-    def params(self, snapshot: Snapshot) -> ClusterwiseParams:
+    def params(self, snapshot: Snapshot) -> ClusterLevelParams:
         """Return the policy for the compiled path."""
         nodes, clusters = snapshot.arrays.nodes, len(snapshot.clusters)
         devices = np.zeros(clusters, np.int64)
         np.add.at(devices, nodes[NODE_CLUSTER], nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST])
-        return ClusterwiseParams(
+        return ClusterLevelParams(
             rule=int(self._rule),
             devices=devices,
             rank=np.zeros(clusters, np.int64),

@@ -48,7 +48,7 @@ from seaway.scheduling.kernels.score_cache import RowCache, row_cache, search_ro
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.bestfit import device_left, next_tightest
 from seaway.scheduling.policies.job_mix import NodeKinds, node_kinds, typical_jobs
-from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.rule_masks import FleetCache, SnapshotCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -87,7 +87,7 @@ class FgdParams(NamedTuple):
 
 
 @compiled
-def steps_met(steps: Int64, value: int) -> int:
+def steps_reached(steps: Int64, value: int) -> int:
     """Count the entries of rising `steps` that are not above `value`."""
     low, high = 0, steps.shape[0]
     while low < high:
@@ -120,7 +120,7 @@ def unusable(params: FgdParams, line: int, free: int) -> int:
 def fragmentation(params: FgdParams, fleet: FleetArrays, n: int, cpu: int) -> tuple[int, int]:
     """Add up node `n` with `cpu` free: what one-device jobs cannot use, and devices wholly free."""
     kind = params.kind[n]
-    line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    line = kind * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
     total, whole = 0, 0
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         free = fleet.devices[DEVICE_FREE_MILLI, d]
@@ -138,7 +138,7 @@ def with_wholes(params: FgdParams, line: int, total: int, whole: int) -> int:
 @compiled
 def gain_score(params: FgdParams, gain: int) -> int:
     """Score a gain: trunc(100 sigmoid(gain / 1000)), by the least gain of each score."""
-    return steps_met(params.steps, gain)
+    return steps_reached(params.steps, gain)
 
 
 @compiled
@@ -164,7 +164,7 @@ def score_on_device(
     """
     kind = params.kind[n]
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
-    line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    line = kind * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
     free = fleet.devices[DEVICE_FREE_MILLI, d]
     after = max(free - share_asked(fleet, demands, k, d), 0)
     total = rest - unusable(params, line, free) + unusable(params, line, after)
@@ -190,10 +190,12 @@ def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: 
     steps = params.cpu_steps.shape[0] + 1
     kind = params.kind[n]
     had, whole = fragmentation(params, fleet, n, fleet.nodes[NODE_CPU_FREE, n])
-    before = with_wholes(params, kind * steps + steps_met(params.cpu_steps, fleet.nodes[NODE_CPU_FREE, n]), had, whole)
+    before = with_wholes(
+        params, kind * steps + steps_reached(params.cpu_steps, fleet.nodes[NODE_CPU_FREE, n]), had, whole
+    )
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
     rest, whole = fragmentation(params, fleet, n, cpu)
-    line = kind * steps + steps_met(params.cpu_steps, cpu)
+    line = kind * steps + steps_reached(params.cpu_steps, cpu)
     gpus = demands.amounts[k, DEMAND_GPUS]
     if gpus == 0:
         return gain_score(params, before - with_wholes(params, line, rest, whole))
@@ -221,7 +223,7 @@ def several_score(
     """Score demand `k` for several devices: the fitting ones with least left, in their order."""
     kind = params.kind[n]
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
-    line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    line = kind * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
     last = -1
     for _ in range(demands.amounts[k, DEMAND_GPUS]):
         d, last = next_tightest(fleet, demands, k, n, last)
@@ -241,14 +243,16 @@ def device_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k
     steps = params.cpu_steps.shape[0] + 1
     free = fleet.nodes[NODE_CPU_FREE, n]
     had, whole = fragmentation(params, fleet, n, free)
-    before = with_wholes(params, params.kind[n] * steps + steps_met(params.cpu_steps, free), had, whole)
+    before = with_wholes(params, params.kind[n] * steps + steps_reached(params.cpu_steps, free), had, whole)
     rest, whole = fragmentation(params, fleet, n, free - demands.amounts[k, DEMAND_CPU])
     return score_on_device(params, fleet, demands, k, n, d, before, rest, whole)
 
 
 @specialises(search, FgdParams)
-def _search(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    return search_row(params, fleet, demands, k, draw, clusters)
+def _search(
+    params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
+    return search_row(params, fleet, demands, k, random_bits, clusters)
 
 
 @specialises(row_score, FgdParams)
@@ -257,7 +261,7 @@ def _row_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 
 @specialises(device_key, FgdParams)
-def _device_key(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+def _device_key(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int) -> int:
     if demands.amounts[k, DEMAND_GPUS] > 1:
         return device_left(fleet, demands, k, d)
     return -device_score(params, fleet, demands, k, d)
@@ -307,20 +311,20 @@ class Fgd:
 
     def __init__(self, mix: Sequence[Job]) -> None:
         self._typical = typical_jobs(mix)
-        self._known = Kept(self.params)
-        self._tables = OfFleet(self._work_out)
+        self._known = SnapshotCache(self.params)
+        self._tables = FleetCache(self._work_out)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), 0-100; -1 where the replica does not fit."""
         snapshot = cycle.snapshot
-        return frag_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
+        return frag_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices: one alone by its score, several by what is left on them, least first."""
         snapshot = cycle.snapshot
         arrays, demands = snapshot.arrays, snapshot.demands.arrays
         first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
-        return frag_of_devices(self._known(snapshot), arrays, demands, cycle.line, first, end)
+        return frag_of_devices(self._known(snapshot), arrays, demands, cycle.demand_index, first, end)
 
     def params(self, snapshot: Snapshot) -> FgdParams:
         """Return the policy for the compiled path, with room of its own for scores."""
@@ -329,7 +333,7 @@ class Fgd:
     def _work_out(self, snapshot: Snapshot) -> FgdParams:
         """Table what the nodes of a fleet can hold of the mix, without room for scores."""
         kinds = node_kinds(snapshot, self._typical)
-        lines = [snapshot.demands.line(each.demand) for each in self._typical]
+        lines = [snapshot.demands.index(each.demand) for each in self._typical]
         amounts = snapshot.demands.arrays.amounts[lines]
         counts = np.array([each.count for each in self._typical], np.int64)
         cpu_steps = np.unique(amounts[:, DEMAND_CPU])

@@ -13,32 +13,38 @@ from seaway.scheduling.kernels.score_columns import key_column, score_column
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
-class FirstParams(NamedTuple):
+class GreedyParams(NamedTuple):
     """Greedy knows no parameters."""
 
 
-@specialises(search, FirstParams)
-def _search(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    return scan(params, fleet, demands, k, draw, clusters)
+@specialises(search, GreedyParams)
+def _search(
+    params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
+    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
-@specialises(prepare, FirstParams)
-def _prepare(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+@specialises(prepare, GreedyParams)
+def _prepare(params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     pass
 
 
-@specialises(node_score, FirstParams)
-def _node_score(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+@specialises(node_score, GreedyParams)
+def _node_score(
+    params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
     return 0
 
 
-@specialises(left_bound, FirstParams)
-def _left_bound(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+@specialises(left_bound, GreedyParams)
+def _left_bound(params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     return 0  # no node beats another, so that the first which fits ends the search
 
 
-@specialises(device_key, FirstParams)
-def _device_key(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+@specialises(device_key, GreedyParams)
+def _device_key(
+    params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
     return 0
 
 
@@ -50,13 +56,13 @@ class Greedy:
     def score(self, cycle: Cycle) -> Scores:
         """Score every node 0, shape (N,)."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return score_column(FirstParams(), arrays, demands, cycle.line, cycle.draw)
+        return score_column(GreedyParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices alike."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return key_column(FirstParams(), arrays, demands, cycle.line, node, cycle.draw)
+        return key_column(GreedyParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 
-    def params(self, snapshot: Snapshot) -> FirstParams:
+    def params(self, snapshot: Snapshot) -> GreedyParams:
         """Return the policy for the compiled path."""
-        return FirstParams()
+        return GreedyParams()

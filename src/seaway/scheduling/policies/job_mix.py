@@ -33,7 +33,7 @@ UNFIT = WHOLE_MILLI + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Typical:
+class TypicalJob:
     """A kind of job that came often.
 
     Attributes
@@ -48,7 +48,7 @@ class Typical:
     count: int
 
 
-def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[Typical]:
+def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[TypicalJob]:
     """Return the most frequent kinds of job that together make up `share` of all.
 
     Memory of the node is left out, as published; among equals the one that asks for more comes
@@ -65,11 +65,11 @@ def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[Typi
     ranked: list[tuple[Any, int]] = list(groups.items())
     ranked.sort(key=lambda entry: (entry[1], entry[0]), reverse=True)
     total, covered = sum(groups.values()), 0
-    typical: list[Typical] = []
+    typical: list[TypicalJob] = []
     for key, count in ranked:
         if covered >= share * total:
             break
-        typical.append(Typical(demands[key], count))
+        typical.append(TypicalJob(demands[key], count))
         covered += count
     return typical
 
@@ -103,13 +103,13 @@ class NodeKinds:
     share: NDArray[np.int64]
 
 
-def node_kinds(snapshot: Snapshot, typical: Iterable[Typical]) -> NodeKinds:
+def node_kinds(snapshot: Snapshot, typical: Iterable[TypicalJob]) -> NodeKinds:
     """Sort nodes by what share of their devices each typical job would ask for.
 
     A node is judged by its first device.
     """
     arrays = snapshot.arrays
-    lines = [snapshot.demands.line(each.demand) for each in typical]
+    lines = [snapshot.demands.index(each.demand) for each in typical]
     amounts = snapshot.demands.arrays.amounts[lines]
     nodes = arrays.nodes
     has_device = nodes[NODE_DEVICE_END] > nodes[NODE_DEVICE_FIRST]

@@ -17,39 +17,45 @@ OF_NODE = 0
 OF_DEVICE = 1
 
 
-class DrawnParams(NamedTuple):
+class RandomParams(NamedTuple):
     """Random knows no parameters."""
 
 
 @compiled
-def lot(draw: int, index: int, kind: int) -> int:
+def random_key(random_bits: int, index: int, kind: int) -> int:
     """Draw 61 random bits for a node or device: any of them stays below `ANY_SCORE`."""
-    return mixed(draw, index, kind) >> 2
+    return mixed(random_bits, index, kind) >> 2
 
 
-@specialises(search, DrawnParams)
-def _search(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    return scan(params, fleet, demands, k, draw, clusters)
+@specialises(search, RandomParams)
+def _search(
+    params: RandomParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
+    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
-@specialises(prepare, DrawnParams)
-def _prepare(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+@specialises(prepare, RandomParams)
+def _prepare(params: RandomParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     pass
 
 
-@specialises(node_score, DrawnParams)
-def _node_score(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
-    return lot(draw, n, OF_NODE)
+@specialises(node_score, RandomParams)
+def _node_score(
+    params: RandomParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
+    return random_key(random_bits, n, OF_NODE)
 
 
-@specialises(left_bound, DrawnParams)
-def _left_bound(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+@specialises(left_bound, RandomParams)
+def _left_bound(params: RandomParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     return ANY_SCORE
 
 
-@specialises(device_key, DrawnParams)
-def _device_key(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
-    return lot(draw, d, OF_DEVICE)
+@specialises(device_key, RandomParams)
+def _device_key(
+    params: RandomParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
+    return random_key(random_bits, d, OF_DEVICE)
 
 
 class Random:
@@ -60,13 +66,13 @@ class Random:
     def score(self, cycle: Cycle) -> Scores:
         """Draw a number for every node, shape (N,)."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return score_column(DrawnParams(), arrays, demands, cycle.line, cycle.draw)
+        return score_column(RandomParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Draw a number for every device."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return key_column(DrawnParams(), arrays, demands, cycle.line, node, cycle.draw)
+        return key_column(RandomParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 
-    def params(self, snapshot: Snapshot) -> DrawnParams:
+    def params(self, snapshot: Snapshot) -> RandomParams:
         """Return the policy for the compiled path."""
-        return DrawnParams()
+        return RandomParams()

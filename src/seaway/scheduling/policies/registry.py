@@ -9,12 +9,12 @@ from typing import Literal
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.engine import Policy
-from seaway.scheduling.entry_points import load_offer, offered
+from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.network import NetworkScore
 from seaway.scheduling.policies.bestfit import BestFit
-from seaway.scheduling.policies.cluster_level import ClusterRule, Clusterwise
+from seaway.scheduling.policies.cluster_level import ClusterLevel, ClusterRule
 from seaway.scheduling.policies.fgd import Fgd
 from seaway.scheduling.policies.greedy import Greedy
 from seaway.scheduling.policies.random import Random
@@ -22,7 +22,7 @@ from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.policies.spread import Spread
 from seaway.scheduling.policies.utilization import Utilization
 from seaway.scheduling.policies.volcano import VolcanoDivided, VolcanoDuplicated
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 
 ENTRY_POINTS = "seaway.policies"
 """Group of entry points under which other packages offer policies."""
@@ -61,12 +61,12 @@ PolicyFactory = Callable[[PolicyOptions], Profile | Policy]
 def profile_of(name: str, options: PolicyOptions, *scores: Plugin) -> Profile:
     """Join the rules of fit and some scores, of equal weight, to a profile."""
     plugins = (*rules_of_fit(), *scores)
-    return Profile(name, tuple(Weighted(plugin) for plugin in plugins), seed=options.seed, plain=options.plain)
+    return Profile(name, tuple(WeightedPlugin(plugin) for plugin in plugins), seed=options.seed, plain=options.plain)
 
 
 def two_levels(name: str, score: Callable[[], Plugin], rule: ClusterRule) -> PolicyFactory:
     """Make a heuristic for both levels: `score` for nodes, `rule` for clusters."""
-    return lambda options: profile_of(name, options, score() if options.level == "node" else Clusterwise(rule))
+    return lambda options: profile_of(name, options, score() if options.level == "node" else ClusterLevel(rule))
 
 
 def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> PolicyFactory:
@@ -80,54 +80,54 @@ def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> P
     return factory
 
 
-def _nearest(options: PolicyOptions) -> Profile:
+def _nearest_profile(options: PolicyOptions) -> Profile:
     """Weigh the link from the user's gateway before what is left on nodes."""
-    scores = (Weighted(NetworkScore(), NETWORK_WEIGHT), Weighted(BestFit()))
-    return Profile("nearest", (*map(Weighted, rules_of_fit()), *scores), seed=options.seed, plain=options.plain)
+    scores = (WeightedPlugin(NetworkScore(), NETWORK_WEIGHT), WeightedPlugin(BestFit()))
+    return Profile("nearest", (*map(WeightedPlugin, rules_of_fit()), *scores), seed=options.seed, plain=options.plain)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PolicyEntry:
     """A policy that users may choose.
 
     Attributes
     ----------
     make
         What makes it.
-    says
+    description
         What it does, one clause.
     """
 
     make: PolicyFactory
-    says: str
+    description: str
 
 
-BUILT_IN: dict[str, Offer] = {
-    "seaway": Offer(
+BUILT_IN: dict[str, PolicyEntry] = {
+    "seaway": PolicyEntry(
         one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
         "our own: where what the node is worth to the job mix drops least",
     ),
-    "fgd": Offer(
+    "fgd": PolicyEntry(
         one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
         "fragmentation gradient descent: where GPU that the job mix cannot use grows least",
     ),
-    "bestfit": Offer(two_levels("bestfit", BestFit, ClusterRule.FULLEST), "where least is left"),
-    "greedy": Offer(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first that fits"),
-    "random": Offer(two_levels("random", Random, ClusterRule.DRAWN), "any that fits"),
-    "spread": Offer(two_levels("spread", Spread, ClusterRule.EMPTIEST), "where most is left"),
-    "utilization": Offer(
+    "bestfit": PolicyEntry(two_levels("bestfit", BestFit, ClusterRule.FULLEST), "where least is left"),
+    "greedy": PolicyEntry(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first that fits"),
+    "random": PolicyEntry(two_levels("random", Random, ClusterRule.RANDOM), "any that fits"),
+    "spread": PolicyEntry(two_levels("spread", Spread, ClusterRule.EMPTIEST), "where most is left"),
+    "utilization": PolicyEntry(
         two_levels("utilization", Utilization, ClusterRule.MATCHING),
         "where free shares are most like what is asked for",
     ),
-    "nearest": Offer(
-        one_level("nearest", _nearest),
+    "nearest": PolicyEntry(
+        one_level("nearest", _nearest_profile),
         "where the user's link is best, and among links about alike where least is left",
     ),
-    "volcano-divided": Offer(
+    "volcano-divided": PolicyEntry(
         lambda _: VolcanoDivided(),
         "to compare with: each replica to the cluster with most free GPU, blind to devices and links",
     ),
-    "volcano-duplicated": Offer(
+    "volcano-duplicated": PolicyEntry(
         lambda _: VolcanoDuplicated(), "to compare with: a copy of the whole job to every cluster that could hold it"
     ),
 }
@@ -135,7 +135,7 @@ BUILT_IN: dict[str, Offer] = {
 
 def policy_names() -> list[str]:
     """Return the names that `make_policy` knows, our own first."""
-    return [*BUILT_IN, *offered(ENTRY_POINTS)]
+    return [*BUILT_IN, *entry_point_names(ENTRY_POINTS)]
 
 
 def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:
@@ -162,7 +162,7 @@ def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile 
     """
     if name in BUILT_IN:
         return BUILT_IN[name].make(options)
-    factory: PolicyFactory | None = load_offer(ENTRY_POINTS, name)
+    factory: PolicyFactory | None = load_entry_point(ENTRY_POINTS, name)
     if factory is None:
-        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
+        raise RejectedError(f"unknown policy {name!r}; available: {', '.join(policy_names())}")
     return factory(options)

@@ -14,32 +14,38 @@ from seaway.scheduling.policies.bestfit import device_left, left_after
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
-class LooseParams(NamedTuple):
+class SpreadParams(NamedTuple):
     """Spread knows no parameters."""
 
 
-@specialises(search, LooseParams)
-def _search(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    return scan(params, fleet, demands, k, draw, clusters)
+@specialises(search, SpreadParams)
+def _search(
+    params: SpreadParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
+    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
-@specialises(prepare, LooseParams)
-def _prepare(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+@specialises(prepare, SpreadParams)
+def _prepare(params: SpreadParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     pass
 
 
-@specialises(node_score, LooseParams)
-def _node_score(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+@specialises(node_score, SpreadParams)
+def _node_score(
+    params: SpreadParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
     return left_after(fleet, demands, k, n)
 
 
-@specialises(left_bound, LooseParams)
-def _left_bound(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+@specialises(left_bound, SpreadParams)
+def _left_bound(params: SpreadParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     return ANY_SCORE  # a block knows the least that is left on its nodes, not the most
 
 
-@specialises(device_key, LooseParams)
-def _device_key(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+@specialises(device_key, SpreadParams)
+def _device_key(
+    params: SpreadParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
     return -device_left(fleet, demands, k, d)
 
 
@@ -51,13 +57,13 @@ class Spread:
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), by what is left in CPU milli with a device worth 16,000."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return score_column(LooseParams(), arrays, demands, cycle.line, cycle.draw)
+        return score_column(SpreadParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices by what is left on them, most first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return key_column(LooseParams(), arrays, demands, cycle.line, node, cycle.draw)
+        return key_column(SpreadParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 
-    def params(self, snapshot: Snapshot) -> LooseParams:
+    def params(self, snapshot: Snapshot) -> SpreadParams:
         """Return the policy for the compiled path."""
-        return LooseParams()
+        return SpreadParams()

@@ -21,7 +21,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.fit import memory_asked
+from seaway.scheduling.kernels.fit import memory_requested
 from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, device_key, left_bound, node_score, prepare, search
 from seaway.scheduling.kernels.scan import scan
 from seaway.scheduling.kernels.score_columns import key_column, score_column
@@ -30,7 +30,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 WHOLE_PPM = 1_000_000
 
 
-class BalanceParams(NamedTuple):
+class UtilizationParams(NamedTuple):
     """Utilization knows no parameters."""
 
 
@@ -45,7 +45,7 @@ def node_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> 
     """Add up abs(free - demand)/total of node `n` over the four resources, parts per million."""
     nodes, amounts = fleet.nodes, demands.amounts
     core = amounts[k, DEMAND_GPU_CORE] * amounts[k, DEMAND_GPUS]
-    memory = memory_asked(fleet, demands, k, n)
+    memory = memory_requested(fleet, demands, k, n)
     return (
         share_ppm(abs(nodes[NODE_CPU_FREE, n] - amounts[k, DEMAND_CPU]), nodes[NODE_CPU, n])
         + share_ppm(abs(nodes[NODE_MEMORY_FREE, n] - amounts[k, DEMAND_MEMORY]), nodes[NODE_MEMORY, n])
@@ -54,30 +54,34 @@ def node_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> 
     )
 
 
-@specialises(search, BalanceParams)
+@specialises(search, UtilizationParams)
 def _search(
-    params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
+    params: UtilizationParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
 ) -> int:
-    return scan(params, fleet, demands, k, draw, clusters)
+    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
-@specialises(prepare, BalanceParams)
-def _prepare(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+@specialises(prepare, UtilizationParams)
+def _prepare(params: UtilizationParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     pass
 
 
-@specialises(node_score, BalanceParams)
-def _node_score(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+@specialises(node_score, UtilizationParams)
+def _node_score(
+    params: UtilizationParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
     return -node_mismatch(fleet, demands, k, n)
 
 
-@specialises(left_bound, BalanceParams)
-def _left_bound(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+@specialises(left_bound, UtilizationParams)
+def _left_bound(params: UtilizationParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     return ANY_SCORE
 
 
-@specialises(device_key, BalanceParams)
-def _device_key(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+@specialises(device_key, UtilizationParams)
+def _device_key(
+    params: UtilizationParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
     return 0
 
 
@@ -89,13 +93,13 @@ class Utilization:
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,): minus the sum of abs(free - demand)/total, parts per million."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return score_column(BalanceParams(), arrays, demands, cycle.line, cycle.draw)
+        return score_column(UtilizationParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices alike."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        return key_column(BalanceParams(), arrays, demands, cycle.line, node, cycle.draw)
+        return key_column(UtilizationParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 
-    def params(self, snapshot: Snapshot) -> BalanceParams:
+    def params(self, snapshot: Snapshot) -> UtilizationParams:
         """Return the policy for the compiled path."""
-        return BalanceParams()
+        return UtilizationParams()

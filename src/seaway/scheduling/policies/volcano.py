@@ -12,7 +12,7 @@ import numpy as np
 from seaway.scheduling.arrays import DemandArrays, FleetArrays
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
-    CLUSTERS_PAID,
+    CLUSTERS_RESERVED,
     DEMAND_BANDWIDTH,
     DEMAND_GATEWAY,
     DEMAND_NETWORK,
@@ -29,13 +29,13 @@ from seaway.scheduling.columns import (
     NODE_GPU_MEMORY_FREE,
     NODE_MEMORY,
     NODE_MEMORY_FREE,
-    PLAN_COPY,
+    PLAN_DUPLICATE,
     PLAN_LINK_MISSED,
     PLAN_NODE,
 )
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
+from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
 from seaway.scheduling.kernels.fit import node_fits
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.plan import Plan
@@ -89,17 +89,17 @@ class VolcanoDivided:
         statement = Statement(snapshot, queue)
         for j, job in enumerate(queue):
             if not snapshot.clusters:
-                statement.refuse(j)
+                statement.mark_unplaced(j)
                 continue
             before = statement.checkpoint()
-            forget_bandwidth_of(snapshot.arrays)
+            reset_bandwidth_of(snapshot.arrays)
             for replica in range(job.replicas):
                 cluster = int(free_gpu_milli(snapshot).argmax())
                 place_in_cluster(statement, j, replica, cluster)
-            nodes = statement.lines[before[0] : statement.length, PLAN_NODE]
-            if queue.lines[j, JOB_GANG] and (nodes < 0).any():
+            nodes = statement.decisions[before[0] : statement.length, PLAN_NODE]
+            if queue.rows[j, JOB_GANG] and (nodes < 0).any():
                 statement.rollback(before)
-                statement.refuse(j)
+                statement.mark_unplaced(j)
         return statement.commit()
 
 
@@ -114,27 +114,27 @@ class VolcanoDuplicated:
 
     def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
         """Decide every job of the queue and bring the snapshot up to date."""
-        statement = Statement(snapshot, queue, copies=max(len(snapshot.clusters), 1))
+        statement = Statement(snapshot, queue, duplicates=max(len(snapshot.clusters), 1))
         for j, job in enumerate(queue):
-            k = int(queue.lines[j, JOB_DEMAND])
+            k = int(queue.rows[j, JOB_DEMAND])
             enough = (job.replicas * asked_sums(snapshot, k) <= free_sums(snapshot)).all(axis=0)
-            forget_bandwidth_of(snapshot.arrays)
+            reset_bandwidth_of(snapshot.arrays)
             copies = 0
             for cluster in np.flatnonzero(enough):
-                copies += place_copy(statement, j, int(cluster), copies)
+                copies += place_duplicate(statement, j, int(cluster), copies)
             if not copies:
-                statement.refuse(j)
+                statement.mark_unplaced(j)
         return statement.commit()
 
 
-def place_copy(statement: Statement, j: int, cluster: int, copy: int) -> bool:
-    """Place a whole job in one cluster as its copy number `copy`, or leave nothing behind."""
+def place_duplicate(statement: Statement, j: int, cluster: int, duplicate: int) -> bool:
+    """Place a whole job in one cluster as its copy number `duplicate`, or leave nothing behind."""
     before = statement.checkpoint()
     for replica in range(statement.queue.jobs[j].replicas):
         if not place_in_cluster(statement, j, replica, cluster):
             statement.rollback(before)
             return False
-    statement.lines[before[0] : statement.length, PLAN_COPY] = copy
+    statement.decisions[before[0] : statement.length, PLAN_DUPLICATE] = duplicate
     return True
 
 
@@ -145,17 +145,17 @@ def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -
     """
     row = statement.start(j, replica)
     arrays, demands = statement.snapshot.arrays, statement.snapshot.demands.arrays
-    k = int(statement.queue.lines[j, JOB_DEMAND])
+    k = int(statement.queue.rows[j, JOB_DEMAND])
     n = least_allocated(arrays, demands, k, cluster)
     if n < 0:
         return False
     missed = not link_met(statement.snapshot, k, cluster)
-    paid = arrays.clusters_open[CLUSTERS_PAID]
+    paid = arrays.clusters_open[CLUSTERS_RESERVED]
     paid[cluster] |= missed  # what is paid for is not taken again
     first, end = (int(d) for d in arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], n])
-    given = GivenDevices(np.zeros(end - first, np.int64), first)
-    line = statement.lines[row]
-    statement.slice_end = book_given(given, arrays, demands, n, line, statement.slices)
+    given = DeviceKeys(np.zeros(end - first, np.int64), first)
+    line = statement.decisions[row]
+    statement.slice_end = allocate_with_keys(given, arrays, demands, n, line, statement.slices)
     line[PLAN_LINK_MISSED] = missed
     if missed:
         paid[cluster] = 0
@@ -170,7 +170,7 @@ def link_met(snapshot: Snapshot, k: int, cluster: int) -> bool:
         return True
     if not demands.cluster_ok[network, cluster]:
         return False
-    if not mbps or arrays.clusters_open[CLUSTERS_PAID, cluster]:
+    if not mbps or arrays.clusters_open[CLUSTERS_RESERVED, cluster]:
         return True
     target = int(arrays.clusters[CLUSTER_GATEWAY, cluster])
     return target >= 0 and int(free_bandwidth(arrays, demands.amounts[k, DEMAND_GATEWAY], target)) >= mbps

@@ -19,7 +19,7 @@ from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, 
 from seaway.scheduling.snapshot.encode import allowed_devices, allowed_node, encode_demand, link_meets
 from seaway.scheduling.snapshot.nearness import near
 
-FEWEST_LINES = 8
+INITIAL_ROWS = 8
 """Lines that a table starts with; it doubles when they are used up."""
 
 _Rules = tuple[DeviceRules, NodeRules]
@@ -43,10 +43,10 @@ def _rules_of(demand: Demand) -> _Rules:
     return static, demand.nodes
 
 
-class Mark:
+class FleetVersion:
     """Tells one fleet from another; a copy is the same."""
 
-    def __copy__(self) -> Mark:
+    def __copy__(self) -> FleetVersion:
         return self
 
 
@@ -61,33 +61,33 @@ class DemandTable:
 
     Attributes
     ----------
-    mark
+    fleet_version
         Stands for the fleet as it is, in this table and its copies, until one of them follows a change:
         what was remembered of a fleet with another mark is out of date.
     """
 
     def __init__(self, fleet: Fleet) -> None:
-        self.mark = Mark()
+        self.fleet_version = FleetVersion()
         self._clusters = list(fleet.clusters)
         self._gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
         self._links: dict[tuple[str, str], Link] = {(link.source, link.target): link for link in fleet.links}
-        self._lines: dict[Demand, int] = {}
+        self._indices: dict[Demand, int] = {}
         self._demands: list[Demand] = []
         self._masks: dict[_Rules, int] = {}
         self._networks: dict[_Network, int] = {}
-        self._free_lines: list[int] = []
+        self._free_indices: list[int] = []
         self._free_masks: list[int] = []
         self._free_networks: list[int] = []
-        self._amounts = np.zeros((FEWEST_LINES, DEMAND_ROWS), np.int64)
+        self._amounts = np.zeros((INITIAL_ROWS, DEMAND_ROWS), np.int64)
         self._nodes = list(fleet.nodes)
         self._devices = list(fleet.devices)
-        self._node_ok = np.zeros((FEWEST_LINES, len(self._nodes)), np.uint8)
-        self._device_ok = np.zeros((FEWEST_LINES, len(self._devices)), np.uint8)
-        self._cluster_ok = np.zeros((FEWEST_LINES, len(fleet.clusters)), np.uint8)
+        self._node_ok = np.zeros((INITIAL_ROWS, len(self._nodes)), np.uint8)
+        self._device_ok = np.zeros((INITIAL_ROWS, len(self._devices)), np.uint8)
+        self._cluster_ok = np.zeros((INITIAL_ROWS, len(fleet.clusters)), np.uint8)
         self.arrays = self._bundle()
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._indices)
 
     def copy(self) -> DemandTable:
         """Return a table with the same lines, whose changes stay its own."""
@@ -96,17 +96,17 @@ class DemandTable:
         twin.arrays = twin._bundle()
         return twin
 
-    def keep(self, lines: Collection[int]) -> None:
+    def retain(self, indices: Collection[int]) -> None:
         """Forget all but some lines, which keep their numbers; the other numbers are given to what comes."""
-        kept = set(lines)
+        kept = set(indices)
         kept_amounts = self._amounts[sorted(kept)]
         masks = set(kept_amounts[:, DEMAND_MASK].tolist())
         networks = set(kept_amounts[:, [DEMAND_NETWORK, DEMAND_NEAR]].ravel().tolist())
-        self._lines, self._free_lines = _kept(self._lines, self._free_lines, kept)
-        self._masks, self._free_masks = _kept(self._masks, self._free_masks, masks)
-        self._networks, self._free_networks = _kept(self._networks, self._free_networks, networks)
+        self._indices, self._free_indices = _retained(self._indices, self._free_indices, kept)
+        self._masks, self._free_masks = _retained(self._masks, self._free_masks, masks)
+        self._networks, self._free_networks = _retained(self._networks, self._free_networks, networks)
 
-    def line(self, demand: Demand) -> int:
+    def index(self, demand: Demand) -> int:
         """Return the line of `demand`, which is written when it is new.
 
         Raises
@@ -114,7 +114,7 @@ class DemandTable:
         RejectedError
             When the demand names a gateway that the fleet does not have, or a figure is too large.
         """
-        known = self._lines.get(demand)
+        known = self._indices.get(demand)
         if known is not None:
             return known
         if demand.gateway and demand.gateway not in self._gateways:
@@ -124,10 +124,10 @@ class DemandTable:
         looked = self._network((demand.gateway, demand.network)) if demand.gateway else -1
         network, near_ = (looked, -1) if demand.network.any else (-1, looked)
         encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1), near_)
-        at = _next(self._lines, self._free_lines)
-        self._amounts = _with_room(self._amounts, at)
+        at = _next(self._indices, self._free_indices)
+        self._amounts = _with_capacity(self._amounts, at)
         self._amounts[at] = encoded
-        self._lines[demand] = at
+        self._indices[demand] = at
         self._demands[at : at + 1] = [demand]
         self.arrays = self._bundle()
         return at
@@ -137,8 +137,8 @@ class DemandTable:
         return self._demands[line]
 
     def recheck_node(self, n: int, cluster: Cluster, node: Node, devices: Mapping[int, Device]) -> None:
-        """Work out anew what is allowed on node `n` and on its devices, given by row."""
-        self.mark = Mark()
+        """Work out again what is allowed on node `n` and on its devices, given by row."""
+        self.fleet_version = FleetVersion()
         self._nodes[n] = (cluster, node)
         for d, device in devices.items():
             self._devices[d] = device
@@ -159,7 +159,7 @@ class DemandTable:
 
     def use_links(self, links: Iterable[Link]) -> None:
         """Judge every bound on the network by `links` from now on."""
-        self.mark = Mark()
+        self.fleet_version = FleetVersion()
         self._links = {(link.source, link.target): link for link in links}
         for network, at in self._networks.items():
             self._cluster_ok[at] = self._clusters_meeting(network)
@@ -169,8 +169,8 @@ class DemandTable:
         if known is not None:
             return known
         at = _next(self._masks, self._free_masks)
-        self._node_ok = _with_room(self._node_ok, at)
-        self._device_ok = _with_room(self._device_ok, at)
+        self._node_ok = _with_capacity(self._node_ok, at)
+        self._device_ok = _with_capacity(self._device_ok, at)
         device_rules, node_rules = rules
         self._device_ok[at] = allowed_devices(device_rules, self._devices)
         for n, (cluster, node) in enumerate(self._nodes):
@@ -183,7 +183,7 @@ class DemandTable:
         if known is not None:
             return known
         at = _next(self._networks, self._free_networks)
-        self._cluster_ok = _with_room(self._cluster_ok, at)
+        self._cluster_ok = _with_capacity(self._cluster_ok, at)
         self._cluster_ok[at] = self._clusters_meeting(network)
         self._networks[network] = at
         return at
@@ -205,17 +205,17 @@ class DemandTable:
 
 
 def _next(known: Sized, free: list[int]) -> int:
-    """Return a number that nobody has: one that was given up, or the next."""
+    """Return a number that no one has: one that was given up, or the next."""
     return free.pop() if free else len(known)
 
 
-def _kept(known: dict[Key, int], free: list[int], numbers: set[int]) -> tuple[dict[Key, int], list[int]]:
+def _retained(known: dict[Key, int], free: list[int], numbers: set[int]) -> tuple[dict[Key, int], list[int]]:
     """Return who keeps a number, and all numbers that are free then."""
     kept = {key: at for key, at in known.items() if at in numbers}
     return kept, [*free, *(at for at in known.values() if at not in numbers)]
 
 
-def _with_room(table: Table, at: int) -> Table:
+def _with_capacity(table: Table, at: int) -> Table:
     """Return `table`, doubled if it has no line `at`."""
     if at < table.shape[0]:
         return table

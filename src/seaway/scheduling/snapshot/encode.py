@@ -22,7 +22,7 @@ from seaway.scheduling.columns import (
     CLUSTER_MEMORY,
     CLUSTER_MEMORY_FREE,
     CLUSTER_ROWS,
-    CLUSTERS_GATE,
+    CLUSTERS_ALLOWED,
     CLUSTERS_ROWS,
     DEMAND_ROWS,
     DEVICE_CORE,
@@ -33,7 +33,7 @@ from seaway.scheduling.columns import (
     DEVICE_MEMORY_STEP,
     DEVICE_MIG,
     DEVICE_MIG_TOGETHER,
-    DEVICE_MOVED,
+    DEVICE_MOVED_TO,
     DEVICE_NODE,
     DEVICE_NUMA,
     DEVICE_OPEN,
@@ -50,7 +50,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     NODE_MEMORY,
     NODE_MEMORY_FREE,
-    NODE_MOVED,
+    NODE_MOVED_TO,
     NODE_OPEN,
     NODE_PODS,
     NODE_PODS_FREE,
@@ -64,13 +64,13 @@ NO_RULES = DeviceRules()
 """What allows every device."""
 
 LOG_LENGTH = 4096
-"""How many changes the fleet's log keeps: a row further behind is worked out anew."""
+"""How many changes the fleet's log keeps: a row further behind is worked out again."""
 
 SAME_GATEWAY_MBPS = 2**40
 """Bandwidth from a gateway to itself: no link is crossed, so nothing is used up."""
 
 NO_LIMIT_MBPS = 2**40
-"""What a gateway's interface carries where nobody says: more than all its links."""
+"""What a gateway's interface carries where no one says: more than all its links."""
 
 
 def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) -> FleetArrays:
@@ -131,7 +131,7 @@ def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) ->
 def open_clusters(clusters: int) -> UInt8:
     """Return marks by which every cluster may be chosen, shape (3, C), uint8."""
     marks = np.zeros((CLUSTERS_ROWS, clusters), np.uint8)
-    marks[CLUSTERS_GATE] = 1
+    marks[CLUSTERS_ALLOWED] = 1
     return marks
 
 
@@ -139,7 +139,7 @@ def encode_node(column: Int32, node: Node) -> None:
     """Write an empty node's own figures into its column."""
     _check(f"node {node.name!r}", node.cpu_milli, node.memory_mib, node.pods or 0)
     column[NODE_OPEN] = node.ready
-    column[NODE_MOVED] = -1
+    column[NODE_MOVED_TO] = -1
     column[NODE_CPU] = column[NODE_CPU_FREE] = node.cpu_milli
     column[NODE_MEMORY] = column[NODE_MEMORY_FREE] = node.memory_mib
     column[NODE_PODS] = column[NODE_PODS_FREE] = LARGEST if node.pods is None else node.pods
@@ -153,9 +153,9 @@ def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfi
     column[DEVICE_CORE] = column[DEVICE_CORE_FREE] = device.core_milli
     column[DEVICE_SLOTS] = column[DEVICE_SLOTS_FREE] = device.share_limit
     column[DEVICE_NUMA] = device.numa
-    column[DEVICE_MOVED] = -1
+    column[DEVICE_MOVED_TO] = -1
     mig = device.mode is DeviceMode.MIG
-    column[DEVICE_MIG_TOGETHER] = mig and device.mig_together
+    column[DEVICE_MIG_TOGETHER] = mig and device.mig_single_device
     column[DEVICE_CORE_STEPS] = EVEN_SHARES if device.even_shares else device.core_steps
     column[DEVICE_MEMORY_STEP] = EVEN_SHARES if device.even_shares else device.memory_step_mib
     column[DEVICE_MIG] = geometries.setdefault(smallest_first(device), len(geometries)) if mig else -1

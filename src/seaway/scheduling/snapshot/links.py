@@ -17,10 +17,10 @@ Index = int | np.int64 | Int64
 """One gateway, or several."""
 
 UNKNOWN_NS = 2**62
-"""Latency of a link that nobody measured, or over which nothing answered: longer than any other."""
+"""Latency of a link that no one measured, or over which nothing answered: longer than any other."""
 
 NO_LINK_MBPS = 2**40
-"""Bandwidth where no link has to be crossed: more than any link has."""
+"""Bandwidth where no link must be crossed: more than any link has."""
 
 
 class ClusterLinks:
@@ -42,11 +42,11 @@ class ClusterLinks:
             np.array([gateways[link.source] for link in self._links], np.intp),
             np.array([gateways[link.target] for link in self._links], np.intp),
         )
-        self._answers = np.array([link.answers for link in self._links], np.bool_)
-        self._lines = len(gateways) + 1
+        self._answers = np.array([link.reachable for link in self._links], np.bool_)
+        self._size = len(gateways) + 1
         self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last line: no gateway, no link
         self._latency_ns = self._latency()
-        self._meeting: dict[NetworkNeed, NDArray[np.bool_]] = {}
+        self._within_bounds: dict[NetworkNeed, NDArray[np.bool_]] = {}
 
     def latency_ns(self) -> Int64:
         """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known or nothing answers."""
@@ -68,23 +68,23 @@ class ClusterLinks:
         It is 0 where no link is known, or nothing answers over it.
         """
         free = np.where(self._at >= 0, free_bandwidth(self._snapshot.arrays, source, self._at), 0)
-        silent = self._ends[1][(self._ends[0] == source) & ~self._answers]
-        free[np.isin(self._at, silent)] = 0
+        unreachable = self._ends[1][(self._ends[0] == source) & ~self._answers]
+        free[np.isin(self._at, unreachable)] = 0
         return free
 
-    def meeting(self, need: NetworkNeed) -> NDArray[np.bool_]:
+    def satisfying(self, need: NetworkNeed) -> NDArray[np.bool_]:
         """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""
-        return self.keeping(need) & (self.free_mbps() >= need.min_bandwidth_mbps)
+        return self.within_bounds(need) & (self.free_mbps() >= need.min_bandwidth_mbps)
 
-    def keeping(self, need: NetworkNeed) -> NDArray[np.bool_]:
+    def within_bounds(self, need: NetworkNeed) -> NDArray[np.bool_]:
         """Tell between which clusters the link keeps the bounds of `need` but for bandwidth, shape (C, C)."""
-        if need not in self._meeting:
+        if need not in self._within_bounds:
             verdicts = self._table(1, np.array([link_meets(need, link) for link in self._links], np.int64))
             met = self._of_clusters(np.minimum(verdicts, verdicts.T), 1) == 1
-            self._meeting[need] = met & (self._latency_ns < UNKNOWN_NS)
-        return self._meeting[need]
+            self._within_bounds[need] = met & (self._latency_ns < UNKNOWN_NS)
+        return self._within_bounds[need]
 
-    def overdrawn(self, gateways: Int64) -> bool:
+    def is_overcommitted(self, gateways: Int64) -> bool:
         """Tell whether an interface of some gateways, or a measured link between them, promises more than it has.
 
         Parameters
@@ -105,7 +105,7 @@ class ClusterLinks:
 
     def _table(self, unknown: int, figures: Int64) -> Int64:
         """Table the links' figures from gateway to gateway, with a line more for clusters without one."""
-        table = np.full((self._lines, self._lines), unknown, np.int64)
+        table = np.full((self._size, self._size), unknown, np.int64)
         table[self._ends] = figures
         return table
 

@@ -15,7 +15,7 @@ FULL = 100
 """The best that a cluster can score."""
 
 UNKNOWN = 2**62
-"""Stands for a figure that nobody knows: worse than any other."""
+"""Stands for a figure that no one knows: worse than any other."""
 
 
 def nearness(figures: Int64, among: NDArray[np.bool_]) -> Int64:
@@ -24,7 +24,7 @@ def nearness(figures: Int64, among: NDArray[np.bool_]) -> Int64:
     Parameters
     ----------
     figures
-        Shape (C,); `UNKNOWN` for what nobody knows, which scores 0.
+        Shape (C,); `UNKNOWN` for what no one knows, which scores 0.
     among
         Which clusters set the scale, shape (C,).
     """
@@ -42,7 +42,7 @@ def link_figures(links: Iterable[Link], clusters: Sequence[Cluster], gateway: st
 
     All are 0 behind the gateway itself, and `UNKNOWN` where no link was measured or nothing answers.
     """
-    found = {link.target: link for link in links if link.source == gateway and link.answers}
+    found = {link.target: link for link in links if link.source == gateway and link.reachable}
     table = np.full((3, len(clusters)), UNKNOWN, np.int64)
     for c, cluster in enumerate(clusters):
         link = found.get(cluster.gateway)

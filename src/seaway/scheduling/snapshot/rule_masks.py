@@ -7,14 +7,14 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from seaway.scheduling.arrays import UInt8
-from seaway.scheduling.snapshot.demands import Mark
+from seaway.scheduling.snapshot.demands import FleetVersion
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 Rules = TypeVar("Rules", bound=Hashable)
 Tables = TypeVar("Tables")
 
 
-class OfFleet(Generic[Tables]):
+class FleetCache(Generic[Tables]):
     """Keeps what was worked out of a fleet, for a snapshot and all its copies, until the fleet changes.
 
     It is kept by the mark that copies of a snapshot and of its demands share, and forgotten together with it.
@@ -27,18 +27,18 @@ class OfFleet(Generic[Tables]):
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
         self._make = make
-        self._known: WeakKeyDictionary[Mark, Tables] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[FleetVersion, Tables] = WeakKeyDictionary()
 
     def __call__(self, snapshot: Snapshot) -> Tables:
         """Return what is known of a snapshot's fleet."""
-        mark = snapshot.demands.mark
+        mark = snapshot.demands.fleet_version
         known = self._known.get(mark)
         if known is None:
             known = self._known[mark] = self._make(snapshot)
         return known
 
 
-class Static(Generic[Rules]):
+class RuleCache(Generic[Rules]):
     """Remembers a filter's answers, for each fleet.
 
     Parameters
@@ -49,7 +49,7 @@ class Static(Generic[Rules]):
 
     def __init__(self, answer: Callable[[Snapshot, Rules], UInt8]) -> None:
         self._answer = answer
-        self._known: OfFleet[dict[Rules, UInt8]] = OfFleet(lambda _: {})
+        self._known: FleetCache[dict[Rules, UInt8]] = FleetCache(lambda _: {})
 
     def __call__(self, snapshot: Snapshot, rules: Rules) -> UInt8:
         """Return the answer for `rules`; callers leave it as it is."""
@@ -60,7 +60,7 @@ class Static(Generic[Rules]):
         return found
 
 
-class Kept(Generic[Tables]):
+class SnapshotCache(Generic[Tables]):
     """Keeps tables that one snapshot writes to, and no copy of it, until its fleet changes.
 
     Parameters
@@ -71,11 +71,11 @@ class Kept(Generic[Tables]):
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
         self._make = make
-        self._known: WeakKeyDictionary[Snapshot, tuple[Mark, Tables]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Snapshot, tuple[FleetVersion, Tables]] = WeakKeyDictionary()
 
     def __call__(self, snapshot: Snapshot) -> Tables:
         """Return the tables of a snapshot."""
         known = self._known.get(snapshot)
-        if known is None or known[0] is not snapshot.demands.mark:
-            known = self._known[snapshot] = snapshot.demands.mark, self._make(snapshot)
+        if known is None or known[0] is not snapshot.demands.fleet_version:
+            known = self._known[snapshot] = snapshot.demands.fleet_version, self._make(snapshot)
         return known[1]

@@ -14,7 +14,7 @@ from seaway.domain.device import Device, MigProfile
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link
 from seaway.domain.node import Node
-from seaway.scheduling.arrays import FleetArrays, Int32, Int64, copied
+from seaway.scheduling.arrays import FleetArrays, Int32, Int64, copy_arrays
 from seaway.scheduling.kernels.allocate import refresh_all, release_rows
 from seaway.scheduling.snapshot.demands import DemandTable
 from seaway.scheduling.snapshot.encode import encode_fleet
@@ -76,7 +76,7 @@ class Snapshot:
         names = ", ".join(cluster.name for cluster in self.clusters) or "none"
         raise RejectedError(f"unknown cluster {name!r}; the fleet has: {names}")
 
-    def know(self, cluster: int, node: Node) -> None:
+    def add_node(self, cluster: int, node: Node) -> None:
         """Note a node that was appended to the columns."""
         self.node_index[self.clusters[cluster].name, node.name] = len(self.nodes)
         self.nodes.append(node)
@@ -94,38 +94,38 @@ class Snapshot:
         twin = object.__new__(Snapshot)
         twin.__dict__.update(self.__dict__)
         twin.placers = WeakKeyDictionary()
-        twin.arrays = copied(self.arrays)
+        twin.arrays = copy_arrays(self.arrays)
         twin.nodes, twin.devices, twin.links = list(self.nodes), list(self.devices), list(self.links)
         twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)
         twin.removed, twin.geometries = dict(self.removed), dict(self.geometries)
         return twin
 
-    def part_demands(self) -> None:
+    def unshare_demands(self) -> None:
         """Stop sharing what jobs ask for with copies of this snapshot."""
         if self._sharing:
             self.demands = self.demands.copy()
             self._sharing = False
 
-    def forget_demands(self, lines: Collection[int]) -> None:
+    def retain_demands(self, indices: Collection[int]) -> None:
         """Forget what was asked for, but for the lines that something booked goes by; copies forget nothing.
 
         Parameters
         ----------
-        lines
+        indices
             Of `demands`; queues that were encoded before are worth nothing afterwards.
         """
-        self.part_demands()
-        self.demands.keep(lines)
+        self.unshare_demands()
+        self.demands.retain(indices)
         self.placers.clear()  # they remember scores by line
 
-    def release(self, lines: Int64, slices: Int32, rows: NDArray[np.intp]) -> None:
+    def release(self, decisions: Int64, slices: Int32, rows: NDArray[np.intp]) -> None:
         """Give back what some decisions of a plan hold: their pods ended, or were never made.
 
         Parameters
         ----------
-        lines, slices
+        decisions, slices
             The plan, as in `seaway.scheduling.plan.Plan`; its lines are marked unplaced.
         rows
             Which lines, shape (X,); lines that hold nothing are passed over.
         """
-        release_rows(self.arrays, self.demands.arrays, lines, slices, rows)
+        release_rows(self.arrays, self.demands.arrays, decisions, slices, rows)

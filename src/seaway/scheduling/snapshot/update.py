@@ -29,7 +29,7 @@ from seaway.scheduling.columns import (
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MIG_USED,
-    DEVICE_MOVED,
+    DEVICE_MOVED_TO,
     DEVICE_NODE,
     DEVICE_OPEN,
     DEVICE_ROWS,
@@ -42,7 +42,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     NODE_MEMORY,
     NODE_MEMORY_FREE,
-    NODE_MOVED,
+    NODE_MOVED_TO,
     NODE_OPEN,
     NODE_PODS,
     NODE_PODS_FREE,
@@ -85,7 +85,7 @@ def put_node(snapshot: Snapshot, cluster: str, node: Node) -> int:
     at = snapshot.cluster_index(cluster)
     n = snapshot.node_index.get((cluster, node.name), snapshot.removed.get((cluster, node.name)))
     _check_node(snapshot, n, node)
-    snapshot.part_demands()
+    snapshot.unshare_demands()
     if n is None:
         return _append(snapshot, at, node)
     if {device.uuid for device in node.devices} <= _rows_of(snapshot, n).keys():
@@ -110,7 +110,7 @@ def remove_node(snapshot: Snapshot, cluster: str, name: str) -> None:
     n = snapshot.node_index.get((cluster, name))
     if n is None:
         raise RejectedError(f"cluster {cluster!r} has no node {name!r}")
-    snapshot.part_demands()
+    snapshot.unshare_demands()
     _overwrite(snapshot, n, Node(name, 0, 0, ready=False))
     snapshot.removed[cluster, name] = snapshot.node_index.pop((cluster, name))
 
@@ -138,7 +138,7 @@ def put_links(snapshot: Snapshot, links: Iterable[Link]) -> None:
         for end in (link.source, link.target):
             if end not in gateways:
                 raise RejectedError(f"link {link.source!r} to {link.target!r} names the unknown gateway {end!r}")
-    snapshot.part_demands()
+    snapshot.unshare_demands()
     promised = encode_bandwidth(snapshot.links, gateways) - snapshot.arrays.bandwidth
     snapshot.arrays.bandwidth[:] = encode_bandwidth(known, gateways) - promised
     snapshot.links = known
@@ -189,7 +189,7 @@ def _append(snapshot: Snapshot, cluster: int, node: Node) -> int:
         mig=mig,
         mig_first=mig_first,
     )
-    snapshot.know(cluster, node)
+    snapshot.add_node(cluster, node)
     snapshot.demands.grow(snapshot.clusters[cluster], node)
     snapshot.placers.clear()
     _count_in(snapshot, n, 1)
@@ -198,7 +198,7 @@ def _append(snapshot: Snapshot, cluster: int, node: Node) -> int:
 
 
 def _overwrite(snapshot: Snapshot, n: int, node: Node) -> None:
-    """Write a node's figures anew where they are; devices that it lost are closed."""
+    """Write a node's figures again where they are; devices that it lost are closed."""
     arrays = snapshot.arrays
     before = snapshot.nodes[n]
     _count_in(snapshot, n, -1)
@@ -238,12 +238,12 @@ def _exchange(snapshot: Snapshot, n: int, cluster: int, node: Node) -> int:
         if source is not None:
             _use(arrays.devices[:, d], DEVICE_PAIRS, _used(arrays.devices[:, source], DEVICE_PAIRS))
             arrays.devices[DEVICE_MIG_USED, d] = arrays.devices[DEVICE_MIG_USED, source]
-            arrays.devices[DEVICE_MOVED, source] = d
+            arrays.devices[DEVICE_MOVED_TO, source] = d
     _count_in(snapshot, n, -1)
     arrays.nodes[[*chain.from_iterable(NODE_PAIRS), NODE_OPEN], n] = 0
     for d in _devices_of(snapshot, n):
         arrays.devices[DEVICE_OPEN, d] = 0
-    arrays.nodes[NODE_MOVED, n] = fresh
+    arrays.nodes[NODE_MOVED_TO, n] = fresh
     snapshot.nodes[n] = Node(node.name, 0, 0, ready=False)
     refresh_changed(arrays, n)
     refresh_changed(arrays, fresh)
@@ -259,8 +259,8 @@ def _row_before(snapshot: Snapshot, n: int, uuid: str) -> int | None:
     if d is None:
         return None
     at = int(snapshot.arrays.devices[DEVICE_NODE, d])
-    while snapshot.arrays.nodes[NODE_MOVED, at] >= 0:
-        at = int(snapshot.arrays.nodes[NODE_MOVED, at])
+    while snapshot.arrays.nodes[NODE_MOVED_TO, at] >= 0:
+        at = int(snapshot.arrays.nodes[NODE_MOVED_TO, at])
     return d if at == n else None
 
 
@@ -275,7 +275,7 @@ def _devices_of(snapshot: Snapshot, n: int) -> range:
 
 
 def _write_device(snapshot: Snapshot, d: int, device: Device) -> None:
-    """Write a device's figures anew, with what is placed on it."""
+    """Write a device's figures again, with what is placed on it."""
     column = snapshot.arrays.devices[:, d]
     used = _used(column, DEVICE_PAIRS)
     geometries = len(snapshot.geometries)

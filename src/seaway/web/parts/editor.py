@@ -1,4 +1,4 @@
-"""An editor of YAML that shows at which lines something is wrong, and a view of YAML that nobody changes."""
+"""An editor of YAML that shows at which lines something is wrong, and a view of YAML that no one changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.web.job_document import line_of
 from seaway.web.visit import Visit
 
 Typed = Callable[[str], Awaitable[None]]
-"""Takes the text whenever somebody has changed it."""
+"""Takes the text whenever a user has changed it."""
 
 DARK = "document.body.classList.contains('body--dark')"
 

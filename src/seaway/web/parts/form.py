@@ -212,7 +212,7 @@ AROUND = 2048
 """What a browser sends around a file, bytes: its name and its kind."""
 
 PICK = "() => document.querySelector('.file-form .q-uploader__input')?.click()"
-"""Asks for a file in the browser, at once: only what somebody presses may."""
+"""Asks for a file in the browser, at once: only what a user presses may."""
 
 
 class FileForm:
@@ -226,20 +226,20 @@ class FileForm:
         What its button says.
     send
         Sends it.
-    largest_body
+    max_body_bytes
         What the body of a request with it may have, bytes: what is larger is refused before it is sent.
     named
         What the name is called that it gets here; empty where the file says it itself.
     """
 
     def __init__(  # what a dialog is made of
-        self, words: Words, title: str, accept: str, verb: str, send: SendFile, largest_body: int, named: str = ""
+        self, words: Words, title: str, accept: str, verb: str, send: SendFile, max_body_bytes: int, named: str = ""
     ) -> None:
         self.words, self._send = words, send
         self._file: tuple[str, bytes] | None = None
         self._name: ui.input | None = None
         self._refused = ""
-        largest = max(largest_body - AROUND, 1)
+        largest = max(max_body_bytes - AROUND, 1)
         with dialog(title) as made:
             self._dialog = made
             if named:
@@ -250,7 +250,7 @@ class FileForm:
                 self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
                 upload = ui.upload(max_file_size=largest, max_files=1, auto_upload=True, on_upload=self._uploaded)
                 upload.props(f"accept={quoted(accept)} aria-hidden=true")
-                large = words("This server takes files of {n} bytes at the most.", n=count(largest, words.locale))
+                large = words("This server takes files of {n} bytes at most.", n=count(largest, words.locale))
                 upload.on_rejected(lambda: self._refuse(large, upload))
                 upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
             self._wrong = wrong_line()

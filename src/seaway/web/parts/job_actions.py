@@ -21,7 +21,7 @@ from seaway.web.visit import Visit
 if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
 
-WHOLE = "has to be a whole number, like 10"
+WHOLE = "must be a whole number, like 10"
 WRITTEN = re.compile(r"[+-]?[0-9]{1,18}")
 """A whole number; what is longer than that no priority is."""
 
@@ -88,12 +88,12 @@ class Actions:
 
     def _suspend(self) -> None:
         words = self._visit.words
-        hint = words("What runs is stopped; it waits until somebody resumes it.")
+        hint = words("What runs is stopped; it waits until a user resumes it.")
         self._ask_why(words("Suspend {job}?", job=self._job.name), words("Suspend"), hint, jobs.suspend)
 
     def _cancel(self) -> None:
         words = self._visit.words
-        hint = words("What runs is stopped for good; the record stays.")
+        hint = words("What runs is stopped permanently; the record stays.")
         self._ask_why(words("Cancel {job}?", job=self._job.name), words("Cancel the job"), hint, jobs.cancel)
 
     def _resume(self) -> None:
@@ -114,7 +114,7 @@ class Actions:
                 said = words("Meanwhile it was changed from {before} to {now}. Press again to change it all the same.",
                              before=before, now=known)  # fmt: skip
                 raise ConflictError(said)
-            await self._visit.ask(jobs.change(job.id, {"priority": wanted}, seen=now))
+            await self._visit.ask(jobs.update(job.id, {"priority": wanted}, seen=now))
 
         field = Field("priority", words("Priority"), value=str(job.priority), hint=words("Higher goes first."))
         Form(words, words("Change the priority of {job}", job=job.name), [field], words("Change"), send)
@@ -143,7 +143,7 @@ def priority_of(text: str) -> int:
     Raises
     ------
     RejectedError
-        At its field, when it is no whole number.
+        At its field, when it is not a whole number.
     """
     if not WRITTEN.fullmatch(text):
         raise RejectedError(WHOLE, where="priority")

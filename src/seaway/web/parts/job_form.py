@@ -259,7 +259,9 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("network.max_jitter", words("Largest jitter"), AMOUNT, hint=like("5ms")),
             Field("network.max_loss", words("Largest loss"), AMOUNT, hint=like("0.1%")),
             Field("network.min_bandwidth", words("Bandwidth"), AMOUNT, hint=like("1Gbps")),
-            Field("network.on_breach", words("Start it elsewhere when links break these bounds for long"), on="move"),
+            Field(
+                "network.on_violation", words("Start it elsewhere when links break these bounds for long"), on="move"
+            ),
         ),
         False,
     )
@@ -270,7 +272,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("placement.regions", words("Regions"), NAMES, hint=words("any")),
             Field("data.location", words("Where its data is"), hint=words("a cluster, gateway or region")),
             Field("data.size", words("How much data"), AMOUNT, hint=like("200GB")),
-            Field("runs", words("Runs for about"), hint=like("10m, 2h")),
+            Field("expected_duration", words("Runs for about"), hint=like("10m, 2h")),
             Field("time_limit", words("Stop it after"), hint=like("1d")),
             Field("retries", words("Retries"), AMOUNT, hint="0"),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import GatewayOut
     from seaway.wire.links import KnownLinkOut
 
-MOST_DRAWN = 60
+MAX_DRAWN = 60
 """Links that are drawn where nothing is chosen: more are a tangle."""
 
-MOST_OF_ONE = 240
+MAX_OF_ONE = 240
 """Links that are drawn of what was chosen: those of a gateway among a hundred are 198."""
 
 ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm", "bandwidth": "bandwidth_mbps",
@@ -32,7 +32,7 @@ ROOMY = 24
 
 
 def value_of(link: KnownLinkOut, figure: Figure) -> int | None:
-    """Return a figure of a link; None where nothing answers, or nobody knows."""
+    """Return a figure of a link; None where nothing answers, or no one knows."""
     if link.state == "unknown" or (is_dead(link) and figure.name in ("latency", "jitter")):
         return None
     value: int | None = getattr(link, ATTRIBUTES[figure.name])

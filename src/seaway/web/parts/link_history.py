@@ -14,7 +14,7 @@ from seaway.web.link_figures import NS_PER_MS, PPM_PER_PERCENT
 if TYPE_CHECKING:
     from seaway.wire.fleet import LinkStepOut
 
-MOST_POINTS = 360
+MAX_POINTS = 360
 """Points of a line: more are not seen apart."""
 
 SAMPLE_S = 60
@@ -35,7 +35,7 @@ class Point:
     latency_ms, jitter_ms
         Mean and largest; None where nothing answered.
     capacity_mbps, used_mbps
-        None where nobody knew.
+        None where no one knew.
     """
 
     at_ms: int
@@ -58,7 +58,7 @@ class Line:
 
 def step_s(span_s: float) -> int:
     """Return how long steps are over a span of time, seconds: so many as are seen apart, none shorter than a sample."""
-    return max(SAMPLE_S, int(span_s / MOST_POINTS))
+    return max(SAMPLE_S, int(span_s / MAX_POINTS))
 
 
 def points_of(steps: Sequence[LinkStepOut]) -> list[Point]:

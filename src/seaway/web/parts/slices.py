@@ -13,7 +13,7 @@ from seaway.web import figures
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.fleet import DeviceOut, SliceHeld, UsedOut
+    from seaway.wire.fleet import AllocatedSlice, DeviceOut, UsedOut
 
 
 COLOURS = 10
@@ -35,12 +35,12 @@ def colours_of(names: Iterable[str]) -> Mapping[str, int]:
     return found
 
 
-Held = TypeVar("Held", bound="SliceHeld")
+Held = TypeVar("Held", bound="AllocatedSlice")
 
 TENANT, JOB = "tenant", "job"
 """What colours may stand for."""
 
-HIDDEN, NOBODY = "theirs", "nobody"
+HIDDEN, NO_ONE = "theirs", "nobody"
 """In place of a colour: another tenant's, whom one may not know, and a pod that is no job's."""
 
 BYTES_PER_MIB = 1 << 20
@@ -50,7 +50,7 @@ MINUTE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Somebody in the legend.
+    """A user in the legend.
 
     Attributes
     ----------
@@ -100,19 +100,19 @@ class Painter:
     by: str
     colours: Mapping[str, int]
 
-    def colour(self, held: SliceHeld) -> str:
+    def colour(self, held: AllocatedSlice) -> str:
         """Return the class of a slice."""
         if not held.job:
             return HIDDEN
         if not held.job_id or not held.tenant:
-            return NOBODY
+            return NO_ONE
         return f"c{self.colours.get(self._name(held), 0)}"
 
-    def who(self, held: SliceHeld) -> str:
+    def who(self, held: AllocatedSlice) -> str:
         """Say who holds a slice."""
         return held.job or self.words("another tenant's job")
 
-    def tip(self, held: SliceHeld, device: DeviceOut) -> str:
+    def tip(self, held: AllocatedSlice, device: DeviceOut) -> str:
         """Say what is to be known of a slice, line by line."""
         words, locale = self.words, self.words.locale
         lines = [f"{self.who(held)} · {held.tenant}" if held.tenant else self.who(held)]
@@ -160,12 +160,12 @@ class Painter:
             lines.insert(3, words("Really used: {used}", used=used_text(device.used, device, words)))
         return "\n".join([*lines, *([device.reason] if device.reason else [])])
 
-    def legend(self, slices: Iterable[SliceHeld]) -> list[Holder]:
+    def legend(self, slices: Iterable[AllocatedSlice]) -> list[Holder]:
         """List whose colours stand on a page, by name."""
         named = {self._name(each): self.colour(each) for each in slices if each.job_id and each.tenant}
         return [Holder(name, colour) for name, colour in sorted(named.items())]
 
-    def _name(self, held: SliceHeld) -> str:
+    def _name(self, held: AllocatedSlice) -> str:
         return held.tenant if self.by == TENANT else held.job
 
 
@@ -191,7 +191,7 @@ def _still(used: UsedOut | None) -> UsedOut | None:
     return used.model_copy(update={"age_s": age_s})
 
 
-def painter(words: Words, by: str, slices: Iterable[SliceHeld]) -> Painter:
+def painter(words: Words, by: str, slices: Iterable[AllocatedSlice]) -> Painter:
     """Choose the colours of a page."""
     return Painter(words, by, colours_of(each.tenant if by == TENANT else each.job for each in slices if each.job_id))
 

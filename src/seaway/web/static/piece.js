@@ -1,4 +1,4 @@
-// A piece of text with figures: shown anew in place, so that what somebody holds, focus, a selection, how far a table
+// A piece of text with figures: shown again in place, so that what a user holds, focus, a selection, how far a table
 // is scrolled, what is unfolded, stays where it is. Vue, which the page has anyway, finds out what is to change.
 import { Fragment, h, render } from "vue";
 
@@ -32,7 +32,7 @@ function described(parent) {
     const attributes = Object.fromEntries([...node.attributes].map(({ name, value }) => [`^${name}`, value]));
     const key = node.dataset.key;
     if (key !== undefined) {
-      const before = times.get(key) ?? 0; // a key that stands there twice is another one the second time
+      const before = times.get(key) ?? 0; // a key that is duplicated is another one the second time
       times.set(key, before + 1);
       attributes.key = `${before} ${key}`;
     }

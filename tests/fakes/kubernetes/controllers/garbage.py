@@ -29,7 +29,7 @@ class Garbage(Controller[tuple[Kind, str]]):
             yield now.kind, now.key
 
     def look(self, key: tuple[Kind, str]) -> None:
-        """Delete an object that nobody owns any more, or go on with its deletion."""
+        """Delete an object that no one owns any more, or go on with its deletion."""
         kind, name = key
         found = self.store.shelves[kind].items.get(name)
         if found is None:

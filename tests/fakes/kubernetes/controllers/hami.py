@@ -167,7 +167,7 @@ def fill_in(pod: Json) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ClusterOptions:
     """What a pod's annotations select."""
 
     use_type: tuple[str, ...]
@@ -179,7 +179,7 @@ class Wishes:
     policy: str
 
     @classmethod
-    def read(cls, annotations: Mapping[str, str]) -> Wishes:
+    def read(cls, annotations: Mapping[str, str]) -> ClusterOptions:
         """Read them."""
 
         def words(name: str) -> tuple[str, ...]:
@@ -209,17 +209,17 @@ class Wishes:
 
 def fit(cards: Sequence[Card], cordoned: Sequence[str], pod: Json) -> list[Devices] | Counter[str]:
     """Return the devices of each container of a pod on a node, or how often each reason stood against a card."""
-    wishes = Wishes.read(pod["metadata"].get("annotations") or {})
+    cluster_options = ClusterOptions.read(pod["metadata"].get("annotations") or {})
     taken = [replace(card) for card in cards]
     found: list[Devices] = []
     spec = pod["spec"]
     for container in spec.get("initContainers") or ():
-        alone = _fit_container([replace(card) for card in cards], cordoned, wishes, ask_of(container))
+        alone = _fit_container([replace(card) for card in cards], cordoned, cluster_options, ask_of(container))
         if isinstance(alone, Counter):
             return alone
         found.append(alone)
     for container in spec["containers"]:
-        devices = _fit_container(taken, cordoned, wishes, ask_of(container))
+        devices = _fit_container(taken, cordoned, cluster_options, ask_of(container))
         if isinstance(devices, Counter):
             return devices
         found.append(devices)
@@ -227,22 +227,22 @@ def fit(cards: Sequence[Card], cordoned: Sequence[str], pod: Json) -> list[Devic
 
 
 def _fit_container(
-    cards: Sequence[Card], cordoned: Sequence[str], wishes: Wishes, ask: Ask | None
+    cards: Sequence[Card], cordoned: Sequence[str], cluster_options: ClusterOptions, ask: Ask | None
 ) -> Devices | Counter[str]:
     if ask is None:
         return []
     if ask.count > len(cards):
         return Counter({"NodeInsufficientDevice": 1})
-    binpack = wishes.policy == "binpack"
+    binpack = cluster_options.policy == "binpack"
     order = sorted(cards, key=lambda card: (card.score() if binpack else -card.score(), card.numa, -card.index))
     reasons: Counter[str] = Counter()
     chosen: list[Card] = []
     for card in reversed(order):
-        reason = _refuses_card(card, cordoned, wishes, ask)
+        reason = _refuses_card(card, cordoned, cluster_options, ask)
         if reason:
             reasons[reason] += 1
             continue
-        if wishes.numa and chosen and chosen[0].numa != card.numa:
+        if cluster_options.numa and chosen and chosen[0].numa != card.numa:
             reasons["NumaNotFit"] += len(chosen)
             chosen = []
         chosen.append(card)
@@ -262,15 +262,15 @@ def _memory(card: Card, ask: Ask) -> int:
     return ask.memory_mib if ask.memory_mib is not None else card.memory_mib * ask.percent // 100
 
 
-def _refuses_card(card: Card, cordoned: Sequence[str], wishes: Wishes, ask: Ask) -> str:
+def _refuses_card(card: Card, cordoned: Sequence[str], cluster_options: ClusterOptions, ask: Ask) -> str:
     """Return the first rule that stands against a card, or nothing."""
-    refused = wishes.refuses(card)
+    refused = cluster_options.refuses(card)
     rules = (
         (not card.healthy, "CardNotHealth"),
         (card.uuid in cordoned, "CardCordoned"),
         (bool(refused), refused),
         (card.used >= card.count, "CardTimeSlicingExhausted"),
-        (wishes.policy == "mutex" and card.used > 0, "ExclusiveDeviceAllocateConflict"),
+        (cluster_options.policy == "mutex" and card.used > 0, "ExclusiveDeviceAllocateConflict"),
         (card.memory_mib - card.used_mib < _memory(card, ask), "CardInsufficientMemory"),
         (card.cores - card.used_cores < ask.cores, "CardInsufficientCore"),
         (card.cores == 100 and ask.cores == 100 and card.used > 0, "ExclusiveDeviceAllocateConflict"),

@@ -42,7 +42,7 @@ class Jobs(Controller[tuple[str, str]]):
         self._past: dict[str, _Past] = {}
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a job that changed, or one of whose pods did; a pod that somebody deletes counts as failed."""
+        """Look at a job that changed, or one of whose pods did; a pod that a user deletes counts as failed."""
         now = event.now
         if now.kind is JOBS:
             if event.type == "DELETED":

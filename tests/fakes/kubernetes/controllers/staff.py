@@ -1,7 +1,7 @@
 """Who works at a server: controllers that hear of changes and look at what they concern, one after another.
 
 Nothing is polled. A change leads to keys, each key is looked at once however often it was named, and what is to
-happen later lies with the event loop's timers. While the server is stopped nobody works, as controllers that cannot
+happen later lies with the event loop's timers. While the server is stopped no one works, as controllers that cannot
 reach it; afterwards they go on with what has come up.
 """
 
@@ -40,7 +40,7 @@ class Staff:
         self._working = False
 
     def hire(self, controller: Controller[Any]) -> None:
-        """Have somebody hear of what changes from now on."""
+        """Have a user hear of what changes from now on."""
         self.members.append(controller)
 
         def hear(event: Event) -> None:
@@ -50,12 +50,12 @@ class Staff:
         self.store.follow(hear, controller.kinds)
 
     def add(self, controller: Controller[K], key: K) -> None:
-        """Have somebody look at something soon."""
+        """Have a user look at something soon."""
         self._due[controller, key] = None
         self._wake()
 
     def later(self, seconds: float, controller: Controller[K], key: K) -> None:
-        """Have somebody look at something after a while."""
+        """Have a user look at something after a while."""
         if seconds <= 0:
             self.add(controller, key)
             return

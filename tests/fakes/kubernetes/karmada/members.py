@@ -30,7 +30,7 @@ class KarmadaPace:
     status_s
         Between two summaries of a member's resources.
     revert_s
-        Until what somebody changed in a member is put right.
+        Until what a user changed in a member is put right.
     retry_s
         Until what a member denied is tried again.
     """

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from tests.fakes.kubernetes.exchange import Answer, Request
 from tests.fakes.kubernetes.failures import FailureError, not_found
-from tests.fakes.kubernetes.hall import HALL, settled
+from tests.fakes.kubernetes.hall import HALL, with_template_traits
 from tests.fakes.kubernetes.karmada.bindings import Bindings
 from tests.fakes.kubernetes.karmada.clusters import Clusters
 from tests.fakes.kubernetes.karmada.detector import Detector
@@ -27,7 +27,7 @@ PROXY = ["apis", "cluster.karmada.io", "v1alpha1", "clusters"]
 
 
 def control_server(name: str = "karmada", **settings: Any) -> ApiServer:  # noqa: ANN401, those of ApiServer
-    """Return a server as a control plane has it: no nodes, no pods, and nobody who runs workloads."""
+    """Return a server as a control plane has it: no nodes, no pods, and no one who runs workloads."""
     kinds = [kind for kind in (*KUBERNETES, *OPERATORS, *KARMADA) if kind not in (NODES, PODS)]
     return ApiServer(name, **{"kinds": kinds, "controllers": ("garbage", "namespaces"), **settings})
 
@@ -117,7 +117,7 @@ class KarmadaWorld:
     def settle(self) -> None:
         """Wait until everybody at every server has done what is to be done at once."""
         staffs = [one.staff for one in (self.control, *self.members.values())]
-        HALL.run(settled(lambda: all(staff.idle for staff in staffs)))
+        HALL.run(with_template_traits(lambda: all(staff.idle for staff in staffs)))
 
     def kubeconfig(self, path: Path, *, members: bool = False) -> Path:
         """Write a kubeconfig of the control plane, the current context, and perhaps of the members."""

@@ -40,7 +40,7 @@ class MemoryQueue:
         os.write(self._written, b"." * len(packets))
 
     def wake(self) -> None:
-        """Let nobody wait any more: it is readable from now on, though there may be no packet."""
+        """Let no one wait any more: it is readable from now on, though there may be no packet."""
         os.write(self._written, b".")
 
     def fileno(self) -> int:
@@ -98,7 +98,7 @@ def name_of(device: int) -> str:
 
 
 def turn_while(emulator: Emulator, queue: MemoryQueue, ask: Callable[[], object]) -> None:
-    """Have the emulator work while somebody asks it."""
+    """Have the emulator work while a user asks it."""
 
     def ask_and_wake() -> None:
         try:

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.cluster_names import WHO
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.cluster_names import IDENTITY_PATH
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.changes import Change
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.backend import Removal
@@ -42,7 +42,7 @@ def store() -> MemoryStore:
 @contextmanager
 def process(folder: Path, store: MemoryStore) -> Iterator[KubernetesBackends]:
     """Have a process look at a folder."""
-    backends = KubernetesBackends(folder, Wishes(call_s=1), seed=1, names=ClusterNames(store))
+    backends = KubernetesBackends(folder, ClusterOptions(request_timeout_s=1), seed=1, names=ClusterNames(store))
     try:
         yield backends
     finally:
@@ -125,7 +125,7 @@ def test_a_cluster_made_anew_at_its_old_address_is_another(store: MemoryStore, t
         with process(tmp_path, store) as backends:
             await_names(backends, "gpu")
     with ApiServer("gpu", seed=2, port=port) as new, process(tmp_path, store) as backends:
-        silence = new.faults.hang(WHO)
+        silence = new.faults.hang(IDENTITY_PATH)
         new.kubeconfig(file)
         assert look(backends) == {"gpu": False}
         time.sleep(0.3)
@@ -142,7 +142,7 @@ def test_a_cluster_that_may_not_say_who_it_is_goes_by_its_server(
 ) -> None:
     """Without the right to read that it is heard all the same, and keeps its name when the right comes."""
     file = servers[0].kubeconfig(tmp_path / "one")
-    refused = servers[0].faults.error(403, WHO)
+    refused = servers[0].faults.error(403, IDENTITY_PATH)
     with process(tmp_path, store) as backends:
         await_names(backends, "gpu")
     (row,) = store.cluster_names()
@@ -172,7 +172,7 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
 def test_a_file_that_is_written_anew_leaves_its_clusters_alone(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
-    """As long as it says the same of them: a Secret's files are all written anew when another cluster is added."""
+    """As long as it says the same of them: a Secret's files are all written again when another cluster is added."""
     file = servers[0].kubeconfig(tmp_path / "one")
     with process(tmp_path, store) as backends:
         await_names(backends, "gpu")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
+from seaway.adapters.kubernetes.cluster import PODS_TERMINATING, KubernetesCluster
 from seaway.adapters.kubernetes.deploy import deployer, writing
 from seaway.adapters.kubernetes.deploy.deployer import name_of
 from seaway.adapters.kubernetes.templates.manifest import Manifest
@@ -67,7 +67,7 @@ def tried(cluster: object, command: Command) -> bool:
 
 
 def test_nothing_is_written_before_the_nodes_are_known(server: ApiServer, tmp_path: Path) -> None:
-    """Who begins anew knows neither labels nor devices: a job is not refused, nor pinned to the wrong label."""
+    """Who starts over knows neither labels nor devices: a job is not refused, nor pinned to the wrong label."""
     server.patch(NODES, "", "node-1", {"metadata": {"labels": {"kubernetes.io/hostname": "host-of-node-1"}}})
     backends = join(server, tmp_path)
     first = Under(server, backends.clusters()[0], backends.close, server).made()
@@ -98,7 +98,7 @@ def test_a_device_that_is_gone_keeps_a_job_from_no_other(under: BackendUnderTest
 
 
 def test_what_was_perhaps_written_is_removed_where_it_is(under: BackendUnderTest, server: ApiServer) -> None:
-    """A write whose answer is lost may be done all the same: a removal asks, and is not done while nobody answers."""
+    """A write whose answer is lost may be done all the same: a removal asks, and is not done while no one answers."""
     deployment = deploy(under)
     late = server.faults.drop(WRITES, "PATCH")
     silent = server.faults.hang("*/jobs", "GET")
@@ -121,10 +121,10 @@ def test_a_removal_waits_for_pods_without_a_node(under: BackendUnderTest, server
     assert isinstance(cluster, KubernetesCluster)
     assert answer(cluster, deployment).done
     wait(lambda: bool(cluster.view.pods_of((deployment.job_id, 1))), "the pod")
-    assert answer(cluster, removal(deployment)) == LINGERS
+    assert answer(cluster, removal(deployment)) == PODS_TERMINATING
     assert not server.list(JOBS, "seaway")
     (pod,) = server.list(PODS, "seaway")
-    server.delete(PODS, "seaway", pod["metadata"]["name"], grace_s=0)
+    server.delete(PODS, "seaway", pod["metadata"]["name"], grace_period_s=0)
     wait(lambda: tried(cluster, removal(deployment)), "the removal done")
 
 
@@ -168,7 +168,7 @@ def test_objects_of_one_name_in_two_groups_are_two() -> None:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have little time for a command, and one write at a time."""
-    monkeypatch.setattr(deployer, "CARRY_OUT_S", 0.5)
+    monkeypatch.setattr(deployer, "COMMAND_TIMEOUT_S", 0.5)
     monkeypatch.setattr(writing, "AT_ONCE", 1)
 
 

@@ -13,15 +13,23 @@ import pytest
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.connection.responses import ApiError
-from seaway.adapters.kubernetes.leadership import LEADS, Candidate, NoSign, PodSign, Stand, Terms, lead
+from seaway.adapters.kubernetes.leadership import (
+    LEADER_LABEL,
+    Candidate,
+    LeadershipStatus,
+    LeaseDurations,
+    NoLeaderLabel,
+    PodLeaderLabel,
+    lead,
+)
 from seaway.domain.errors import UnavailableError
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import LEASES, PODS
 
-TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
-QUICK = Terms(lease_s=2, renew_s=0.3, retry_s=0.02)
+TERMS = LeaseDurations(lease_duration_s=15, renew_deadline_s=10, retry_period_s=2)
+QUICK = LeaseDurations(lease_duration_s=2, renew_deadline_s=0.3, retry_period_s=0.02)
 CALL_S = 2.0
 
 
@@ -31,13 +39,13 @@ class Rig:
 
     server: ApiServer
     file: Path
-    reactor: Reactor
+    reactor: EventLoopThread
     now_s: float = 0.0
     apis: list[Api] = field(default_factory=list)
 
-    def candidate(self, who: str, clock: Callable[[], float] | None = None, terms: Terms = TERMS) -> Candidate:
+    def candidate(self, who: str, clock: Callable[[], float] | None = None, terms: LeaseDurations = TERMS) -> Candidate:
         """Make one."""
-        api = Api("alpha", Credentials(self.file, "alpha"), call_s=CALL_S)
+        api = Api("alpha", Credentials(self.file, "alpha"), request_timeout_s=CALL_S)
         self.apis.append(api)
         return Candidate(api, "default", "seaway", who, terms, clock or (lambda: self.now_s))
 
@@ -62,7 +70,7 @@ class Rig:
 def rig(tmp_path: Path) -> Iterator[Rig]:
     """Have a server."""
     with ApiServer("alpha") as server:
-        rig = Rig(server, server.kubeconfig(tmp_path / "alpha"), Reactor())
+        rig = Rig(server, server.kubeconfig(tmp_path / "alpha"), EventLoopThread())
         yield rig
         server.faults.clear()
         rig.close()
@@ -84,7 +92,7 @@ def test_the_first_makes_the_lease_and_keeps_it(rig: Rig) -> None:
 
 
 def test_a_lease_is_gone_when_it_was_seen_not_to_change_for_its_time(rig: Rig) -> None:
-    """What counts is how long the one who waits has seen it unchanged, by his own clock; every renewal begins anew."""
+    """What counts is how long the one who waits has seen it unchanged, by his own clock; every renewal starts over."""
     first, second = rig.candidate("first"), rig.candidate("second")
     rig.attempt(first)
     rig.now_s = 1_000.0  # the second looks for the first time
@@ -133,7 +141,7 @@ def test_of_two_that_take_a_lease_at_once_one_gets_it(rig: Rig) -> None:
         rig.attempt(each)
     rig.now_s = 20.0
     slow = rig.server.faults.hang("*/leases/*", "PUT", times=1)
-    late = rig.reactor.begin(second.attempt())
+    late = rig.reactor.submit(second.attempt())
     while not slow.hits:
         assert not late.done()
     assert rig.attempt(third)
@@ -144,7 +152,7 @@ def test_of_two_that_take_a_lease_at_once_one_gets_it(rig: Rig) -> None:
 
 
 def test_a_lease_that_was_given_back_is_free_at_once(rig: Rig) -> None:
-    """Nobody waits for the end of what was given back; who gave it back leads no more."""
+    """No one waits for the end of what was given back; who gave it back leads no more."""
     first, second = rig.candidate("first"), rig.candidate("second")
     rig.attempt(first)
     rig.attempt(second)
@@ -183,9 +191,9 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     rig.now_s = time.monotonic()
     other = rig.candidate("other", time.monotonic)
     rig.attempt(other)
-    said: list[Stand] = []
+    said: list[LeadershipStatus] = []
 
-    def hear(stand: Stand) -> None:
+    def hear(stand: LeadershipStatus) -> None:
         said.append(stand)
         if len(said) == 1:
             lease = {"spec": {"holderIdentity": ""}}
@@ -193,9 +201,11 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
         if stand.leads:
             rig.server.faults.error(500, "*/leases/*")
 
-    why = rig.reactor.run(lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), NoSign(), hear), 20)
-    assert said[0] == Stand("other leads; this one waits", waits=True)
-    assert said[-1] == Stand()
+    why = rig.reactor.run(
+        lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), NoLeaderLabel(), hear), 20
+    )
+    assert said[0] == LeadershipStatus("other leads; this one waits", can_take_over=True)
+    assert said[-1] == LeadershipStatus()
     assert why.startswith(
         "the lease was not renewed for 0.3 s: "
     )  # then what came last: an error, or no answer in time
@@ -204,55 +214,55 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
 def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
     """Whoever sees another's name in it does not wait for the time to pass."""
 
-    def hear(stand: Stand) -> None:
+    def hear(stand: LeadershipStatus) -> None:
         assert stand.leads, stand
         rig.server.patch(LEASES, "default", "seaway", {"spec": {"holderIdentity": "other"}})
 
-    candidate = rig.candidate("first", time.monotonic, replace(QUICK, renew_s=60))
-    assert rig.reactor.run(lead(candidate, QUICK, Random(1), NoSign(), hear), 20) == "other leads now"
+    candidate = rig.candidate("first", time.monotonic, replace(QUICK, renew_deadline_s=60))
+    assert rig.reactor.run(lead(candidate, QUICK, Random(1), NoLeaderLabel(), hear), 20) == "other leads now"
 
 
 def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> None:
     """What a container before left on the pod is gone before it counts as waiting; who leads is marked soon."""
-    labels = {"app": "seaway", LEADS: "true"}
+    labels = {"app": "seaway", LEADER_LABEL: "true"}
     spec = {"containers": [{"name": "seaway", "image": "seaway"}]}
     rig.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me", "labels": labels}, "spec": spec})
     rig.attempt(rig.candidate("other"))
-    terms = Terms(lease_s=60, renew_s=60, retry_s=0.2)
+    terms = LeaseDurations(lease_duration_s=60, renew_deadline_s=60, retry_period_s=0.2)
     candidate = rig.candidate("first", time.monotonic, terms)
-    sign = PodSign(rig.apis[-1], "default", "me")
+    sign = PodLeaderLabel(rig.apis[-1], "default", "me")
     fault = rig.server.faults.error(403, "*/pods/*", "PATCH")
-    said: list[Stand] = []
+    said: list[LeadershipStatus] = []
 
     def marked() -> bool:
-        return LEADS in (rig.server.get(PODS, "default", "me") or {})["metadata"]["labels"]
+        return LEADER_LABEL in (rig.server.get(PODS, "default", "me") or {})["metadata"]["labels"]
 
-    def hear(stand: Stand) -> None:
+    def hear(stand: LeadershipStatus) -> None:
         said.append(stand)
-        if stand.trouble:
+        if stand.label_error:
             rig.server.faults.clear()
-        elif stand.leads and said[-2].trouble:
+        elif stand.leads and said[-2].label_error:
             assert marked()
         elif stand.leads:
             assert not marked()
             rig.server.faults.error(403, "*/pods/*", "PATCH")
-        elif stand.waits:
+        elif stand.can_take_over:
             assert not marked()
             rig.server.patch(LEASES, "default", "seaway", {"spec": {"holderIdentity": ""}})
         else:
             assert marked()
             rig.server.faults.end(fault)
 
-    leading = rig.reactor.begin(lead(candidate, terms, Random(1), sign, hear))
+    leading = rig.reactor.submit(lead(candidate, terms, Random(1), sign, hear))
     until_s = time.monotonic() + 20
-    while not any(each.trouble for each in said[:-1]):
+    while not any(each.label_error for each in said[:-1]):
         assert time.monotonic() < until_s, said
         assert not leading.done()
         time.sleep(0.01)
     leading.cancel()
-    assert [bool(each.trouble) for each in said] == [False] * (len(said) - 2) + [True, False], (
+    assert [bool(each.label_error) for each in said] == [False] * (len(said) - 2) + [True, False], (
         "it is told once, and that it is over"
     )
-    assert said[0].why.startswith("the pod cannot be marked: ")
-    assert not said[0].waits
-    assert [each.why for each in said[-4:]] == ["other leads; this one waits", "", "", ""]
+    assert said[0].reason.startswith("the pod cannot be marked: ")
+    assert not said[0].can_take_over
+    assert [each.reason for each in said[-4:]] == ["other leads; this one waits", "", "", ""]

@@ -20,10 +20,10 @@ from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.application.ports.logs import LogLine, NoContainerError
-from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, Watch, deploy
-from tests.conformance import test_kubernetes_backends as wishes
+from tests.conformance import test_kubernetes_backends as cluster_options
 from tests.conformance.test_kubernetes_backends import Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld
 from tests.fakes.kubernetes.kinds import PODS
@@ -48,7 +48,7 @@ spec:
       - {name: main, image: 'main:1'}
       - {name: side, image: 'side:1'}
 """
-WISHES = replace(wishes.WISHES, templates={**BUILT_IN, "several": read_template("several", SEVERAL, Rules())})
+WISHES = replace(cluster_options.WISHES, templates={**BUILT_IN, "several": read_template("several", SEVERAL, Rules())})
 
 
 @pytest.fixture(params=[False, True], ids=["directly", "through-karmada"])
@@ -87,7 +87,7 @@ def running(under: BackendUnderTest, template: str = "job") -> tuple[KubernetesC
     watch, deployment = Watch(under), deploy(under)
     deployment = replace(deployment, spec=replace(deployment.spec, template=template))
     list(under.backend.send([deployment]))
-    watch.until_phase(deployment, CopyPhase.RUNNING)
+    watch.until_phase(deployment, WorkloadPhase.RUNNING)
     assert isinstance(under.backend, KubernetesCluster)
     return under.backend, deployment
 
@@ -102,7 +102,7 @@ def test_of_a_long_log_the_end_is_kept(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a container writes, no more than so many bytes of it are held, and they begin with a whole line."""
-    monkeypatch.setattr(logs_module, "MOST_BYTES", MIB)
+    monkeypatch.setattr(logs_module, "MAX_BYTES", MIB)
     cluster, deployment = running(under)
     write(server, "\n".join(f"{number} {'x' * 1000}" for number in range(4000)))
     lines = list(cluster.logs(deployment.name, 0, 10_000))
@@ -156,7 +156,7 @@ def test_lines_come_as_they_are_written_until_the_pod_ends(under: BackendUnderTe
 
 
 def test_a_follower_that_was_cut_off_has_every_line_once(under: BackendUnderTest, server: ApiServer) -> None:
-    """Servers begin anew at a whole second: what is known of it, also at the same moment, does not come again."""
+    """Servers start over at a whole second: what is known of it, also at the same moment, does not come again."""
     cluster, deployment = running(under)
     follower = Follower(cluster, deployment)
     expected: list[str] = []
@@ -183,7 +183,7 @@ def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiS
         following.cancel()
         assert follower.lines == [f"by {name}"]
     assert list(cluster.logs(deployment.name, 0, 10)) == ["by main"]
-    with pytest.raises(NoContainerError, match="no container 'gone'; there is main, side, proxy, fetch"):
+    with pytest.raises(NoContainerError, match="container 'gone'; there is main, side, proxy, fetch"):
         cluster.logs(deployment.name, 0, 10, "gone")
 
 
@@ -202,7 +202,7 @@ def test_so_many_follow_at_once_and_no_more(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who follows takes a connection that watches and calls need; who stops gives it back."""
-    monkeypatch.setattr(cluster_module, "MOST_FOLLOWED", 1)
+    monkeypatch.setattr(cluster_module, "MAX_FOLLOWED", 1)
     cluster, deployment = running(under)
     write(server, "one")
     first = Follower(cluster, deployment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seaway.adapters.kubernetes.cluster_names import name_all
+from seaway.adapters.kubernetes.cluster_names import assign_names
 from seaway.adapters.kubernetes.connection.contexts import Context
 from seaway.application.clusters import ClusterNames
 
@@ -21,13 +21,13 @@ def test_equal_names_get_the_files_name() -> None:
     """Of clusters that are new, all with the same name get the suffix, whether they have answered yet or not."""
     alone = context("one.yaml", "alone")
     for uid in (None, "1"):
-        given = name_all({TWO: "2", ONE: uid, alone: None}, {}, ClusterNames())
+        given = assign_names({TWO: "2", ONE: uid, alone: None}, {}, ClusterNames())
         assert given == {ONE: "default-one", TWO: "default-two", alone: "alone"}
 
 
 def test_names_stay_apart_even_where_the_files_name_does_not_help() -> None:
     """Files that differ in their endings only are counted."""
-    given = name_all({ONE: None, context("one.conf"): None}, {}, ClusterNames())
+    given = assign_names({ONE: None, context("one.conf"): None}, {}, ClusterNames())
     assert sorted(given.values()) == ["default-one", "default-one-2"]
 
 
@@ -36,49 +36,52 @@ def test_a_cluster_that_is_known_keeps_its_name() -> None:
     names = ClusterNames()
     names.keep("default", "2", TWO.server)
     for uids in ({ONE: "1", TWO: "2"}, {ONE: None, TWO: None}, {ONE: "1", TWO: None}):
-        assert name_all(uids, {}, names) == {ONE: "default-one", TWO: "default"}
+        assert assign_names(uids, {}, names) == {ONE: "default-one", TWO: "default"}
 
 
 def test_a_name_is_never_given_to_another_cluster() -> None:
     """Not when the one that had it left, nor when another is behind its kubeconfig now."""
     names = ClusterNames()
     names.keep("default", "old", ONE.server)
-    assert name_all({ONE: "new"}, {ONE: "default"}, names) == {ONE: "default-one"}
-    assert name_all({TWO: "new"}, {}, names) == {TWO: "default-two"}
+    assert assign_names({ONE: "new"}, {ONE: "default"}, names) == {ONE: "default-one"}
+    assert assign_names({TWO: "new"}, {}, names) == {TWO: "default-two"}
 
 
 def test_a_cluster_is_called_as_before_whatever_its_context_is() -> None:
     """Under another context and in another file it is the same."""
     names = ClusterNames()
     names.keep("alpha", "1", "")
-    assert name_all({TWO: "1"}, {}, names) == {TWO: "alpha"}
+    assert assign_names({TWO: "1"}, {}, names) == {TWO: "alpha"}
 
 
 def test_two_ways_into_one_cluster_are_one_cluster() -> None:
     """The way that is used stays; one that has not answered yet is kept until it says that it leads there, too."""
     names = ClusterNames()
-    assert list(name_all({ONE: "1", TWO: "1"}, {}, names)) == [ONE]
+    assert list(assign_names({ONE: "1", TWO: "1"}, {}, names)) == [ONE]
     names.keep("alpha", "1", TWO.server)
-    assert name_all({ONE: "1", TWO: "1"}, {TWO: "alpha"}, names) == {TWO: "alpha"}
+    assert assign_names({ONE: "1", TWO: "1"}, {TWO: "alpha"}, names) == {TWO: "alpha"}
     same = context("one.yaml", server=TWO.server)
-    assert name_all({same: None, TWO: "1"}, {}, names) == {TWO: "alpha", same: "default"}
+    assert assign_names({same: None, TWO: "1"}, {}, names) == {TWO: "alpha", same: "default"}
 
 
 def test_a_name_that_nobody_had_stays_while_it_is_in_use() -> None:
     """One that has not answered is not called otherwise because a kubeconfig comes with the same context."""
-    assert name_all({ONE: None, TWO: None}, {TWO: "default"}, ClusterNames()) == {TWO: "default", ONE: "default-one"}
+    assert assign_names({ONE: None, TWO: None}, {TWO: "default"}, ClusterNames()) == {
+        TWO: "default",
+        ONE: "default-one",
+    }
 
 
 def test_a_cluster_that_has_not_answered_since_its_kubeconfig_changed_is_called_as_before() -> None:
     """Its server is another then; that it is another cluster is not known before it answers."""
     names = ClusterNames()
     names.keep("default", "1", "another server")
-    assert name_all({ONE: None}, {ONE: "default"}, names) == {ONE: "default"}
-    assert name_all({ONE: "2"}, {ONE: "default"}, names) == {ONE: "default-one"}
-    assert name_all({ONE: None, TWO: "1"}, {ONE: "default"}, names) == {TWO: "default", ONE: "default-one"}
+    assert assign_names({ONE: None}, {ONE: "default"}, names) == {ONE: "default"}
+    assert assign_names({ONE: "2"}, {ONE: "default"}, names) == {ONE: "default-one"}
+    assert assign_names({ONE: None, TWO: "1"}, {ONE: "default"}, names) == {TWO: "default", ONE: "default-one"}
 
 
 def test_clusters_that_do_not_say_who_they_are_are_told_apart_by_their_servers() -> None:
     """Two contexts for the same server are one cluster then."""
     same = context("one.yaml", "other", TWO.server)
-    assert len(name_all({ONE: "", TWO: "", same: ""}, {}, ClusterNames())) == 2
+    assert len(assign_names({ONE: "", TWO: "", same: ""}, {}, ClusterNames())) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.kubernetes.templates.catalog import Offer
+from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 
@@ -41,23 +41,27 @@ spec:
 def test_templates_settle_what_a_job_is(tmp_path: Path, template: str, together: bool, comes_back: bool) -> None:
     """The scheduler sees a gang of one cluster, and the control loop what is started again, whoever submits it."""
     (tmp_path / "own.yaml").write_text(OWN)
-    settled = Offer(tmp_path).settled(JobSpec("train", Demand(ResourceRequest()), 2, template=template))
-    assert (settled.together, settled.comes_back) == (together, comes_back)
-    seen = settled.job("x")
-    assert (seen.gang, seen.together) == (together, together)
+    with_template_traits = TemplateCatalog(tmp_path).with_template_traits(
+        JobSpec("train", Demand(ResourceRequest()), 2, template=template)
+    )
+    assert (with_template_traits.single_cluster, with_template_traits.restarts) == (together, comes_back)
+    seen = with_template_traits.job("x")
+    assert (seen.gang, seen.single_cluster) == (together, together)
 
 
 def test_another_template_settles_anew() -> None:
     """What the one before said is forgotten; what people asked for stays."""
-    offer, gang = Offer(), JobSpec("train", Demand(ResourceRequest()), 2, gang=True, template="raycluster")
-    settled = offer.settled(gang)
-    again = offer.settled(JobSpec("train", settled.demand, 2, gang=settled.gang, template="job"))
-    assert (again.gang, again.together, again.comes_back) == (True, False, False)
+    offer, gang = TemplateCatalog(), JobSpec("train", Demand(ResourceRequest()), 2, gang=True, template="raycluster")
+    with_template_traits = offer.with_template_traits(gang)
+    again = offer.with_template_traits(
+        JobSpec("train", with_template_traits.demand, 2, gang=with_template_traits.gang, template="job")
+    )
+    assert (again.gang, again.single_cluster, again.restarts) == (True, False, False)
 
 
 def test_what_karmada_would_undo_is_refused_at_the_door() -> None:
     """What is changed in its cluster, as Kueue lets a Job in, cannot go through Karmada; all else can."""
-    through, straight = Offer(through_karmada=True), Offer()
+    through, straight = TemplateCatalog(through_karmada=True), TemplateCatalog()
     run = Run(image="main:1", command=("main",))
     refused = []
     for name in through.templates:

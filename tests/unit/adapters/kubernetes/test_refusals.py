@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.connection.responses import refusal
+from seaway.adapters.kubernetes.connection.responses import error_of
 from seaway.adapters.kubernetes.deploy import writing
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import Rules
@@ -50,7 +50,7 @@ OWN_ONES = {name: read_template(name, OWN.format(field=field), Rules()) for name
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Return a server on which nobody works."""
+    """Return a server on which no one works."""
     with ApiServer("alpha", controllers=()) as made:
         furnish(made)
         yield made
@@ -59,7 +59,7 @@ def server() -> Iterator[ApiServer]:
 @pytest.fixture
 def under(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
     """Join it; what is not allowed is asked for again at once."""
-    monkeypatch.setattr(writing, "BELIEVED_S", 0.0)
+    monkeypatch.setattr(writing, "FORBIDDEN_RETRY_S", 0.0)
     server.kubeconfig(tmp_path / "alpha")
     backends = KubernetesBackends(tmp_path, replace(WISHES, templates={**BUILT_IN, **OWN_ONES}), seed=1)
     yield Under(server, backends.clusters()[0], backends.close, server).made()
@@ -119,7 +119,7 @@ def test_a_removal_that_meets_another_write_is_tried_again(under: BackendUnderTe
 
 
 def test_a_namespace_that_goes_is_waited_for(under: BackendUnderTest, server: ApiServer) -> None:
-    """While it is being terminated nothing can be made there, and nobody decided that."""
+    """While it is being terminated nothing can be made there, and no one decided that."""
     server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway", "finalizers": ["test/keep"]}})
     server.delete(NAMESPACES, "", "seaway")
     with pytest.raises(UnavailableError, match="being terminated"):
@@ -145,15 +145,15 @@ def test_what_no_server_can_read_is_refused_in_its_words(template: str, says: st
 )
 def test_a_server_that_failed_itself_may_do_better_later(said: str, reason: str) -> None:
     """So may those whom it asks, whatever they say."""
-    assert refusal(500, json.dumps({"message": said, "reason": reason}).encode()).status == 500
+    assert error_of(500, json.dumps({"message": said, "reason": reason}).encode()).status == 500
 
 
 @pytest.mark.parametrize("said", ["status unknown for quota: team", "not yet ready to handle request"])
 def test_a_server_that_is_not_ready_to_judge_decides_nothing(said: str) -> None:
     """Kubernetes' own admission says so with 403 while it has not read its quotas and limits yet."""
     body = f'{{"message": "jobs.batch is forbidden: {said}", "reason": "Forbidden"}}'
-    assert refusal(403, body.encode()).passing
-    assert not refusal(403, b'{"message": "jobs.batch is forbidden: exceeded quota: team"}').passing
+    assert error_of(403, body.encode()).transient
+    assert not error_of(403, b'{"message": "jobs.batch is forbidden: exceeded quota: team"}').transient
 
 
 def test_what_is_not_allowed_is_believed_when_it_is_said_twice(under: BackendUnderTest, server: ApiServer) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
+from seaway.adapters.kubernetes.cluster import PODS_TERMINATING, KubernetesCluster
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.deployment import Deployment
 from seaway.testing.backends import BackendUnderTest, deploy, removal
@@ -52,7 +52,10 @@ def bound(under: BackendUnderTest, template: str = "job") -> Deployment:
     assert answer(under, deployment).done
     cluster = under.backend
     assert isinstance(cluster, KubernetesCluster)
-    wait(lambda: any(pod.node for pod in cluster.view.seats((deployment.job_id, 1)).values()), "the pod on its node")
+    wait(
+        lambda: any(pod.node for pod in cluster.view.replica_pods((deployment.job_id, 1)).values()),
+        "the pod on its node",
+    )
     return deployment
 
 
@@ -65,10 +68,10 @@ def ready(cluster: KubernetesCluster, node: str) -> bool:
 def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server: ApiServer) -> None:
     """What a pod that was deleted holds is not free until it has ended; the answer says what it waits for."""
     deployment = bound(under)
-    assert answer(under, removal(deployment)) == LINGERS
+    assert answer(under, removal(deployment)) == PODS_TERMINATING
     assert not server.list(JOBS, "seaway")
     for each in server.list(PODS, "seaway"):
-        server.delete(PODS, "seaway", each["metadata"]["name"], grace_s=0)
+        server.delete(PODS, "seaway", each["metadata"]["name"], grace_period_s=0)
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
 
 
@@ -79,7 +82,7 @@ def test_a_removal_waits_for_pods_of_a_node_that_is_cordoned(under: BackendUnder
     assert isinstance(cluster, KubernetesCluster)
     server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
     wait(lambda: not ready(cluster, "node-1"), "the node cordoned")
-    assert answer(under, removal(deployment)) == LINGERS
+    assert answer(under, removal(deployment)) == PODS_TERMINATING
     down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     server.patch(NODES, "", "node-1", down, "status")
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
@@ -93,15 +96,15 @@ def test_a_removal_waits_for_a_pod_that_another_was_made_for(under: BackendUnder
     (evicted,) = cluster.view.pods_of(key)
     server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
     server.patch(PODS, "seaway", evicted.name, {"metadata": {"finalizers": ["example.com/slow"]}})
-    server.delete(PODS, "seaway", evicted.name, grace_s=0)
+    server.delete(PODS, "seaway", evicted.name, grace_period_s=0)
     wait(lambda: any(each.name != evicted.name for each in cluster.view.pods_of(key)), "the next pod")
-    assert answer(under, removal(deployment)) == LINGERS
+    assert answer(under, removal(deployment)) == PODS_TERMINATING
     server.patch(PODS, "seaway", evicted.name, {"metadata": {"finalizers": []}})
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
 
 
 def test_a_removal_does_not_wait_for_a_node_that_is_down(under: BackendUnderTest, server: ApiServer) -> None:
-    """Nobody says when pods end whose node is down, so that their jobs would never start elsewhere."""
+    """No one says when pods end whose node is down, so that their jobs would never start elsewhere."""
     deployment = bound(under)
     down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     server.patch(NODES, "", "node-1", down, "status")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from seaway.adapters.kubernetes.deploy.writing import together
+from seaway.adapters.kubernetes.deploy.writing import run_concurrently
 from seaway.domain.errors import UnavailableError
 
 
@@ -22,7 +22,7 @@ def test_no_more_are_done_at_once_than_may_be() -> None:
         await asyncio.sleep(0)
         running -= 1
 
-    asyncio.run(together([work] * 10, 3))
+    asyncio.run(run_concurrently([work] * 10, 3))
     assert (running, most) == (0, 3)
 
 
@@ -43,5 +43,5 @@ def test_after_one_failed_none_is_begun() -> None:
         return do
 
     with pytest.raises(UnavailableError, match="does not answer"):
-        asyncio.run(together([work(number) for number in range(10)], 3))
+        asyncio.run(run_concurrently([work(number) for number in range(10)], 3))
     assert (begun, ended) == ([0, 1, 2], [1, 2])

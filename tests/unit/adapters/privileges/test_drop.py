@@ -30,7 +30,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_is_left_in_any_thread() -> None:
-    """Every thread, those started before too, is nobody's, has no capability, and can gain none."""
+    """Every thread, those started before too, is no one's, has no capability, and can gain none."""
     ran = run("""
 forbid_new_privileges()
 pool = ThreadPoolExecutor(1)

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from seaway.adapters.probes.channel import Way, way
+from seaway.adapters.probes.channel import ProbePath, probe_path
 from seaway.application.ports.agent import Target
 from seaway.probing import packets
 
@@ -16,11 +16,11 @@ SEGMENT = IPv6Address("fd00:51d:2::e")
 @pytest.mark.parametrize("address", [IPv4Address("10.0.0.1"), IPv6Address("fd00::1"), IPv6Address("fe80::1%wan")])
 def test_an_address_is_told_to_sockets_as_it_is(address: IPv4Address | IPv6Address) -> None:
     """With the interface where there is one, without which a link-local address leads nowhere."""
-    assert way(Target("gw", address), 9) == Way((str(address), 9))
+    assert probe_path(Target("gw", address), 9) == ProbePath((str(address), 9))
 
 
 def test_segments_become_a_header_that_ends_at_the_target() -> None:
     """The target itself is the last segment."""
     address = IPv6Address("fd00::1")
-    made = way(Target("gw", address, segments=(SEGMENT,)), 0)
+    made = probe_path(Target("gw", address, segments=(SEGMENT,)), 0)
     assert packets.decode_srh(made.header).segments == (SEGMENT, address)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from seaway.adapters.probes.sockets import SO_TIMESTAMPNS
-from seaway.adapters.probes.timestamps import AT_ONCE, Inbox
+from seaway.adapters.probes.timestamps import AT_ONCE, BatchReceiver
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_all_that_waits_is_read_in_order_and_once(pair: tuple[socket.socket, socket.socket]) -> None:
     """More than one call takes comes all the same, each packet as long as it is."""
     here, there = pair
-    inbox, sent = Inbox(there, 64), [b"%d" % number * (number % 7) for number in range(2 * AT_ONCE + 3)]
+    inbox, sent = BatchReceiver(there, 64), [b"%d" % number * (number % 7) for number in range(2 * AT_ONCE + 3)]
     for each in sent:
         here.send(each)
     assert [packet for packet, _ in inbox.read()] == sent
@@ -37,7 +37,7 @@ def test_all_that_waits_is_read_in_order_and_once(pair: tuple[socket.socket, soc
 def test_packets_say_when_they_came(pair: tuple[socket.socket, socket.socket]) -> None:
     """The kernel's stamps are read, and one is not taken for that of a later packet which has none."""
     here, there = pair
-    inbox = Inbox(there, 64)
+    inbox = BatchReceiver(there, 64)
     there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     before_ns = time.time_ns()
     for _ in range(3):
@@ -54,13 +54,13 @@ def test_what_is_too_long_is_cut(pair: tuple[socket.socket, socket.socket]) -> N
     here, there = pair
     for each in (b"a" * 100, b"b" * 8):
         here.send(each)
-    assert [packet for packet, _ in Inbox(there, 8).read()] == [b"a" * 8, b"b" * 8]
+    assert [packet for packet, _ in BatchReceiver(there, 8).read()] == [b"a" * 8, b"b" * 8]
 
 
 def test_an_error_that_waits_ends_reading_and_is_no_packet(pair: tuple[socket.socket, socket.socket]) -> None:
     """What became of an earlier packet is passed over, and what comes after it is read the next time."""
     here, there = pair
-    inbox = Inbox(here, 64)
+    inbox = BatchReceiver(here, 64)
     there.close()
     here.send(b"to nobody")
     assert inbox.read() == []

@@ -2,33 +2,33 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.srv6.saved_settings import Memory
+from seaway.adapters.srv6.saved_settings import SavedSettings
 from seaway.domain.errors import RejectedError
-from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, Remembered, mtu
+from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, SavedSetting, mtu
 
 REMEMBERED = {
-    FORWARDING: Remembered("0", "1"),
-    TUNNEL_SOURCE: Remembered("::", "fd00::1"),
-    mtu("eth0.7"): Remembered("1500", "9000"),
+    FORWARDING: SavedSetting("0", "1"),
+    TUNNEL_SOURCE: SavedSetting("::", "fd00::1"),
+    mtu("eth0.7"): SavedSetting("1500", "9000"),
 }
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     """Settings of all kinds are remembered over processes, each namespace's apart."""
-    Memory(tmp_path, "").write("boot/1", REMEMBERED)
-    assert Memory(tmp_path, "").read("boot/1") == REMEMBERED
-    assert Memory(tmp_path, "blue").read("boot/1") == {}
+    SavedSettings(tmp_path, "").write("boot/1", REMEMBERED)
+    assert SavedSettings(tmp_path, "").read("boot/1") == REMEMBERED
+    assert SavedSettings(tmp_path, "blue").read("boot/1") == {}
 
 
 def test_another_namespace_or_boot_remembers_nothing(tmp_path: Path) -> None:
     """What was before holds only where it was."""
-    Memory(tmp_path, "").write("boot/1", REMEMBERED)
-    assert Memory(tmp_path, "").read("boot/2") == {}
+    SavedSettings(tmp_path, "").write("boot/1", REMEMBERED)
+    assert SavedSettings(tmp_path, "").read("boot/2") == {}
 
 
 def test_nothing_to_remember_leaves_no_file(tmp_path: Path) -> None:
     """After remove nothing is left behind."""
-    memory = Memory(tmp_path, "blue")
+    memory = SavedSettings(tmp_path, "blue")
     memory.write("boot/1", REMEMBERED)
     assert [each.name for each in tmp_path.iterdir()] == ["gateway@blue.json"]
     memory.write("boot/1", {})
@@ -40,4 +40,4 @@ def test_a_damaged_file_is_told(tmp_path: Path, written: str) -> None:
     """Rather than forget what was before, Seaway says which file is wrong."""
     (tmp_path / "gateway.json").write_text(written)
     with pytest.raises(RejectedError, match=r"gateway.json: is damaged"):
-        Memory(tmp_path, "").read("boot/1")
+        SavedSettings(tmp_path, "").read("boot/1")

@@ -22,13 +22,13 @@ LOST = Round(5, ())
 
 
 def target(name: str, path: str = "") -> Target:
-    """Make somebody to probe."""
+    """Make a user to probe."""
     return Target(name, IPv6Address("fd00::1"), path=path)
 
 
-def assignment(*names: str, every_s: float = 10.0, version: str = "1") -> Assignment:
+def assignment(*names: str, interval_s: float = 10.0, version: str = "1") -> Assignment:
     """Tell whom to probe."""
-    return Assignment(version, ProbeConfig(every_s=every_s), tuple(map(target, names)))
+    return Assignment(version, ProbeConfig(interval_s=interval_s), tuple(map(target, names)))
 
 
 def result(at_ns: int, name: str = "gw-2") -> Reported:

@@ -22,7 +22,7 @@ from seaway.domain.errors import (
 from tests.unit.application.agent.scene import Scene, assignment, result
 
 HOUR_S = 3600
-AWAY = UnavailableError("nobody answers")
+AWAY = UnavailableError("no one answers")
 
 
 def refuse(*wheres: str) -> RejectedError:
@@ -57,7 +57,7 @@ def test_an_hour_without_controller() -> None:
 
 
 def test_few_calls_while_the_controller_is_away() -> None:
-    """An agent asks ever less often while nobody answers, but once a minute at least."""
+    """An agent asks ever less often while no one answers, but once a minute at least."""
     scene = Scene(assignment("gw-2"))
     scene.controller.deaf = AWAY
     scene.run(HOUR_S)
@@ -186,7 +186,7 @@ def test_refused_results_have_the_list_fetched() -> None:
 
 
 def test_last_list_is_probed_while_the_controller_is_away() -> None:
-    """The last list holds while nobody answers."""
+    """The last list holds while no one answers."""
     scene = Scene(assignment("gw-2"))
     scene.run(15)
     scene.controller.deaf = AWAY

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from seaway.application.agent.following import EVERY_S, MOST_S, Follower
+from seaway.application.agent.following import EVERY_S, MAX_S, Follower
 from seaway.application.ports.steering import Wanted
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnavailableError, UnknownError
 from seaway.domain.gateways import Pair
@@ -97,13 +97,13 @@ def test_what_somebody_else_changed_is_put_right() -> None:
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), UnknownError("no gw-1"), ForbiddenError("not yours")])
 def test_without_an_answer_the_gateway_stays_as_it_is(error: SeawayError, caplog: pytest.LogCaptureFixture) -> None:
-    """While nobody says what is wanted nothing is touched, it is said once, and asked ever less often."""
+    """While no one says what is wanted nothing is touched, it is said once, and asked ever less often."""
     world = World()
     follower = following(world)
     follower.step()
     world.deaf = error
     pauses = [follower.step() for _ in range(20)]
-    assert MOST_S / 2 <= max(pauses) <= MOST_S
+    assert MAX_S / 2 <= max(pauses) <= MAX_S
     assert world.written == world.now.active
     assert caplog.text.count("the gateway stays as it is") == 1
     world.deaf = None
@@ -115,7 +115,7 @@ def test_without_an_answer_the_gateway_stays_as_it_is(error: SeawayError, caplog
 
 def test_something_else_is_wanted_by_then(caplog: pytest.LogCaptureFixture) -> None:
     """When the confirmation comes too late the gateway looks again soon, and says nothing of it."""
-    world = World(refuses=ConflictError("the network is at version 2 by now"))
+    world = World(refuses=ConflictError("the network is at version 2"))
     follower = following(world)
     assert follower.step() < 1
     world.refuses = None
@@ -125,12 +125,12 @@ def test_something_else_is_wanted_by_then(caplog: pytest.LogCaptureFixture) -> N
 
 def test_what_cannot_be_written_is_not_confirmed(caplog: pytest.LogCaptureFixture) -> None:
     """What the machine refuses is told with its reason, not confirmed, and tried again."""
-    world = World(stuck=ForbiddenError("this takes root"))
+    world = World(stuck=ForbiddenError("this requires root"))
     follower = following(world)
     follower.step()
     follower.step()
     assert world.confirmed == []
-    assert caplog.text.count("this takes root") == 1
+    assert caplog.text.count("this requires root") == 1
     world.stuck = None
     follower.step()
     assert len(world.confirmed) == 1

@@ -73,13 +73,13 @@ def test_nothing_but_impossible_figures() -> None:
     assert found == Reported("gw-2", "", 0, 0, 0, None, 0, 10)
 
 
-@pytest.mark.parametrize("every_s", [1.5, 3, 10, 60])
-def test_round_with_all_repeated_ends_before_the_next(every_s: float) -> None:
+@pytest.mark.parametrize("interval_s", [1.5, 3, 10, 60])
+def test_round_with_all_repeated_ends_before_the_next(interval_s: float) -> None:
     """Both tries and their waits for answers are over before the next round begins, unless waits alone take longer."""
     clock = VirtualClock()
     prober = FakeProber(clock, [{"gw-2": LOST}])
-    measure(prober, assignment("gw-2", every_s=every_s), 0)
-    assert clock.monotonic_ns() <= max(every_s, 2) * 1e9
+    measure(prober, assignment("gw-2", interval_s=interval_s), 0)
+    assert clock.monotonic_ns() <= max(interval_s, 2) * 1e9
 
 
 def test_rounds_begin_every_so_often() -> None:
@@ -103,12 +103,12 @@ def test_a_late_round_is_left_out() -> None:
 
 def test_shorter_time_between_rounds_holds_at_once() -> None:
     """When rounds are to come more often, the next one does not wait for the old time."""
-    duty = Duty(assignment("gw-2", every_s=3600))
+    duty = Duty(assignment("gw-2", interval_s=3600))
     clock = VirtualClock()
     results: list[Reported] = []
     rounds = Rounds(FakeProber(clock), duty, clock, Random(1), results.extend)
     rounds.step()
-    duty.set(assignment("gw-2", every_s=10))
+    duty.set(assignment("gw-2", interval_s=10))
     for _ in range(2):
         pause_s = rounds.step()
         assert pause_s <= 10

@@ -17,7 +17,7 @@ def promise() -> Future[Answer]:
 
 
 def test_an_answer_is_taken_as_it_is_promised_or_not() -> None:
-    """Nobody needs to know which it was."""
+    """No one needs to know which it was."""
     promised = promise()
     promised.set_result(Answer(done=True))
     assert kept(promised, "alpha") == kept(Answer(done=True), "alpha") == Answer(done=True)

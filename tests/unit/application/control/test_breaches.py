@@ -11,7 +11,7 @@ import pytest
 from seaway.application.control.slo import Verdicts
 from seaway.application.ports.agent import Reported
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
-from seaway.domain.network import Link, NetworkNeed, OnBreach
+from seaway.domain.network import Link, NetworkNeed, OnViolation
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
 
@@ -34,23 +34,23 @@ def three(gpus: int = 4, **settings: float) -> Scene:
 
 
 def measured(made: Scene, links: list[Link]) -> None:
-    """Have links measured anew."""
+    """Have links measured again."""
     made.clusters.measure(links)
 
 
 def told(made: Scene, job_id: str) -> list[str]:
     """Return the breaches of a job and their ends, as they were told."""
     found = made.plane.store.events(0, 1000, job_id=job_id)
-    return [f"{event.kind}: {event.reason}" for event in found if event.kind in ("breach", "recovered")]
+    return [f"{event.kind}: {event.reason}" for event in found if event.kind in ("slo_violated", "slo_recovered")]
 
 
 NEAR = {"gateway": "user", "max_latency_ns": 20 * MS}
-SLOW = "breach: its network breaks its bounds: user to gw-alpha: latency 31 ms, bound 20 ms"
+SLOW = "slo_violated: its network breaks its bounds: user to gw-alpha: latency 31 ms, bound 20 ms"
 
 
-def running(made: Scene, on_breach: OnBreach = OnBreach.REPORT, **fields: Any) -> str:  # noqa: ANN401  # as `submit` takes them
+def running(made: Scene, on_violation: OnViolation = OnViolation.REPORT, **fields: Any) -> str:  # noqa: ANN401  # as `submit` takes them
     """Submit a job with bounds and let it start."""
-    job_id = made.submit(on_breach=on_breach, **{**NEAR, **fields})
+    job_id = made.submit(on_violation=on_violation, **{**NEAR, **fields})
     made.plane.run(10)
     assert made.state(job_id) == "running"
     return job_id
@@ -65,11 +65,11 @@ def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
     assert told(made, job_id) == []
     made.plane.run(120)
     assert told(made, job_id) == [SLOW]
-    assert made.job(job_id).reason == SLOW.removeprefix("breach: ")
-    assert made.plane.controller.breaches.reported == 1
+    assert made.job(job_id).reason == SLOW.removeprefix("slo_violated: ")
+    assert made.plane.controller.slo_violations.reported == 1
     measured(made, ties())
     made.plane.run(5)
-    assert told(made, job_id) == [SLOW, "recovered: its network keeps its bounds again"]
+    assert told(made, job_id) == [SLOW, "slo_recovered: its network keeps its bounds again"]
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
@@ -86,7 +86,7 @@ def test_a_breach_that_passes_is_not_told_of() -> None:
 
 
 def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
-    """Where nothing answers a bound is broken; where nobody asked, nobody knows."""
+    """Where nothing answers a bound is broken; where no one asked, no one knows."""
     made = three()
     job_id = running(made)
     measured(made, [link for link in ties() if link.target != "gw-alpha"])
@@ -94,27 +94,27 @@ def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
     assert told(made, job_id) == []
     measured(made, ties(alpha=None))
     made.plane.run(70)
-    assert told(made, job_id) == ["breach: its network breaks its bounds: user to gw-alpha: nothing answers"]
+    assert told(made, job_id) == ["slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"]
 
 
 def test_a_job_that_asked_for_it_is_moved() -> None:
     """It ends, and is started again in a cluster whose link is good; it is kept from where it was for a while."""
     made = three()
-    job_id = running(made, OnBreach.MOVE)
+    job_id = running(made, OnViolation.MOVE)
     measured(made, ties(alpha=31))
     made.plane.run(59)
     assert (made.state(job_id), made.where(job_id)) == ("running", "alpha")
     made.plane.run(30)
     assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "beta", 2)
     assert told(made, job_id) == [SLOW]
-    assert made.plane.controller.breaches.moved == 1
+    assert made.plane.controller.slo_violations.moved == 1
 
 
 def test_a_job_that_fits_nowhere_else_stays() -> None:
     """A bad network is better than none: it is only told of, and moved once something else is free."""
     made = three(gpus=1)
     blockers = [made.submit(clusters={name}) for name in ("beta", "gamma")]
-    job_id = running(made, OnBreach.MOVE)
+    job_id = running(made, OnViolation.MOVE)
     measured(made, ties(alpha=31))
     made.plane.run(200)
     assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "alpha", 1)
@@ -123,13 +123,13 @@ def test_a_job_that_fits_nowhere_else_stays() -> None:
     made.plane.run(100)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
     assert told(made, job_id) == [SLOW]
-    assert made.plane.controller.breaches.reported == 1
+    assert made.plane.controller.slo_violations.reported == 1
 
 
 def test_jobs_are_moved_a_bounded_number_of_times() -> None:
     """A network that is bad wherever a job goes moves it ever more rarely, and in the end not at all."""
-    made = three(network_breach_s=4, forgive_s=5)
-    job_id = running(made, OnBreach.MOVE)
+    made = three(slo_violation_s=4, exclusion_period_s=5)
+    job_id = running(made, OnViolation.MOVE)
     for _ in range(30):
         here = made.where(job_id)
         measured(made, ties(**{here: 31}))
@@ -150,7 +150,7 @@ def test_bounds_between_replicas_are_watched_too() -> None:
     measured(made, worse)
     made.plane.run(70)
     text = "its network breaks its bounds: gw-gamma to gw-beta: latency 25 ms, bound 20 ms"
-    assert told(made, job_id) == [f"breach: {text}"]
+    assert told(made, job_id) == [f"slo_violated: {text}"]
 
 
 def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
@@ -164,7 +164,7 @@ def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
     made.plane.run(70)
     for job_id in (first, second):
         assert told(made, job_id) == [
-            "breach: its network breaks its bounds: user to gw-alpha: 100Mbps more is promised than it has"
+            "slo_violated: its network breaks its bounds: user to gw-alpha: 100Mbps more is promised than it has"
         ]
 
 
@@ -173,7 +173,7 @@ def test_jobs_move_one_at_a_time() -> None:
     made = three(gpus=2)
     blockers = [made.submit(clusters={name}, gpus=2) for name in ("gamma",)]
     taken = made.submit(clusters={"beta"})
-    movers = [running(made, OnBreach.MOVE, clusters={"alpha", "beta"}) for _ in range(2)]
+    movers = [running(made, OnViolation.MOVE, clusters={"alpha", "beta"}) for _ in range(2)]
     assert {made.where(each) for each in movers} <= {"alpha", "beta"}
     there = [each for each in movers if made.where(each) == "alpha"]
     measured(made, ties(alpha=31))
@@ -184,9 +184,9 @@ def test_jobs_move_one_at_a_time() -> None:
 
 
 def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again() -> None:
-    """For `forgive_s` it does not go back, whatever has it placed anew; after that it may."""
-    made = three(network_breach_s=4, forgive_s=100)
-    job_id = running(made, OnBreach.MOVE)
+    """For `exclusion_period_s` it does not go back, whatever has it placed again; after that it may."""
+    made = three(slo_violation_s=4, exclusion_period_s=100)
+    job_id = running(made, OnViolation.MOVE)
     measured(made, ties(alpha=31))
     made.plane.run(10)
     assert made.where(job_id) == "beta"
@@ -202,10 +202,10 @@ def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again()
 
 
 def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
-    """Its bandwidth is promised to nobody yet: those who run keep what they have; what they lose counts as before."""
-    made = three(network_breach_s=4)
+    """Its bandwidth is promised to no one yet: those who run keep what they have; what they lose counts as before."""
+    made = three(slo_violation_s=4)
     bounds: dict[str, Any] = {"max_latency_ns": 0, "clusters": {"alpha"}}
-    first = running(made, OnBreach.MOVE, **{**bounds, "clusters": {"alpha", "beta"}, "min_bandwidth_mbps": 600})
+    first = running(made, OnViolation.MOVE, **{**bounds, "clusters": {"alpha", "beta"}, "min_bandwidth_mbps": 600})
     second = running(made, **bounds, min_bandwidth_mbps=300)
     third = made.submit(**{**NEAR, **bounds, "min_bandwidth_mbps": 300})
     made.plane.run(20)
@@ -214,13 +214,13 @@ def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
     measured(made, [Link(each.source, each.target, 10 * MS, bandwidth_mbps=800) for each in ties()])
     made.plane.run(5)
     text = "user to gw-alpha: 100Mbps more is promised than it has"
-    assert told(made, second) == [f"breach: its network breaks its bounds: {text}"]
+    assert told(made, second) == [f"slo_violated: its network breaks its bounds: {text}"]
 
 
 def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
-    """While nobody can say what is free, nobody is told of a breach, nor moved; silence is one still."""
-    made = three(network_breach_s=4)
-    job_id = running(made, OnBreach.MOVE, min_bandwidth_mbps=100)
+    """While no one can say what is free, no one is told of a breach, nor moved; silence is one still."""
+    made = three(slo_violation_s=4)
+    job_id = running(made, OnViolation.MOVE, min_bandwidth_mbps=100)
     measured(made, [Link(each.source, each.target, 10 * MS) if "alpha" in each.target else each for each in ties()])
     made.plane.run(30)
     assert (told(made, job_id), made.job(job_id).attempt) == ([], 1)
@@ -230,7 +230,7 @@ def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
 
 
 def test_the_reason_follows_the_figures() -> None:
-    """It does not tell for ever of the first moment; that is no event of its own."""
+    """It does not tell for ever of the first moment; that is not an event of its own."""
     made = three()
     job_id = running(made)
     measured(made, ties(alpha=31))
@@ -246,7 +246,7 @@ def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> N
     made = three()
     job_id = running(made)
     made.plane.run(5)
-    with patch.object(Verdicts, "breach", autospec=True, side_effect=Verdicts.breach) as judged:
+    with patch.object(Verdicts, "breach", autospec=True, side_effect=Verdicts.violation) as judged:
         made.plane.run(20)
         measured(made, ties(beta=31))
         made.plane.run(20)
@@ -259,14 +259,14 @@ def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> N
 class Probed:
     """A scene in which an agent measures the link from the user to ``alpha``, and a job with a bound on its loss."""
 
-    def __init__(self, on_breach: OnBreach = OnBreach.REPORT) -> None:
+    def __init__(self, on_violation: OnViolation = OnViolation.REPORT) -> None:
         self.made = three()
         self.book = self.made.plane.controller.live.book
         user = GatewayConfig("user", IPv6Address("fd00::1"), site="lab")
-        door = GatewayConfig("gw-alpha", IPv6Address("fd00::2"), cluster="alpha")
-        self.book.use(NetworkConfig((user, door)), self.made.clock.now_ns())
+        admission = GatewayConfig("gw-alpha", IPv6Address("fd00::2"), cluster="alpha")
+        self.book.use(NetworkConfig((user, admission)), self.made.clock.now_ns())
         self.take(*[5] * 30)
-        self.job_id = running(self.made, on_breach, max_latency_ns=0, max_loss_ppm=10_000)
+        self.job_id = running(self.made, on_violation, max_latency_ns=0, max_loss_ppm=10_000)
         self.take(5)
 
     def take(self, *received: int) -> None:
@@ -287,7 +287,7 @@ class Probed:
 @pytest.mark.parametrize("lost", [(0, 0), (0,), (3,), (0, 0, 0, 0)], ids=str)
 def test_loss_of_a_moment_is_no_breach_however_long_it_is_counted(lost: tuple[int, ...]) -> None:
     """What decisions go by remembers it for minutes; it did not last for them, so that nothing is told, or moved."""
-    probed = Probed(OnBreach.MOVE)
+    probed = Probed(OnViolation.MOVE)
     probed.take(*lost, *[5] * 12)
     assert probed.loss_ppm > 10_000
     probed.take(*[5] * 20)
@@ -302,9 +302,9 @@ def test_loss_that_goes_on_is_a_breach() -> None:
     assert told(probed.made, probed.job_id) == []
     probed.take(5, 5, 4)
     said = told(probed.made, probed.job_id)
-    assert [each.startswith("breach: its network breaks its bounds: user to gw-alpha: loss ") for each in said] == [
-        True
-    ]
+    assert [
+        each.startswith("slo_violated: its network breaks its bounds: user to gw-alpha: loss ") for each in said
+    ] == [True]
 
 
 def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
@@ -315,5 +315,5 @@ def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
     assert told(probed.made, probed.job_id) == []
     probed.take(*[0] * 8)
     assert told(probed.made, probed.job_id) == [
-        "breach: its network breaks its bounds: user to gw-alpha: nothing answers"
+        "slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"
     ]

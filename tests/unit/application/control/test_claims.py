@@ -21,15 +21,15 @@ def test_what_several_nodes_list_is_gathered_anew_only_when_that_changes() -> No
     alpha, beta = Cluster("alpha", (node("a", "GPU-1", "GPU-2"),)), Cluster("beta", (node("b", "GPU-1"), node("c")))
     claims.take("alpha", None, alpha)
     claims.take("beta", None, beta)
-    before = claims.doubles()
+    before = claims.duplicates()
     assert before["alpha"].listed == {("beta", "b"): {"GPU-1": "a"}}
     assert before["beta"].lacking == {"b": {"GPU-1"}}
     assert before["beta"].elsewhere == {"GPU-1"}
     more = replace(beta, nodes=(replace(beta.nodes[0], cpu_milli=9000), beta.nodes[1]))
     claims.take("beta", beta, more)
-    assert claims.doubles() is before
+    assert claims.duplicates() is before
     down = replace(alpha, nodes=(replace(alpha.nodes[0], ready=False),))
     claims.take("alpha", alpha, down)
-    assert claims.doubles()["beta"].listed == {("alpha", "a"): {"GPU-1": "b"}}
+    assert claims.duplicates()["beta"].listed == {("alpha", "a"): {"GPU-1": "b"}}
     claims.take("beta", more, replace(more, nodes=more.nodes[1:]))
-    assert claims.doubles() == {}
+    assert claims.duplicates() == {}

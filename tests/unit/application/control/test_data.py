@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from seaway.application.whatif.dry_run import Tries
-from seaway.domain.job import DataPlace
+from seaway.application.whatif.dry_run import DryRuns
+from seaway.domain.job import DataSource
 from seaway.domain.network import Link
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
-DATA = DataPlace("beta", 190_735)
+DATA = DataSource("beta", 190_735)
 
 
 def three() -> Scene:
@@ -34,18 +34,18 @@ def test_an_attempt_says_how_far_its_data_was() -> None:
 def test_a_trial_says_how_far_the_data_is_for_each_job_its_own() -> None:
     """What would happen is asked of the same engine, and jobs that differ in their data alone are told apart."""
     made = three()
-    tries = Tries(made.plane.controller)
-    first = tries.trial(spec(data=DATA))
+    tries = DryRuns(made.plane.controller)
+    first = tries.dry_run(spec(data=DATA))
     assert [each.cluster for each in first.placements] == ["beta"]
-    assert [each.cluster for each in first.choices] == ["beta", "gamma", "alpha"]
-    assert first.sentence.endswith("its data is at beta; 200GB take 27 min to gamma, 4 h to alpha")
-    assert "data" not in tries.trial(spec()).sentence
+    assert [each.cluster for each in first.candidates] == ["beta", "gamma", "alpha"]
+    assert first.message.endswith("its data is at beta; 200GB take 27 min to gamma, 4 h to alpha")
+    assert "data" not in tries.dry_run(spec()).message
 
 
 def test_why_a_job_waits_is_not_what_another_was_told() -> None:
     """Explanations are remembered for jobs that are alike, and data makes them unlike."""
     made = three()
-    tries = Tries(made.plane.controller)
-    waiting = [made.submit(replicas=4, gang=True, data=data) for data in (DATA, DataPlace("alpha", 5))]
+    tries = DryRuns(made.plane.controller)
+    waiting = [made.submit(replicas=4, gang=True, data=data) for data in (DATA, DataSource("alpha", 5))]
     told = [tries.reason(made.job(each), None).explanation for each in waiting]
     assert [each.data.split(";")[0] for each in told if each] == ["its data is at beta", "its data is at alpha"]

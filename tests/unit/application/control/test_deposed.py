@@ -50,7 +50,7 @@ def test_nothing_is_stored_from_then_on() -> None:
 
 def test_clusters_are_told_nothing_more() -> None:
     """What was to be told stays untold: whoever took over tells it, or something else."""
-    made = scene(retry_s=1000)
+    made = scene(initial_backoff_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
     assert made.state(job_id) == "scheduled"
@@ -62,7 +62,7 @@ def test_clusters_are_told_nothing_more() -> None:
         made.clock.advance_s(5)
         with pytest.raises(UnavailableError, match="another process writes now"):
             made.plane.controller.step()
-    made.plane.controller._dispatcher.collect()  # noqa: SLF001  # nobody else does any more
+    made.plane.controller._dispatcher.collect()  # noqa: SLF001  # no one else does any more
     assert made.phase("alpha", job_id) is None
     assert made.plane.controller.unready() == "another process writes now"
 
@@ -74,8 +74,8 @@ def test_threads_end_by_themselves() -> None:
     store.lead("first")
     writer = Writer(store)
     clusters = SimulatedBackends(two_clusters(), clock, Options(start_delay_s=0))
-    threads = Threads(clock, Random(1), stale_s=0.3)
-    controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_s=0.05))
+    threads = Threads(clock, Random(1), stale_after_s=0.3)
+    controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_interval_s=0.05))
     threads.on_report = controller.wake
     writer.on_deposed(done.set)
     before = set(threading.enumerate())

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seaway.application.control.command_queue import MOST_RETRY_NS, TOGETHER, Outbox, retry_ns
+from seaway.application.control.command_queue import MAX_RETRY_NS, TOGETHER, CommandQueue, retry_ns
 from seaway.application.control.dispatch import InPlace
 from seaway.application.control.reports import Answered, Silent
 from seaway.application.ports.backend import Answer, Command, Removal
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import PendingCommand, Verb
 from seaway.domain.deployment import Deployment
 from seaway.testing.clocks import VirtualClock
 from tests.unit.application.scene import scene, spec
@@ -16,24 +16,24 @@ LATER = Answer(done=False, reason="busy")
 REFUSED = Answer(done=False, refused=True, reason="no")
 
 
-def create(job: str = "a", attempt: int = 1) -> tuple[Outgoing, Command]:
+def create(job: str = "a", attempt: int = 1) -> tuple[PendingCommand, Command]:
     """Make a command that creates something."""
-    return Outgoing(job, attempt, "alpha", Verb.CREATE, 0), Deployment(job, attempt, "alpha", spec(), ())
+    return PendingCommand(job, attempt, "alpha", Verb.CREATE, 0), Deployment(job, attempt, "alpha", spec(), ())
 
 
-def delete(job: str = "a", attempt: int = 1) -> tuple[Outgoing, Command]:
+def delete(job: str = "a", attempt: int = 1) -> tuple[PendingCommand, Command]:
     """Make a command that removes it."""
-    return Outgoing(job, attempt, "alpha", Verb.DELETE, 1), Removal(job, attempt, "alpha")
+    return PendingCommand(job, attempt, "alpha", Verb.DELETE, 1), Removal(job, attempt, "alpha")
 
 
-def verbs(told: list[tuple[Outgoing, Command]]) -> list[tuple[str, Verb]]:
+def verbs(told: list[tuple[PendingCommand, Command]]) -> list[tuple[str, Verb]]:
     """Return what is told of which job."""
-    return [(outgoing.job_id, outgoing.verb) for outgoing, _ in told]
+    return [(pending_commands.job_id, pending_commands.verb) for pending_commands, _ in told]
 
 
 def test_only_the_latest_is_told_of_an_attempt() -> None:
     """A removal takes the place of a creation that was not told yet."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
     box.give(*delete())
@@ -43,7 +43,7 @@ def test_only_the_latest_is_told_of_an_attempt() -> None:
 
 def test_only_so_much_is_told_at_once() -> None:
     """So much may be on its way; the rest is told when there are answers."""
-    box = Outbox()
+    box = CommandQueue()
     for at in range(TOGETHER + 3):
         box.give(*create(str(at)))
     told = box.take(0)
@@ -55,7 +55,7 @@ def test_only_so_much_is_told_at_once() -> None:
 
 def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
     """A removal waits for the answer to the creation that is on its way, so that it cannot overtake it."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
     told = box.take(0)
@@ -68,7 +68,7 @@ def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
 
 def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
     """After everything was forgotten, too, a removal waits for the answer to the creation."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
     told = box.take(0)
@@ -82,7 +82,7 @@ def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
 
 def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
     """The delay doubles up to a limit, and the reason is known meanwhile; an answer ends it."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     now_ns = 0
     for tries in range(1, 12):
@@ -94,7 +94,7 @@ def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
         assert box.tries["a", 1, "alpha"] == (tries, "busy")
         assert not box.take(now_ns)
         now_ns = due_ns
-    assert retry_ns(11) == MOST_RETRY_NS
+    assert retry_ns(11) == MAX_RETRY_NS
     told = box.take(now_ns)
     assert box.settle(told, [DONE], now_ns) == [Answered(told[0][0], DONE)]
     assert not box.tries
@@ -103,7 +103,7 @@ def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
 
 def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
     """A creation that is refused is reported; a removal is told until it is done."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     told = box.take(0)
     assert box.settle(told, [REFUSED], 0) == [Answered(told[0][0], REFUSED)]
@@ -114,7 +114,7 @@ def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
 
 def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
     """A removal that came while the creation was on its way is told; the creation is not told again."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     told = box.take(0)
     box.drop(told[0][0])
@@ -125,7 +125,7 @@ def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
 
 def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
     """A creation whose attempt is over by the time that it failed would bring a dead job to life."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*create())
     told = box.take(0)
     box.drop(told[0][0])
@@ -136,7 +136,7 @@ def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
 
 def test_dropping_leaves_the_other_verb() -> None:
     """Only what is meant is dropped: not a removal when the creation is meant."""
-    box = Outbox()
+    box = CommandQueue()
     box.give(*delete())
     box.drop(create()[0])
     assert verbs(box.take(0)) == [("a", Verb.DELETE)]
@@ -160,9 +160,9 @@ def test_delays_tell_what_is_told_in_vain() -> None:
     made.cluster("alpha").disconnect()
     talker = InPlace(made.clock)
     talker.use(made.clusters.clusters())
-    outgoing, command = create()
-    talker.give(outgoing, command)
-    talker.give(replace(outgoing, cluster="nowhere"), command)
+    pending_commands, command = create()
+    talker.give(pending_commands, command)
+    talker.give(replace(pending_commands, cluster="nowhere"), command)
     talker.collect()
     assert list(talker.delays()) == [("a", 1, "alpha")]
     talker.forget()

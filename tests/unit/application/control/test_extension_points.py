@@ -16,11 +16,11 @@ from seaway.scheduling.framework import EXTENSION_POINTS, PASS, Codes, Cycle, De
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
-from seaway.scheduling.profile import Weighted
+from seaway.scheduling.profile import WeightedPlugin
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
-REFUSED = Status(Verdict.REFUSE, "not today")
+REFUSED = Status(Verdict.REJECT, "not today")
 WAIT = Status(Verdict.WAIT, "something better comes")
 
 
@@ -127,7 +127,7 @@ def with_plugins(*plugins: Any, gpus: int = 2) -> Scene:  # noqa: ANN401  # any 
     """Return a scene of nodes ``one`` and ``two`` whose default queue decides by best fit and these plugins."""
     made = scene(fleet(cluster(*(node(*[gpu() for _ in range(gpus)], name=name) for name in ("one", "two")))))
     own = make_profile("bestfit")
-    profile = replace(own, plugins=(*map(Weighted, plugins), *own.plugins))
+    profile = replace(own, plugins=(*map(WeightedPlugin, plugins), *own.plugins))
     made.plane.make = lambda name, _: profile if name == "mine" else make_profile(name)
     made.plane.restart()
     made.plane.writer.commit([Change(put=[Queue(DEFAULT, policy="mine")])])
@@ -136,7 +136,7 @@ def with_plugins(*plugins: Any, gpus: int = 2) -> Scene:  # noqa: ANN401  # any 
 
 
 def test_each_extension_point_has_a_scenario() -> None:
-    """An extension point that is added has to be called by the control loop."""
+    """An extension point that is added must be called by the control loop."""
     assert {point.__name__ for point in EXTENSION_POINTS} == METHODS.keys()
 
 
@@ -254,7 +254,7 @@ def test_a_dry_run_reserves_nothing() -> None:
     """What is only tried on a copy is given back to Reserve plugins."""
     plugin = Recorder()
     made = with_plugins(plugin)
-    made.plane.overview.trial(spec())
+    made.plane.overview.dry_run(spec())
     assert not plugin.reserved
 
 

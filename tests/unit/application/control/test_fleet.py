@@ -13,7 +13,7 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.job_state import AttemptState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.allocations import book
+from seaway.scheduling.allocations import allocate
 from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
@@ -60,19 +60,19 @@ def held(number: int = 1, *, cluster: str = "alpha", node: str = "node-0", gatew
 
 
 def same(made: LiveFleet) -> None:
-    """Check that a fleet is booked as one made anew would be."""
+    """Check that a fleet is booked as one re-created would be."""
     fresh = Snapshot(made.fleet())
     for attempt, job, _ in made._held.values():  # noqa: SLF001
-        book(fresh, job, attempt.placements)
+        allocate(fresh, job, attempt.placements)
     for table in ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways"):
         np.testing.assert_array_equal(getattr(made.snapshot.arrays, table), getattr(fresh.arrays, table), table)
 
 
 def alike(made: LiveFleet) -> None:
-    """Check that every node and device has as much left as in a fleet made anew, wherever it stands in the snapshot."""
+    """Check that every node and device has as much left as in a fleet that was read again."""
     fresh = Snapshot(made.fleet())
     for attempt, job, _ in made._held.values():  # noqa: SLF001
-        book(fresh, job, attempt.placements)
+        allocate(fresh, job, attempt.placements)
     assert {each.uuid for each in made.fleet().devices} <= made.snapshot.device_index.keys()
     assert made.snapshot.node_index.keys() == fresh.node_index.keys()
     rows = [DEVICE_OPEN, DEVICE_MEMORY_FREE, DEVICE_CORE_FREE, DEVICE_SLOTS_FREE]
@@ -145,7 +145,7 @@ def test_a_node_that_changes_keeps_what_it_holds() -> None:
 
 
 def test_a_device_that_moves_between_nodes_is_followed() -> None:
-    """When a device turns up on another node of its cluster, the fleet is made anew rather than given up."""
+    """When a device turns up on another node of its cluster, the fleet is re-created rather than given up."""
     made = live(ALPHA)
     first, second = ALPHA.nodes
     moved = replace(
@@ -198,7 +198,7 @@ def test_nonsense_told_together_with_others_hides_none_of_them() -> None:
 
 
 MOVED = ALPHA.nodes[0]
-"""A machine of alpha that is joined anew, in beta or by another name, while its old node stays."""
+"""A machine of alpha that is joined again, in beta or by another name, while its old node stays."""
 
 
 def without(told: Cluster, *, ready: bool = False) -> Cluster:
@@ -228,7 +228,7 @@ def test_a_machine_that_moves_to_another_cluster_is_followed() -> None:
 
 
 def test_what_two_ready_nodes_list_stays_where_it_was() -> None:
-    """Nobody can tell which is right, so nothing moves; the other offers what is its own alone."""
+    """No one can tell which is right, so nothing moves; the other offers what is its own alone."""
     made = live(ALPHA, BETA)
     made.tell(with_moved(BETA))
     assert fits(made, gpus=2) == "alpha/node-0"
@@ -274,7 +274,7 @@ def test_what_is_held_on_a_device_that_moved_is_held_where_it_is_now() -> None:
 
 
 def test_a_machine_that_is_joined_by_another_name_is_followed(caplog: pytest.LogCaptureFixture) -> None:
-    """Its old node keeps nobody from it, after a restart too; it is said once."""
+    """Its old node keeps no one from it, after a restart too; it is said once."""
     told = with_moved(without(ALPHA))
     for made in (live(ALPHA), LiveFleet()):
         caplog.clear()
@@ -331,14 +331,14 @@ def test_cordons_keep_work_away(place: str) -> None:
     made.cordon([Cordon("beta", place, drain=False, reason="", actor="ada", at_ns=0)])
     assert not fits(made)
     assert made.cordon_of("beta", place) is not None
-    made.tell(replace(BETA, region="eu"))  # made anew
+    made.tell(replace(BETA, region="eu"))  # re-created
     assert not fits(made)
     made.cordon([])
     assert fits(made) == "beta/node-0"
 
 
 def test_a_silent_cluster_takes_no_work() -> None:
-    """Only a cluster that answers is offered to the engine, also after the fleet was made anew."""
+    """Only a cluster that answers is offered to the engine, also after the fleet was re-created."""
     made = live(ALPHA, BETA)
     for state in (ClusterState.STALE, ClusterState.LOST):
         made.set_state("beta", state)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.cluster_removal import Forgetting
+from seaway.application.cluster_removal import ClusterRemoval
 from seaway.application.control.state import deployment
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import PendingCommand, Verb
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.job_state import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
@@ -34,14 +34,14 @@ def events(made: Scene, kind: str) -> list[str]:
     return [event.reason for event in made.plane.store.events(0, 1000) if event.kind == kind]
 
 
-def forgetting(made: Scene) -> Forgetting:
+def cluster_removal(made: Scene) -> ClusterRemoval:
     """Give up clusters of a scene."""
-    return Forgetting(made.plane.store, made.plane.writer, made.plane.controller, made.clock)
+    return ClusterRemoval(made.plane.store, made.plane.writer, made.plane.controller, made.clock)
 
 
 def test_what_left_is_given_up_after_the_grace_period() -> None:
     """A fleet file may be mended: jobs stay for as long as they would in a silent cluster, then go elsewhere."""
-    made = four(grace_s=60)
+    made = four(grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -57,7 +57,7 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
 
 def test_what_comes_back_in_time_keeps_its_jobs() -> None:
     """A cluster that is of the fleet again before the grace period is over was never away."""
-    made = four(grace_s=60)
+    made = four(grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -69,7 +69,7 @@ def test_what_comes_back_in_time_keeps_its_jobs() -> None:
 
 def test_most_of_the_fleet_may_leave() -> None:
     """Clusters that left do not count as silent: nothing halts, and so many jobs a minute move."""
-    made = four(grace_s=20, stale_s=10, replace_per_minute=2)
+    made = four(grace_period_s=20, stale_after_s=10, max_reschedules_per_minute=2)
     jobs = [made.submit() for _ in range(4)]
     made.plane.run(5)
     assert {made.where(each) for each in jobs} == {"alpha", "beta"}
@@ -78,12 +78,12 @@ def test_most_of_the_fleet_may_leave() -> None:
     assert sum(made.where(each) in {"gamma", "delta"} for each in jobs) == 2
     made.plane.run(60)
     assert {made.where(each) for each in jobs} == {"gamma", "delta"}
-    assert not events(made, "halt")
+    assert not events(made, "rescheduling_halted")
 
 
 def test_a_halt_concerns_only_what_is_silent() -> None:
     """While most clusters of the fleet are silent, jobs of one that left are placed elsewhere all the same."""
-    made = four(grace_s=20, stale_s=10)
+    made = four(grace_period_s=20, stale_after_s=10)
     in_alpha, in_beta = made.submit(gpus=2), made.submit(gpus=2)
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -91,14 +91,14 @@ def test_a_halt_concerns_only_what_is_silent() -> None:
         made.cluster(name).disconnect()
     made.plane.run(40)
     assert (made.where(in_alpha), made.where(in_beta)) == ("delta", "beta")
-    assert events(made, "halt") == [
+    assert events(made, "rescheduling_halted") == [
         "2 of 3 clusters do not answer: the fault may be on this side, and nothing is placed elsewhere"
     ]
 
 
 def test_a_fleet_without_clusters_moves_nothing() -> None:
     """When every cluster left there is no elsewhere, and it is taken for a mistake."""
-    made = four(grace_s=20)
+    made = four(grace_period_s=20)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made)
@@ -109,7 +109,7 @@ def test_a_fleet_without_clusters_moves_nothing() -> None:
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_resumed_job_waits_for_what_left_as_others_do(restart: bool) -> None:
     """What a job had in a cluster that left may still run there: it is placed elsewhere after the grace period."""
-    made = four(grace_s=60)
+    made = four(grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -120,14 +120,14 @@ def test_a_resumed_job_waits_for_what_left_as_others_do(restart: bool) -> None:
         made.plane.restart()
     made.plane.run(45)
     assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 1)
-    assert "attempt 1 is being removed from alpha" in made.plane.overview.reason(made.job(job_id)).sentence
+    assert "attempt 1 is being removed from alpha" in made.plane.overview.reason(made.job(job_id)).message
     made.plane.run(25)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
 
 
 def test_a_cluster_may_leave_over_a_restart() -> None:
     """The grace period of a cluster that a new process does not know begins when the process hears of the others."""
-    made = four(grace_s=20)
+    made = four(grace_period_s=20)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -140,7 +140,7 @@ def test_a_cluster_may_leave_over_a_restart() -> None:
 
 def test_what_is_gone_is_shown_while_it_holds_something() -> None:
     """A cluster that left is listed after the others, with what is held there, until nothing is."""
-    made = four(grace_s=20, sample_s=8)
+    made = four(grace_period_s=20, sample_interval_s=8)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -150,34 +150,40 @@ def test_what_is_gone_is_shown_while_it_holds_something() -> None:
     shown = made.plane.overview.clusters()
     assert [each.name for each in shown] == ["beta", "gamma", "delta", "alpha"]
     gone = shown[-1]
-    assert (gone.state, gone.jobs, gone.gpu_milli.used, gone.gpus, gone.silent_s) == (ClusterState.GONE, 1, 1000, 0, 8)
+    assert (gone.state, gone.jobs, gone.gpu_milli.used, gone.gpus, gone.last_seen_s) == (
+        ClusterState.GONE,
+        1,
+        1000,
+        0,
+        8,
+    )
     figures = made.plane.overview.figures()
     assert figures.clusters == {"up": 3, "gone": 1}
-    assert figures.silent_s == {"beta": 0, "gamma": 0, "delta": 0, "alpha": 8}
+    assert figures.last_seen_s == {"beta": 0, "gamma": 0, "delta": 0, "alpha": 8}
     made.plane.run(40)
     assert made.where(job_id) == "beta"
     assert made.plane.overview.clusters()[-1].state is ClusterState.GONE
-    assert forgetting(made).forget("alpha", "ada") == 1
+    assert cluster_removal(made).remove("alpha", "ada") == 1
     made.plane.settle()
     assert [each.name for each in made.plane.overview.clusters()] == ["beta", "gamma", "delta"]
 
 
 def test_forgetting_frees_what_is_held_at_once() -> None:
     """An operator need not wait: attempts there end, nothing is told there any more, and jobs go elsewhere."""
-    made = four(grace_s=1000)
+    made = four(grace_period_s=1000)
     runs, stops = made.submit(), made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
     made.plane.run(2)
     made.plane.jobs.cancel(stops, "ada")
     made.plane.settle()
-    assert [each.verb for each in made.plane.store.outgoing()] == [Verb.DELETE]
-    assert forgetting(made).forget("alpha", "ada") == 2
-    assert not list(made.plane.store.outgoing())
+    assert [each.verb for each in made.plane.store.pending_commands()] == [Verb.DELETE]
+    assert cluster_removal(made).remove("alpha", "ada") == 2
+    assert not list(made.plane.store.pending_commands())
     made.plane.run(5)
     assert (made.state(runs), made.where(runs), made.state(stops)) == ("running", "beta", "cancelled")
     assert {each.state for each in made.plane.store.attempts(stops)} == {AttemptState.ENDED}
-    assert [event.actor for event in made.plane.store.events(0, 1000) if event.kind == "forgotten"] == ["ada"]
+    assert [event.actor for event in made.plane.store.events(0, 1000) if event.kind == "cluster_removed"] == ["ada"]
     of_fleet(made, "alpha", "beta", "gamma", "delta")
     made.plane.run(5)
     assert made.phase("alpha", runs) is None
@@ -185,30 +191,30 @@ def test_forgetting_frees_what_is_held_at_once() -> None:
 
 def test_forgetting_frees_the_name() -> None:
     """Another cluster may have it then, also where nothing was held any more; others keep theirs."""
-    made = four(grace_s=1000)
+    made = four(grace_period_s=1000)
     made.plane.run(1)
     of_fleet(made, "beta", "gamma", "delta")
     made.plane.run(1)
     alpha, beta = cluster_name(name="alpha", uid="a"), cluster_name(name="beta", uid="b")
     made.plane.store.commit([Change(put=[alpha, beta])])
-    assert forgetting(made).forget("alpha", "ada") == 0
+    assert cluster_removal(made).remove("alpha", "ada") == 0
     assert made.plane.store.cluster_names() == [beta]
-    with pytest.raises(UnknownError, match="there is no cluster 'alpha'"):
-        forgetting(made).forget("alpha", "ada")
+    with pytest.raises(UnknownError, match="cluster 'alpha' not found"):
+        cluster_removal(made).remove("alpha", "ada")
 
 
 def test_the_rest_of_a_job_is_removed_first() -> None:
-    """Of a job in a forgotten and another cluster, the other copy is removed before the job is placed anew."""
-    made = four(gpus=1, grace_s=1000)
+    """Of a job in a forgotten and another cluster, the other copy is removed before the job is placed again."""
+    made = four(gpus=1, grace_period_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
     assert made.job(job_id).clusters == ("alpha", "beta")
     of_fleet(made, "beta", "gamma", "delta")
     made.plane.settle()
     made.cluster("beta").disconnect()
-    assert forgetting(made).forget("alpha", "ada") == 1
+    assert cluster_removal(made).remove("alpha", "ada") == 1
     made.plane.run(8)
-    assert [(each.cluster, each.verb) for each in made.plane.store.outgoing()] == [("beta", Verb.DELETE)]
+    assert [(each.cluster, each.verb) for each in made.plane.store.pending_commands()] == [("beta", Verb.DELETE)]
     assert made.state(job_id) == "queued"
     made.cluster("beta").reconnect()
     made.plane.run(20)
@@ -217,9 +223,9 @@ def test_the_rest_of_a_job_is_removed_first() -> None:
     assert made.phase("beta", job_id, 1) is None
 
 
-def ends_in_two() -> tuple[Scene, str, list[Outgoing]]:
+def ends_in_two() -> tuple[Scene, str, list[PendingCommand]]:
     """Cancel a job of two clusters, one of which left and one is silent; return what both are still to be told."""
-    made = four(gpus=1, grace_s=1000)
+    made = four(gpus=1, grace_period_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
@@ -227,15 +233,15 @@ def ends_in_two() -> tuple[Scene, str, list[Outgoing]]:
     made.cluster("beta").disconnect()
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.settle()
-    return made, job_id, list(made.plane.store.outgoing())
+    return made, job_id, list(made.plane.store.pending_commands())
 
 
 def test_the_last_removal_and_forgetting_may_cross() -> None:
     """Where both believed that the other still had something to do, the loop ends the attempt."""
     made, job_id, rows = ends_in_two()
     assert [(each.cluster, each.verb) for each in rows] == [("alpha", Verb.DELETE), ("beta", Verb.DELETE)]
-    assert forgetting(made).forget("alpha", "ada") == 1
-    assert [each.cluster for each in made.plane.store.outgoing()] == ["beta"]
+    assert cluster_removal(made).remove("alpha", "ada") == 1
+    assert [each.cluster for each in made.plane.store.pending_commands()] == ["beta"]
     made.plane.store.commit([Change(delete=[rows[1]])])
     made.plane.restart()
     made.plane.run(2)
@@ -244,35 +250,35 @@ def test_the_last_removal_and_forgetting_may_cross() -> None:
 
 def test_forgetting_goes_on_where_somebody_was_quicker() -> None:
     """A job that is changed in between is looked at again."""
-    made = four(grace_s=1000)
+    made = four(grace_period_s=1000)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
     made.plane.settle()
     made.plane.writer.meanwhile.append(lambda: made.plane.jobs.suspend(job_id, "bob"))
-    assert forgetting(made).forget("alpha", "ada") == 1
+    assert cluster_removal(made).remove("alpha", "ada") == 1
     made.plane.settle()
     assert made.state(job_id) == "suspended"
     assert made.plane.attempt(job_id).state is AttemptState.ENDED
 
 
 def test_only_what_left_is_forgotten() -> None:
-    """A cluster of the fleet is in the way of that, one that nobody knows is none, and before the start it is open."""
+    """A cluster of the fleet is in the way of that, one that no one knows is none, and before the start it is open."""
     made = four()
     made.submit()
     made.plane.run(5)
     with pytest.raises(ConflictError, match="drain"):
-        forgetting(made).forget("alpha", "ada")
-    with pytest.raises(UnknownError, match="no cluster 'nowhere'"):
-        forgetting(made).forget("nowhere", "ada")
+        cluster_removal(made).remove("alpha", "ada")
+    with pytest.raises(UnknownError, match="cluster 'nowhere' not found"):
+        cluster_removal(made).remove("nowhere", "ada")
     made.plane.restart()
     with pytest.raises(UnavailableError, match="not known yet"):
-        forgetting(made).forget("alpha", "ada")
+        cluster_removal(made).remove("alpha", "ada")
 
 
 def test_an_old_placement_is_confirmed_after_a_restart() -> None:
-    """What nobody could confirm because nobody listened has as much time as ever from the start."""
-    made = four(assume_s=30, grace_s=1000)
+    """What no one could confirm because no one listened has as much time as ever from the start."""
+    made = four(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
     made.plane.run(10)
@@ -283,12 +289,12 @@ def test_an_old_placement_is_confirmed_after_a_restart() -> None:
     made.cluster("alpha").reconnect()
     made.plane.run(20)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
-    assert made.phase("alpha", job_id) is CopyPhase.RUNNING
+    assert made.phase("alpha", job_id) is WorkloadPhase.RUNNING
 
 
 def test_an_old_placement_expires_after_a_restart_too() -> None:
     """When it is still not confirmed by then, the job goes elsewhere."""
-    made = four(assume_s=30, grace_s=1000)
+    made = four(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
     made.plane.restart()
@@ -317,7 +323,7 @@ def ending_in_two(made: Scene) -> str:
 @pytest.mark.parametrize("restarts", [False, True])
 def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarts: bool) -> None:
     """A cluster that removed its part has room for others, whatever the other clusters of the attempt do."""
-    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_s=1000)
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_period_s=1000)
     job_id = ending_in_two(made)
     if restarts:
         made.plane.restart()
@@ -334,7 +340,7 @@ def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarts: boo
 
 def test_a_cluster_that_left_keeps_nothing_of_an_attempt_but_its_own_part() -> None:
     """What is ending in a cluster that never comes back holds nothing elsewhere."""
-    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma")]), grace_s=20)
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma")]), grace_period_s=20)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
     of_fleet(made, "alpha", "gamma")
@@ -344,8 +350,8 @@ def test_a_cluster_that_left_keeps_nothing_of_an_attempt_but_its_own_part() -> N
 
 
 def test_what_is_left_where_a_removal_was_confirmed_is_removed_again() -> None:
-    """A copy that turns up again in a cluster that removed it is nobody's, while the attempt still ends elsewhere."""
-    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_s=1000)
+    """A copy that turns up again in a cluster that removed it is no one's, while the attempt still ends elsewhere."""
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_period_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
     again = deployment(made.plane.attempt(job_id), "alpha")

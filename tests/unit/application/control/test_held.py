@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.control.allocations import doubled
+from seaway.application.control.allocations import duplicated
 from seaway.application.views import Amount, ClusterView, NodeView
-from seaway.domain.deployment import Occupant
+from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice
 from tests.unit.application.scene import Scene, scene
@@ -45,7 +45,7 @@ def test_a_device_is_shown_and_summed_up_where_it_is_placed_on(made: Scene) -> N
     uses = made.plane.overview.gpu_uses()
     assert len(uses) == len({use.device.uuid for use in uses}) == 5
     assert {use.cluster for use in uses if use.device.uuid in {each.uuid for each in has.devices}} == {"alpha"}
-    assert doubled(made.plane.controller.live) == {"beta": 1}
+    assert duplicated(made.plane.controller.live) == {"beta": 1}
     made.plane.run(60)
     samples = {each.cluster: each for each in made.plane.store.cluster_samples("", 0, 1000)}
     assert {name: each.gpus for name, each in samples.items()} == {"alpha": 2, "beta": 3}
@@ -56,7 +56,7 @@ def test_what_the_other_node_says_is_held_of_it_shows_there_too(made: Scene) -> 
     live = made.plane.controller.live
     _, _, has, _ = seen(made)
     slices = (DeviceSlice(has.devices[0].uuid, 1024, 100), DeviceSlice("GPU-own", 2048, 200))
-    held = Occupant("kube-system/agent", "copy", slices, 500, 256, ("driver", "other"))
+    held = UnmanagedPod("kube-system/agent", "copy", slices, 500, 256, ("driver", "other"))
     live.fleet.occupy("beta", [held], complete=True)
     alpha, beta, has, lists = seen(made)
     assert (alpha.gpu_milli, beta.gpu_milli) == (Amount(2000, 100), Amount(3000, 200))
@@ -83,4 +83,4 @@ def test_a_job_stays_shown_when_its_device_became_another_clusters(made: Scene) 
     assert lost.devices == ()
     names = [[each.job for each in device.slices] for device in gained.devices]
     assert names == [[f"sw-{job_id}-1-0 (alpha)"]] * 2 + [[]]
-    assert doubled(live) == {"alpha": 1}
+    assert duplicated(live) == {"alpha": 1}

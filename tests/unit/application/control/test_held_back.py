@@ -29,19 +29,19 @@ class Tide:
     def pre_score(self, cycle: Cycle) -> Status:
         """Hold a job back, or say that the tide was not known in time."""
         if self.late:
-            cycle.said = "bestfit decides instead of tide: slower than 5 ms"
+            cycle.message = "bestfit decides instead of tide: slower than 5 ms"
             return Status()
         meant = not self.only or cycle.job.name == self.only
         return Status(Verdict.WAIT, WHY) if self.low and meant else Status()
 
 
-def waiting_for(tide: Tide, *, longest_wait_s: float = 60, **settings: Any) -> Scene:  # noqa: ANN401  # of the loop
+def waiting_for(tide: Tide, *, max_deferral_s: float = 60, **settings: Any) -> Scene:  # noqa: ANN401  # of the loop
     """Make a control plane whose every policy waits for the tide."""
 
     def make(name: str, mix: Sequence[Job]) -> Profile:
-        return make_profile(name, PolicyOptions(mix=mix)).joined_by(tide)
+        return make_profile(name, PolicyOptions(mix=mix)).with_plugins(tide)
 
-    stage = scene(longest_wait_s=longest_wait_s, **settings)
+    stage = scene(max_deferral_s=max_deferral_s, **settings)
     stage.plane.make = make
     stage.plane.restart()
     return stage
@@ -59,7 +59,7 @@ def test_who_is_held_back_is_told_why_and_gets_no_reservation() -> None:
     assert stage.state(job_id) == "queued"
     assert stage.job(job_id).reason == WHY
     assert not stage.plane.controller.scheduler.reservations.made()
-    assert stage.plane.overview.reason(stage.job(job_id)).sentence.endswith(WHY)
+    assert stage.plane.overview.reason(stage.job(job_id)).message.endswith(WHY)
 
 
 def test_the_reason_is_what_happened() -> None:
@@ -69,10 +69,10 @@ def test_the_reason_is_what_happened() -> None:
     job_id = stage.submit()
     tide.late = True
     reason = stage.plane.overview.reason(stage.job(job_id))
-    assert reason.sentence.endswith(WHY)
-    assert "instead of" not in reason.sentence
+    assert reason.message.endswith(WHY)
+    assert "instead of" not in reason.message
     assert reason.explanation is not None
-    assert (reason.explanation.held, reason.explanation.said) == (WHY, "")
+    assert (reason.explanation.deferral_reason, reason.explanation.message) == (WHY, "")
 
 
 def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
@@ -87,7 +87,7 @@ def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
 
 def test_nobody_is_held_back_for_longer_than_may_be() -> None:
     """After the longest wait a job is placed whatever the policy says, and so are the same jobs behind it."""
-    stage = waiting_for(Tide(), longest_wait_s=60)
+    stage = waiting_for(Tide(), max_deferral_s=60)
     first, second = stage.submit(), stage.submit()
     stage.plane.run(50)
     assert attempts(stage, first, second) == [0, 0]
@@ -98,7 +98,7 @@ def test_nobody_is_held_back_for_longer_than_may_be() -> None:
 def test_the_same_jobs_that_are_placed_meanwhile_give_nobody_more_time() -> None:
     """A job's clock is its own: others that ask for the same and are placed do not turn it back."""
     tide = Tide()
-    stage = waiting_for(tide, longest_wait_s=60)
+    stage = waiting_for(tide, max_deferral_s=60)
     tide.only = stage.submit()
     others = []
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_the_same_jobs_that_are_placed_meanwhile_give_nobody_more_time() -> None
 
 def test_a_job_that_is_overdue_ends_the_wait_of_no_other_behind_it() -> None:
     """Once an overdue job is placed, those that came later and ask for the same wait on, each to its own bound."""
-    stage = waiting_for(Tide(), longest_wait_s=60)
+    stage = waiting_for(Tide(), max_deferral_s=60)
     first = stage.submit()
     stage.plane.run(40)
     second = stage.submit()
@@ -124,7 +124,7 @@ def test_a_job_that_is_overdue_ends_the_wait_of_no_other_behind_it() -> None:
 
 def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
     """A job that was cancelled is forgotten, however long it was held back."""
-    stage = waiting_for(Tide(), longest_wait_s=60)
+    stage = waiting_for(Tide(), max_deferral_s=60)
     first = stage.submit()
     stage.plane.run(40)
     second = stage.submit()
@@ -137,7 +137,7 @@ def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
 @pytest.mark.parametrize("batch", [1, 64])
 def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
     """The same jobs that go first, of a higher priority, are not held back while one is overdue behind them."""
-    stage = waiting_for(Tide(), longest_wait_s=60, batch=batch)
+    stage = waiting_for(Tide(), max_deferral_s=60, batch_size=batch)
     low = stage.submit()
     stage.plane.run(50)
     high = stage.submit(priority=10)
@@ -147,7 +147,7 @@ def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
 
 def test_who_waits_behind_one_that_is_held_back_has_a_clock_too() -> None:
     """Equal jobs do not wait for one another's time to be over, though only the first of them is tried."""
-    stage = waiting_for(Tide(), longest_wait_s=60, batch=1)
+    stage = waiting_for(Tide(), max_deferral_s=60, batch_size=1)
     jobs = [stage.submit() for _ in range(4)]
     stage.plane.run(50)
     assert attempts(stage, *jobs) == [0, 0, 0, 0]
@@ -158,7 +158,7 @@ def test_who_waits_behind_one_that_is_held_back_has_a_clock_too() -> None:
 def test_a_full_fleet_gives_no_job_more_time() -> None:
     """A job that was held back and then fits nowhere for a while is placed as soon as it fits after its bound."""
     tide = Tide()
-    stage = waiting_for(tide, longest_wait_s=60)
+    stage = waiting_for(tide, max_deferral_s=60)
     tide.only = stage.submit()
     stage.plane.run(30)
     others = [stage.submit() for _ in range(4)]
@@ -171,5 +171,5 @@ def test_a_full_fleet_gives_no_job_more_time() -> None:
 
 def test_without_a_longest_wait_nobody_is_held_back() -> None:
     """A longest wait of 0 lets no policy hold jobs back."""
-    stage = waiting_for(Tide(), longest_wait_s=0)
+    stage = waiting_for(Tide(), max_deferral_s=0)
     assert stage.job(stage.submit()).attempt == 1

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.application.control.allocations import holders
 from seaway.application.control.attempt_totals import Held, Holdings, held_by
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
@@ -46,7 +46,7 @@ def test_a_device_that_is_elsewhere_does_not_count() -> None:
     assert held_by([attempt(1)], "alpha", {"GPU-alpha"}) == Held(1, 2, 0, 0, 1)
 
 
-def kept(live: Live) -> tuple[dict[str, Held], dict[str, Held]]:
+def kept(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:
     """Return what is kept of each cluster, and what adding up gives."""
     clusters = live.fleet.clusters.values()
     return (

@@ -14,14 +14,14 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.cluster_threads import Threads
-from seaway.application.control.loop import PART, Controller, Turns
+from seaway.application.control.loop import PART, Controller, FairLock
 from seaway.application.control.settings import ControlSettings
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.jobs import Jobs
 from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord, Verb
 from seaway.application.writer import Writer
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import InvariantError, UnavailableError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.tenancy import Queue
@@ -57,7 +57,7 @@ def crash(made: Scene) -> None:
 def test_a_crash_between_storing_and_telling_loses_nothing() -> None:
     """What is stored to be told is told by whoever comes next, once."""
     made = scene()
-    job_id = made.plane.submit(spec(runs_s=5))[0]
+    job_id = made.plane.submit(spec(expected_duration_s=5))[0]
     made.plane.controller.step()
     assert made.state(job_id) == "scheduled"
     crash(made)
@@ -66,22 +66,22 @@ def test_a_crash_between_storing_and_telling_loses_nothing() -> None:
 
 
 def test_a_crash_between_telling_and_the_answer_doubles_nothing() -> None:
-    """A command that was carried out, and whose answer nobody heard, is sent again and changes nothing."""
+    """A command that was carried out, and whose answer no one heard, is sent again and changes nothing."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
     made.plane.store.fail_next()
     with pytest.raises(UnavailableError):
         made.plane.controller.step()
-    assert made.phase(made.where(job_id), job_id) is CopyPhase.STARTING
-    assert [each.verb for each in made.plane.store.outgoing()] == [Verb.CREATE]
+    assert made.phase(made.where(job_id), job_id) is WorkloadPhase.STARTING
+    assert [each.verb for each in made.plane.store.pending_commands()] == [Verb.CREATE]
     crash(made)
     made.plane.run(5)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
 def test_a_removal_under_way_holds_its_place_over_a_crash() -> None:
-    """After a restart a job is not placed anew before the removal of its old copy is confirmed."""
+    """After a restart a job is not placed again before the removal of its old copy is confirmed."""
     made = scene()
     job_id = made.submit()
     made.plane.run(5)
@@ -100,7 +100,7 @@ def test_a_removal_under_way_holds_its_place_over_a_crash() -> None:
 def test_without_a_database_nothing_moves_and_nothing_is_lost() -> None:
     """For thirty seconds every step says that it is unavailable; then all goes on, and what ended meanwhile is seen."""
     made = scene()
-    ends, waits = made.submit(gpus=2, runs_s=10), made.submit(gpus=2)
+    ends, waits = made.submit(gpus=2, expected_duration_s=10), made.submit(gpus=2)
     blocked = made.submit(gpus=2)
     made.plane.run(5)
     made.plane.store.set_available(False)
@@ -151,7 +151,7 @@ def test_while_the_database_is_away_names_stay_known() -> None:
 
 
 def test_a_commit_in_doubt_is_read_anew() -> None:
-    """When somebody's change was stored and only the answer was lost, the loop finds it all the same."""
+    """When a user's change was stored and only the answer was lost, the loop finds it all the same."""
     made = scene()
     made.plane.store.fail_next(after=True)
     with pytest.raises(UnavailableError):
@@ -176,7 +176,7 @@ def test_a_decision_that_could_not_be_stored_holds_nothing() -> None:
 
 
 def test_whatever_fails_is_followed_by_reading_anew() -> None:
-    """An error nobody foresaw does not leave the memory as it happened to be."""
+    """An error no one foresaw does not leave the memory as it happened to be."""
     made = scene()
     made.plane.submit(spec())
     made.plane.store.fail_next(InvariantError("another process writes now"))
@@ -189,7 +189,7 @@ def test_whatever_fails_is_followed_by_reading_anew() -> None:
 
 def test_many_jobs_are_placed_over_several_rounds() -> None:
     """One step decides only so much before it looks around; it says that there is more to do."""
-    made = scene(batch=1)
+    made = scene(batch_size=1)
     made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(30)])
     placed = []
     while made.plane.controller.step():
@@ -198,10 +198,10 @@ def test_many_jobs_are_placed_over_several_rounds() -> None:
     assert placed[-1] == 30
 
 
-class _Watched(Turns):
+class _Watched(FairLock):
     """Notices how many jobs more are known each time that it is let go."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: ControlState) -> None:
         super().__init__()
         self.live, self.known = live, [0]
 
@@ -232,14 +232,14 @@ def test_many_jobs_are_taken_over_in_parts() -> None:
 
 
 def test_who_looks_at_half_of_it_is_told_to_come_again() -> None:
-    """While everything is read anew, nothing is said of a fleet on which only half of what runs is booked."""
+    """While everything is read again, nothing is said of a fleet on which only half of what runs is booked."""
     made = scene()
     job_id = made.submit()
     made.plane.controller.half_read = True
     with pytest.raises(UnavailableError, match="read"):
         made.plane.overview.reason(made.job(job_id))
     made.plane.controller.half_read = False
-    assert made.plane.overview.reason(made.job(job_id)).sentence
+    assert made.plane.overview.reason(made.job(job_id)).message
 
 
 def test_it_runs_in_threads_of_its_own() -> None:
@@ -249,7 +249,7 @@ def test_it_runs_in_threads_of_its_own() -> None:
     writer = Writer(store)
     clusters = SimulatedBackends(two_clusters(), clock, Options(start_delay_s=0))
     threads = Threads(clock, Random(1))
-    controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_s=0.05))
+    controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_interval_s=0.05))
     threads.on_report = controller.wake
     ran = _Ran()
     writer.listen(ran.listen)
@@ -261,9 +261,9 @@ def test_it_runs_in_threads_of_its_own() -> None:
         assert ran.running.wait(20)
         assert jobs.find(job_id).attempt == 1
         deadline_ns = clock.monotonic_ns() + 20_000_000_000
-        while controller.rush.on and clock.monotonic_ns() < deadline_ns:
+        while controller.overload.on and clock.monotonic_ns() < deadline_ns:
             sleep(0.01)
-        assert not controller.rush.on
+        assert not controller.overload.on
     finally:
         begun_ns = clock.monotonic_ns()
         controller.stop()

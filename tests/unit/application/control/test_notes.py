@@ -30,7 +30,7 @@ def test_an_attempt_keeps_the_scores_that_decided() -> None:
     made.plane.run(5)
     for _ in range(5):
         made.submit()
-    assert made.plane.overview.reason(made.job(job_id)).chosen_because == why
+    assert made.plane.overview.reason(made.job(job_id)).placement_reason == why
 
 
 def test_a_note_that_fails_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -66,14 +66,14 @@ def test_of_replicas_the_first_is_noted() -> None:
 def test_a_rush_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where notes would hold up placing, there are none."""
     made = four_nodes()
-    ids = made.plane.submit(*[spec() for _ in range(module.MOST_JOBS + 1)])
+    ids = made.plane.submit(*[spec() for _ in range(module.MAX_JOBS + 1)])
     made.plane.settle()
     assert not any("scores" in made.plane.attempt(job_id).why for job_id in ids)
     for _ in range(2):
         noted = [" scores: " in made.plane.attempt(made.submit(gpus=0)).why for _ in range(module.AT_ONCE + 5)]
         assert module.AT_ONCE - 1 <= sum(noted) <= module.AT_ONCE
         made.plane.run(60)
-    monkeypatch.setattr(module, "MOST_NODES", 3)
+    monkeypatch.setattr(module, "MAX_NODES", 3)
     assert "scores" not in made.plane.attempt(made.submit()).why
 
 
@@ -82,7 +82,7 @@ def test_notes_change_nothing_of_what_is_decided() -> None:
     made = scene(fleet(cluster(node(gpu(), gpu(), name="n" * 60), name="c" * 60)))
     live = made.plane.controller.live
     job_id = made.submit()
-    assert len(made.plane.attempt(job_id).why.partition("scores: ")[2]) < module.MOST_NAME + 20
+    assert len(made.plane.attempt(job_id).why.partition("scores: ")[2]) < module.MAX_NAME + 20
     made.plane.operations.put_queue(Queue(DEFAULT, policy="random"), "ada")
     made.submit()
     made.plane.run(5)

@@ -7,9 +7,9 @@ from seaway.application.control.rejections import Refusals
 from seaway.application.control.reports import Answered, Heard
 from seaway.application.control.state import deployment
 from seaway.application.ports.backend import Answer, Changes
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import PendingCommand, Verb
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Cause, Copy, CopyPhase, Occupant
+from seaway.domain.deployment import Cause, UnmanagedPod, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
 from seaway.domain.tenancy import Queue
@@ -37,7 +37,7 @@ def spread() -> tuple[Scene, str]:
 def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
     """Every step of a job is told once, in order, with who did it and why."""
     made = scene()
-    job_id = made.submit(runs_s=10)
+    job_id = made.submit(expected_duration_s=10)
     made.plane.run(20)
     assert made.plane.states(job_id) == ["pending", "queued", "scheduled", "deploying", "running", "completed"]
     told = made.plane.store.events(0, 100, job_id=job_id)
@@ -48,7 +48,7 @@ def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
     assert job.started_ns is not None
     assert job.ended_ns is not None
     assert job.started_ns < job.ended_ns
-    assert not list(made.plane.store.outgoing())
+    assert not list(made.plane.store.pending_commands())
 
 
 def test_nothing_is_told_before_it_is_stored() -> None:
@@ -57,11 +57,11 @@ def test_nothing_is_told_before_it_is_stored() -> None:
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
     assert made.state(job_id) == "scheduled"
-    assert [each.verb for each in made.plane.store.outgoing()] == [Verb.CREATE]
+    assert [each.verb for each in made.plane.store.pending_commands()] == [Verb.CREATE]
     assert made.phase(made.where(job_id), job_id) is None
     made.plane.controller.step()
-    assert made.phase(made.where(job_id), job_id) is CopyPhase.STARTING
-    assert not list(made.plane.store.outgoing())
+    assert made.phase(made.where(job_id), job_id) is WorkloadPhase.STARTING
+    assert not list(made.plane.store.pending_commands())
 
 
 def test_a_late_answer_of_an_old_attempt_changes_nothing() -> None:
@@ -69,7 +69,7 @@ def test_a_late_answer_of_an_old_attempt_changes_nothing() -> None:
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
-    created = next(iter(made.plane.store.outgoing()))
+    created = next(iter(made.plane.store.pending_commands()))
     made.plane.jobs.suspend(job_id, "ada")
     made.plane.settle()
     observer = made.plane.controller.observer
@@ -85,8 +85,8 @@ def test_what_is_seen_of_an_old_attempt_changes_nothing() -> None:
     made.plane.run(15)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
     before = made.job(job_id)
-    for phase in (CopyPhase.FAILED, CopyPhase.SUCCEEDED, CopyPhase.GONE, CopyPhase.RUNNING):
-        late = Heard("alpha", Changes("late", complete=False, copies=(Copy(job_id, 1, "alpha", phase),)), 0)
+    for phase in (WorkloadPhase.FAILED, WorkloadPhase.SUCCEEDED, WorkloadPhase.GONE, WorkloadPhase.RUNNING):
+        late = Heard("alpha", Changes("late", complete=False, workloads=(Workload(job_id, 1, "alpha", phase),)), 0)
         assert not made.plane.controller.observer.changes([late])
     assert made.job(job_id) == before
 
@@ -102,7 +102,7 @@ def test_a_removal_by_hand_is_repaired() -> None:
 
 
 def test_what_vanishes_again_and_again_is_placed_anew() -> None:
-    """After three repairs of one attempt somebody must want it gone: it ends, and after a pause comes another."""
+    """After three repairs of one attempt a user must want it gone: it ends, and after a pause comes another."""
     made, job_id = running()
     for _ in range(4):
         made.cluster(made.where(job_id)).vanish(job_id, 1)
@@ -118,13 +118,13 @@ def test_what_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
-    created = next(iter(made.plane.store.outgoing()))
-    gone = Changes("next", complete=False, copies=(Copy(job_id, 1, created.cluster, CopyPhase.GONE),))
+    created = next(iter(made.plane.store.pending_commands()))
+    gone = Changes("next", complete=False, workloads=(Workload(job_id, 1, created.cluster, WorkloadPhase.GONE),))
     observer = made.plane.controller.observer
     assert not observer.changes([Heard(created.cluster, gone, 0)])
     changes = observer.changes([Answered(created, Answer(done=True))])
     assert [record for change in changes for record in change.put] == [
-        Outgoing(job_id, 1, created.cluster, Verb.CREATE, made.clock.now_ns())
+        PendingCommand(job_id, 1, created.cluster, Verb.CREATE, made.clock.now_ns())
     ]
 
 
@@ -137,23 +137,23 @@ def test_a_copy_missing_from_all_there_is_has_vanished() -> None:
     made.clock.advance_s(1)
     made.plane.run(5)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
-    assert made.phase(where, job_id) is CopyPhase.RUNNING
+    assert made.phase(where, job_id) is WorkloadPhase.RUNNING
 
 
 def test_a_part_that_ended_well_may_go() -> None:
     """Of a job in two clusters, the part that is done need not be kept until the other is."""
     made = scene()
     made.cluster("beta").slow_down(30)
-    job_id = made.submit(replicas=4, runs_s=10)
+    job_id = made.submit(replicas=4, expected_duration_s=10)
     made.plane.run(15)
-    assert made.phase("alpha", job_id) is CopyPhase.SUCCEEDED
+    assert made.phase("alpha", job_id) is WorkloadPhase.SUCCEEDED
     made.cluster("alpha").vanish(job_id, 1)
     made.plane.run(40)
     assert made.state(job_id) == "completed"
 
 
 def test_a_refusal_sends_the_job_elsewhere() -> None:
-    """What a cluster refuses is tried anew after a pause, on other devices."""
+    """What a cluster refuses is tried again after a pause, on other devices."""
     made = scene()
     made.cluster("alpha").refuse("not today")
     job_id = made.submit()
@@ -172,10 +172,10 @@ def test_a_cluster_that_has_no_use_for_a_job_is_kept_from_as_a_whole() -> None:
     refused = []
     for _ in range(20):
         made.plane.controller.step()
-        for outgoing in list(made.plane.store.outgoing()):
-            if outgoing.verb is Verb.CREATE:
-                made.plane.writer.commit(made.plane.controller.observer.changes([Answered(outgoing, answer)]))
-                refused.append(outgoing.cluster)
+        for pending_commands in list(made.plane.store.pending_commands()):
+            if pending_commands.verb is Verb.CREATE:
+                made.plane.writer.commit(made.plane.controller.observer.changes([Answered(pending_commands, answer)]))
+                refused.append(pending_commands.cluster)
         made.clock.advance_s(5)
     assert refused[:3] == ["alpha", "beta", "beta"]
 
@@ -188,10 +188,10 @@ def test_a_refusal_on_the_way_to_a_cluster_is_not_held_against_it() -> None:
     asked: list[tuple[int, str]] = []
     for second in range(40):
         made.plane.controller.step()
-        for outgoing in list(made.plane.store.outgoing()):
-            if outgoing.verb is Verb.CREATE:
-                made.plane.writer.commit(made.plane.controller.observer.changes([Answered(outgoing, answer)]))
-                asked.append((second, outgoing.cluster))
+        for pending_commands in list(made.plane.store.pending_commands()):
+            if pending_commands.verb is Verb.CREATE:
+                made.plane.writer.commit(made.plane.controller.observer.changes([Answered(pending_commands, answer)]))
+                asked.append((second, pending_commands.cluster))
                 assert "Karmada refused it: no rights" in made.job(job_id).reason
         made.clock.advance_s(1)
     assert [cluster for _, cluster in asked] == ["alpha"] * 4
@@ -208,9 +208,11 @@ def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
     made.plane.settle()
     where = made.where(job_id)
     before = {each.uuid for place in made.plane.attempt(job_id).placements for each in place.slices}
-    turned_away = Copy(job_id, 1, where, CopyPhase.FAILED, reason="no node takes it", cause=Cause.REFUSED)
+    turned_away = Workload(job_id, 1, where, WorkloadPhase.FAILED, reason="no node takes it", cause=Cause.UNSCHEDULABLE)
     made.plane.writer.commit(
-        made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, copies=(turned_away,)), 0)])
+        made.plane.controller.observer.changes(
+            [Heard(where, Changes("x", complete=False, workloads=(turned_away,)), 0)]
+        )
     )
     assert f"{where} refused it: no node takes it" in made.job(job_id).reason
     made.plane.run(30)
@@ -225,9 +227,9 @@ def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
     job_id = made.submit()
     made.plane.settle()
     where = made.where(job_id)
-    denied = Copy(job_id, 1, where, CopyPhase.FAILED, reason="exceeded quota", cause=Cause.DENIED)
+    denied = Workload(job_id, 1, where, WorkloadPhase.FAILED, reason="exceeded quota", cause=Cause.REJECTED)
     made.plane.writer.commit(
-        made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, copies=(denied,)), 0)])
+        made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, workloads=(denied,)), 0)])
     )
     assert f"{where} refused it: exceeded quota" in made.job(job_id).reason
     made.plane.run(30)
@@ -236,22 +238,28 @@ def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
 
 
 def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
-    """A job waits for a device that somebody else's pod holds, and gets it when that is gone."""
+    """A job waits for a device that another user's pod holds, and gets it when that is gone."""
     made = scene()
     for name in ("alpha", "beta"):
         live = made.plane.controller.live.fleet.clusters[name].cluster
         assert live is not None
         pods = tuple(
-            Occupant(device.uuid, each.name, (DeviceSlice(device.uuid, device.memory_mib, device.core_milli),))
+            UnmanagedPod(device.uuid, each.name, (DeviceSlice(device.uuid, device.memory_mib, device.core_milli),))
             for each in live.nodes
             for device in each.devices
         )
-        made.plane.controller.observer.changes([Heard(name, Changes("x", complete=False, occupants=pods), 0)])
+        made.plane.controller.observer.changes([Heard(name, Changes("x", complete=False, unmanaged_pods=pods), 0)])
     job_id = made.submit()
     made.plane.settle()
     assert made.state(job_id) == "queued"
     made.plane.controller.observer.changes(
-        [Heard("beta", Changes("y", complete=False, occupants=tuple(Occupant(each.name, "") for each in pods)), 0)]
+        [
+            Heard(
+                "beta",
+                Changes("y", complete=False, unmanaged_pods=tuple(UnmanagedPod(each.name, "") for each in pods)),
+                0,
+            )
+        ]
     )
     made.plane.run(5)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
@@ -259,7 +267,7 @@ def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
 
 def test_a_refusal_everywhere_is_forgiven() -> None:
     """A job that was refused on every device tries them again after a while, in longer and longer pauses."""
-    made = scene(forgive_s=100)
+    made = scene(exclusion_period_s=100)
     for each in made.clusters.clusters():
         each.refuse("admission is broken")
     job_id = made.submit()
@@ -294,7 +302,7 @@ def test_pauses_double_with_every_failure() -> None:
 
 
 def test_a_pause_is_not_moved_by_setting_the_clock() -> None:
-    """A job that pauses is tried again in time, wherever somebody sets the time of day."""
+    """A job that pauses is tried again in time, wherever a user sets the time of day."""
     for jump_s in (-86_400, 86_400):
         made, job_id = running(retries=1)
         made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
@@ -329,22 +337,22 @@ def test_both_removals_confirmed_at_once_end_the_attempt() -> None:
 def test_finished_copies_are_collected_later() -> None:
     """What is left of a job that ended stays for its logs, and is removed after a while, also over a restart."""
     for restarts in (False, True):
-        made = scene(keep_finished_s=100)
-        job_id = made.submit(runs_s=5)
+        made = scene(ttl_after_finished_s=100)
+        job_id = made.submit(expected_duration_s=5)
         made.plane.run(20)
         where = made.where(job_id)
-        assert made.phase(where, job_id) is CopyPhase.SUCCEEDED
+        assert made.phase(where, job_id) is WorkloadPhase.SUCCEEDED
         if restarts:
             made.plane.restart()
         made.plane.run(70, 10)
-        assert made.phase(where, job_id) is CopyPhase.SUCCEEDED
+        assert made.phase(where, job_id) is WorkloadPhase.SUCCEEDED
         made.plane.run(40, 10)
         assert made.phase(where, job_id) is None
 
 
-def test_strays_of_known_jobs_are_removed() -> None:
+def test_orphans_of_known_jobs_are_removed() -> None:
     """A copy that runs for an attempt that is over is removed."""
-    made, job_id = running(runs_s=500)
+    made, job_id = running(expected_duration_s=500)
     attempt = made.plane.attempt(job_id)
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.settle()
@@ -356,7 +364,7 @@ def test_strays_of_known_jobs_are_removed() -> None:
 
 def test_a_copy_of_a_live_attempt_elsewhere_is_removed() -> None:
     """An attempt runs where it was placed: what runs of it in another cluster, as when that had its name, goes."""
-    made, job_id = running(runs_s=500)
+    made, job_id = running(expected_duration_s=500)
     attempt = made.plane.attempt(job_id)
     where = attempt.clusters[0]
     elsewhere = next(name for name in ("alpha", "beta") if name != where)
@@ -368,14 +376,14 @@ def test_a_copy_of_a_live_attempt_elsewhere_is_removed() -> None:
     assert made.cluster(elsewhere).send([copy])[0].done
     made.plane.run(3)
     assert made.phase(elsewhere, job_id) is None
-    assert made.phase(where, job_id) is CopyPhase.RUNNING
+    assert made.phase(where, job_id) is WorkloadPhase.RUNNING
     assert made.state(job_id) == "running"
 
 
-def test_strays_that_nobody_knows_are_left_and_shown() -> None:
-    """A copy of a job that is not in the database may be somebody else's: it stays, and operators see it."""
+def test_orphans_that_nobody_knows_are_left_and_shown() -> None:
+    """A copy of a job that is not in the database may be another user's: it stays, and operators see it."""
     made, job_id = running()
-    strange = IDS.draw(NOW_NS)
+    strange = IDS.generate(NOW_NS)
     where = made.where(job_id)
     copy = replace(deployment(made.plane.attempt(job_id), where), job_id=strange)
     inventory = made.plane.controller.live.fleet.clusters[where].cluster
@@ -390,11 +398,11 @@ def test_strays_that_nobody_knows_are_left_and_shown() -> None:
     )
     assert made.cluster(where).send([copy])[0].done
     made.plane.run(3)
-    shown = {view.name: view.strays for view in made.plane.overview.clusters()}
+    shown = {view.name: view.orphans for view in made.plane.overview.clusters()}
     assert shown[where] == (copy.name,)
     made.cluster(where).vanish(strange, 1)
     made.plane.run(2)
-    assert not any(view.strays for view in made.plane.overview.clusters())
+    assert not any(view.orphans for view in made.plane.overview.clusters())
 
 
 def test_why_a_copy_does_not_start_is_passed_on() -> None:
@@ -404,15 +412,15 @@ def test_why_a_copy_does_not_start_is_passed_on() -> None:
     made.plane.controller.step()
     made.plane.controller.step()
     where = made.where(job_id)
-    told = Copy(job_id, 1, where, CopyPhase.STARTING, (), "the image is being pulled")
+    told = Workload(job_id, 1, where, WorkloadPhase.STARTING, (), "the image is being pulled")
     for _ in range(2):
         made.plane.writer.commit(
-            made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, copies=(told,)), 0)])
+            made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, workloads=(told,)), 0)])
         )
         made.plane.controller.step()
     assert made.job(job_id).reason == "the image is being pulled"
     kinds = [event.kind for event in made.plane.store.events(0, 100, job_id=job_id)]
-    assert kinds.count("hindered") == 1
+    assert kinds.count("blocked") == 1
 
 
 def test_a_cluster_that_answers_again_is_up() -> None:
@@ -429,8 +437,8 @@ def test_a_cluster_that_answers_again_is_up() -> None:
 
 
 def test_a_change_in_between_does_not_swallow_an_end() -> None:
-    """When somebody changes a job in the very moment in which its end is stored, its end is stored next."""
-    made, job_id = running(runs_s=10)
+    """When a user changes a job in the very moment in which its end is stored, its end is stored next."""
+    made, job_id = running(expected_duration_s=10)
 
     def reprioritize() -> None:
         jobs = made.plane.jobs
@@ -445,7 +453,7 @@ def test_a_change_in_between_does_not_swallow_an_end() -> None:
 
 def test_what_a_job_runs_on_may_fail_as_often_as_it_likes() -> None:
     """A job without retries survives its node and its device failing; its failures do not count, its pauses grow."""
-    made = scene(fleet(cluster(node(gpu()), name="alpha")), retry_s=5)
+    made = scene(fleet(cluster(node(gpu()), name="alpha")), initial_backoff_s=5)
     job_id = made.submit()
     (device,) = made.plane.overview.nodes()[0].devices
     pauses = []
@@ -490,7 +498,7 @@ def test_a_deployment_always_comes_back() -> None:
 def test_labels_and_expected_length_change_while_a_job_runs() -> None:
     """Neither restarts what runs; its copy keeps its labels until the next attempt."""
     made, job_id = running()
-    made.plane.jobs.change(job_id, replace(made.job(job_id).spec, labels={"team": "a"}, runs_s=900), "ada")
+    made.plane.jobs.change(job_id, replace(made.job(job_id).spec, labels={"team": "a"}, expected_duration_s=900), "ada")
     made.plane.settle()
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
@@ -512,10 +520,10 @@ def test_what_hinders_a_copy_is_told_also_when_it_was_heard_before_its_answer() 
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
-    created = next(iter(made.plane.store.outgoing()))
-    copy = Copy(job_id, 1, created.cluster, CopyPhase.STARTING, (), "the image is being pulled")
+    created = next(iter(made.plane.store.pending_commands()))
+    copy = Workload(job_id, 1, created.cluster, WorkloadPhase.STARTING, (), "the image is being pulled")
     observer = made.plane.controller.observer
-    early = Heard(created.cluster, Changes("x", complete=False, copies=(copy,)), 0)
+    early = Heard(created.cluster, Changes("x", complete=False, workloads=(copy,)), 0)
     made.plane.writer.commit(observer.changes([early]))
     made.plane.writer.commit(observer.changes([Answered(created, Answer(done=True))]))
     assert (made.state(job_id), made.job(job_id).reason) == ("deploying", "the image is being pulled")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seaway.domain.deployment import Occupant
+from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, NODE_CPU_FREE, NODE_MEMORY_FREE
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -15,10 +15,10 @@ from tests.unit.application.control.test_fleet import ALPHA, BETA, fits, live
 GPU = "GPU-beta-node-0-0"
 
 
-def pod(name: str, node: str = "node-0", uuid: str = GPU, core_milli: int = 500) -> Occupant:
+def pod(name: str, node: str = "node-0", uuid: str = GPU, core_milli: int = 500) -> UnmanagedPod:
     """Make a pod that holds half a GPU, a CPU core and a GiB."""
     taken = (DeviceSlice(uuid, 40_960, core_milli),) if node else ()
-    return Occupant(name, node, taken, 1000, 1024)
+    return UnmanagedPod(name, node, taken, 1000, 1024)
 
 
 def test_what_pods_of_others_hold_is_kept_from_jobs_until_they_are_gone() -> None:
@@ -57,7 +57,7 @@ def test_pods_of_others_take_the_place_of_a_jobs() -> None:
     """Every pod counts against what its node takes, whatever it asks for; one that ended does not."""
     full = replace(BETA, nodes=(replace(BETA.nodes[0], pods=2),))
     made = live(full)
-    others = [Occupant(name, "node-0") for name in "ab"]
+    others = [UnmanagedPod(name, "node-0") for name in "ab"]
     made.occupy("beta", others, complete=True)
     assert not fits(made)
     made.occupy("beta", [replace(others[0], pods=0)], complete=False)
@@ -71,7 +71,7 @@ def test_pods_that_hold_more_than_there_can_be_leave_nothing() -> None:
     made = live(BETA)
     before = made.snapshot.arrays.devices.copy(), made.snapshot.arrays.nodes.copy()
     most = (1 << 31) - 1
-    huge = [Occupant(name, "node-0", (DeviceSlice(GPU, most, most),) * 2, most, most) for name in "abc"]
+    huge = [UnmanagedPod(name, "node-0", (DeviceSlice(GPU, most, most),) * 2, most, most) for name in "abc"]
     made.occupy("beta", huge, complete=True)
     arrays = made.snapshot.arrays
     assert arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_CORE_FREE], 0].max() < 0
@@ -99,7 +99,7 @@ STEPS = st.lists(
 def test_bookings_are_those_of_the_pods_that_are_there_now(steps: list[tuple[str, str, int, int, bool]]) -> None:
     """Whatever was told in between, what is booked is what a fresh look would book."""
     made = live(ALPHA)
-    there: dict[str, Occupant] = {}
+    there: dict[str, UnmanagedPod] = {}
     for name, node, device, core_milli, complete in steps:
         each = pod(name, node, f"GPU-alpha-{node}-{device}", core_milli)
         there = {name: each} if complete else there | {name: each}

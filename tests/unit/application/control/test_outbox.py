@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.control import command_queue as told
-from seaway.application.control.command_queue import Outbox
+from seaway.application.control.command_queue import CommandQueue
 from seaway.application.ports.backend import Answer, Removal
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import PendingCommand, Verb
 
 
-def outgoing(number: int) -> Outgoing:
+def pending_commands(number: int) -> PendingCommand:
     """Return something that is to be told of an attempt."""
-    return Outgoing("job", number, "alpha", Verb.CREATE, 0)
+    return PendingCommand("job", number, "alpha", Verb.CREATE, 0)
 
 
-def given(box: Outbox, number: int) -> Outgoing:
+def given(box: CommandQueue, number: int) -> PendingCommand:
     """Have something told of an attempt."""
-    made = outgoing(number)
+    made = pending_commands(number)
     box.give(made, Removal("job", number, "alpha"))
     return made
 
@@ -25,7 +25,7 @@ def given(box: Outbox, number: int) -> Outgoing:
 def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither what waits for its turn nor what is on its way was answered; what was tried in vain was."""
     monkeypatch.setattr(told, "TOGETHER", 1)
-    box = Outbox()
+    box = CommandQueue()
     first, second = given(box, 1), given(box, 2)
     under_way = box.take(0)
     assert [each for each, _ in under_way] == [first]
@@ -37,20 +37,20 @@ def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.M
 
 
 def test_what_is_told_no_more_is_not_awaited() -> None:
-    """Nor is what was never to be told, and what was answered for good."""
-    box = Outbox()
+    """Nor is what was never to be told, and what was answered permanently."""
+    box = CommandQueue()
     first, second = given(box, 1), given(box, 2)
     box.drop(first)
     box.settle(box.take(0), [Answer(done=True)], 0)
-    assert not any(box.awaits(each) for each in (first, second, outgoing(3)))
+    assert not any(box.awaits(each) for each in (first, second, pending_commands(3)))
 
 
 def test_that_a_cluster_is_not_done_yet_is_told_and_asked_again() -> None:
     """It is news, unlike that something was in vain, and the command stays to be told."""
-    box = Outbox()
+    box = CommandQueue()
     first = given(box, 1)
     (report,) = box.settle(box.take(0), [Answer(done=False, underway=True)], 0)
-    assert (report.outgoing, report.answer.underway) == (first, True)
+    assert (report.pending_commands, report.answer.underway) == (first, True)
     assert len(box) == 1
     assert not box.settle(box.take(told.RETRY_NS), [Answer(done=False)], told.RETRY_NS)
     assert len(box) == 1

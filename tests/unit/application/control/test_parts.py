@@ -7,12 +7,12 @@ from dataclasses import replace
 from seaway.application.changes import Change
 from seaway.application.control.reports import Answered, Heard
 from seaway.application.ports.backend import Answer, Changes
-from seaway.application.records import Event, JobRecord, Outgoing, Verb
-from seaway.domain.deployment import Copy, CopyPhase
+from seaway.application.records import Event, JobRecord, PendingCommand, Verb
+from seaway.domain.deployment import Workload, WorkloadPhase
 from tests.unit.application.scene import Scene, scene, spec
 
 
-def two() -> tuple[Scene, Copy]:
+def two() -> tuple[Scene, Workload]:
     """Make a scene in which two replicas run in one cluster; return their copy, too."""
     made = scene()
     job_id = made.submit(replicas=2, gang=True, clusters=("alpha",))
@@ -23,35 +23,37 @@ def two() -> tuple[Scene, Copy]:
     return made, copy
 
 
-def hear(made: Scene, *copies: Copy, complete: bool = False) -> list[Change]:
+def hear(made: Scene, *workloads: Workload, complete: bool = False) -> list[Change]:
     """Have a cluster tell of copies; return what follows, taken over."""
     observer, live = made.plane.controller.observer, made.plane.controller.live
-    told = Heard("alpha", Changes("x", complete=complete, copies=copies), made.clock.monotonic_ns())
+    told = Heard("alpha", Changes("x", complete=complete, workloads=workloads), made.clock.monotonic_ns())
     changes = observer.changes([told])
     live.apply(changes)
     return changes
 
 
-def part(copy: Copy, *replicas: int) -> Copy:
+def part(copy: Workload, *replicas: int) -> Workload:
     """Return a copy with these of its replicas."""
     return replace(copy, replicas=tuple(each for each in copy.replicas if each.replica in replicas))
 
 
 def made_again(changes: list[Change]) -> list[Verb]:
     """Return what clusters are to be told."""
-    return [each.verb for change in changes for each in change.put if isinstance(each, Outgoing)]
+    return [each.verb for change in changes for each in change.put if isinstance(each, PendingCommand)]
 
 
 def test_a_replica_that_vanishes_is_made_again() -> None:
-    """Somebody deletes one of several workloads: the job does not run any more, and that is told with how many."""
+    """A user deletes one of several workloads: the job does not run any more, and that is told with how many."""
     made, copy = two()
     changes = hear(made, part(copy, 1))
     assert made_again(changes) == [Verb.CREATE]
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
     assert (job.state.value, job.reason) == ("deploying", "1 of the 2 replicas in alpha is gone; it is made again")
     assert "drift" in [each.kind for change in changes for each in change.insert if isinstance(each, Event)]
-    outgoing = made.plane.controller.live.outgoing[copy.job_id, 1, "alpha"]
-    made.plane.controller.live.apply(made.plane.controller.observer.changes([Answered(outgoing, Answer(done=True))]))
+    pending_commands = made.plane.controller.live.pending_commands[copy.job_id, 1, "alpha"]
+    made.plane.controller.live.apply(
+        made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))])
+    )
     assert not hear(made, part(copy, 1))  # it is still on its way
     assert made.plane.controller.live.jobs[copy.job_id].state.value == "deploying"
     hear(made, copy)
@@ -63,20 +65,20 @@ def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
     made, copy = two()
     job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]
     made.plane.controller.step()
-    for phase in (CopyPhase.RUNNING, CopyPhase.SUCCEEDED):
+    for phase in (WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED):
         first = replace(part(copy, 0), job_id=job_id, cluster="beta", phase=phase)
-        told = Heard("beta", Changes("x", complete=False, copies=(first,)), 0)
+        told = Heard("beta", Changes("x", complete=False, workloads=(first,)), 0)
         assert not made.plane.controller.observer.changes([told])
 
 
 def test_a_replica_that_ended_well_may_go() -> None:
     """It is remembered to have done its part: nothing is made again, and the job is over when the other is."""
     made, copy = two()
-    ended = replace(copy.replicas[0], phase=CopyPhase.SUCCEEDED)
+    ended = replace(copy.replicas[0], phase=WorkloadPhase.SUCCEEDED)
     assert not hear(made, replace(copy, replicas=(ended, copy.replicas[1])))
     assert not hear(made, part(copy, 1))
-    last = replace(copy.replicas[1], phase=CopyPhase.SUCCEEDED)
-    changes = hear(made, replace(copy, phase=CopyPhase.SUCCEEDED, replicas=(last,)))
+    last = replace(copy.replicas[1], phase=WorkloadPhase.SUCCEEDED)
+    changes = hear(made, replace(copy, phase=WorkloadPhase.SUCCEEDED, replicas=(last,)))
     assert [each.state.value for change in changes for each in change.update if isinstance(each, JobRecord)] == [
         "completed"
     ]
@@ -95,10 +97,12 @@ def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() 
     """As the whole of a copy is: the answer that it was made comes later than the news that it is gone."""
     made, copy = two()
     live = made.plane.controller.live
-    outgoing = Outgoing(copy.job_id, 1, "alpha", Verb.CREATE, made.clock.now_ns())
-    live.apply([Change(put=[outgoing])])
+    pending_commands = PendingCommand(copy.job_id, 1, "alpha", Verb.CREATE, made.clock.now_ns())
+    live.apply([Change(put=[pending_commands])])
     assert not made_again(hear(made, part(copy, 1)))
-    assert made_again(made.plane.controller.observer.changes([Answered(outgoing, Answer(done=True))])) == [Verb.CREATE]
+    assert made_again(made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))])) == [
+        Verb.CREATE
+    ]
 
 
 def test_the_whole_going_after_a_part_is_told_as_that() -> None:
@@ -106,10 +110,10 @@ def test_the_whole_going_after_a_part_is_told_as_that() -> None:
     made, copy = two()
     hear(made, part(copy, 1))
     live = made.plane.controller.live
-    outgoing = live.outgoing[copy.job_id, 1, "alpha"]
-    live.apply(made.plane.controller.observer.changes([Answered(outgoing, Answer(done=True))]))
+    pending_commands = live.pending_commands[copy.job_id, 1, "alpha"]
+    live.apply(made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))]))
     hear(made, part(copy, 1))
-    changes = hear(made, Copy(copy.job_id, 1, "alpha", CopyPhase.GONE))
+    changes = hear(made, Workload(copy.job_id, 1, "alpha", WorkloadPhase.GONE))
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
     assert job.reason == "what ran in alpha is gone; it is made again"
 
@@ -120,20 +124,20 @@ def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
     job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]
     made.plane.controller.step()
     observer, live = made.plane.controller.observer, made.plane.controller.live
-    outgoing = live.outgoing[job_id, 1, "beta"]
-    live.apply(observer.changes([Answered(outgoing, Answer(done=True))]))
+    pending_commands = live.pending_commands[job_id, 1, "beta"]
+    live.apply(observer.changes([Answered(pending_commands, Answer(done=True))]))
     first = replace(part(copy, 0), job_id=job_id, cluster="beta")
-    live.apply(observer.changes([Heard("beta", Changes("x", complete=False, copies=(first,)), 0)]))
+    live.apply(observer.changes([Heard("beta", Changes("x", complete=False, workloads=(first,)), 0)]))
     made.clock.advance_s(59)
-    assert not made_again(made.plane.controller.upkeep.changes())
+    assert not made_again(made.plane.controller.housekeeping.changes())
     made.clock.advance_s(2)
-    changes = made.plane.controller.upkeep.changes()
+    changes = made.plane.controller.housekeeping.changes()
     assert made_again(changes) == [Verb.CREATE]
     live.apply(changes)
     assert live.jobs[job_id].reason == "1 of the 2 replicas in beta is gone or late; it is told again"
-    live.apply(observer.changes([Answered(live.outgoing[job_id, 1, "beta"], Answer(done=True))]))
+    live.apply(observer.changes([Answered(live.pending_commands[job_id, 1, "beta"], Answer(done=True))]))
     whole = replace(copy, job_id=job_id, cluster="beta")
-    live.apply(observer.changes([Heard("beta", Changes("y", complete=False, copies=(whole,)), 0)]))
+    live.apply(observer.changes([Heard("beta", Changes("y", complete=False, workloads=(whole,)), 0)]))
     assert live.jobs[job_id].state.value == "running"
     made.clock.advance_s(61)
-    assert not made_again(made.plane.controller.upkeep.changes())
+    assert not made_again(made.plane.controller.housekeeping.changes())

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.control.fleet import LiveFleet
-from seaway.application.network.link_table import Survey
+from seaway.application.network.link_table import NetworkSnapshot
 from seaway.application.network.views import Side
 from seaway.application.views import ClusterState
 from seaway.domain.job_state import AttemptState
@@ -19,14 +19,14 @@ SITE, DOOR = Gateway("site", "::1", 1000), Gateway("door", "::2", 1000)
 MEASURED = Link("site", "door", 10, bandwidth_mbps=1000)
 
 
-def survey(site_out: int = 0, door_in: int = 0) -> Survey:
+def network_snapshot(site_out: int = 0, door_in: int = 0) -> NetworkSnapshot:
     """Make a survey of a user's gateway and a cluster's, and what they carry."""
     gateways = replace(SITE, used_out_mbps=site_out), replace(DOOR, used_in_mbps=door_in)
     link = replace(MEASURED, used_mbps=max(site_out, door_in))
-    return Survey(gateways, (link,), {"alpha": "door"}, {"site": "office"})
+    return NetworkSnapshot(gateways, (link,), {"alpha": "door"}, {"site": "office"})
 
 
-def live(around: Survey) -> LiveFleet:
+def live(around: NetworkSnapshot) -> LiveFleet:
     """Make a fleet of one cluster that tells of no gateway, behind a configured one."""
     made = LiveFleet()
     made.know(["alpha"], 0)
@@ -49,13 +49,13 @@ def running(made: LiveFleet, mbps: int, number: int = 1, since_s: int | None = 0
 def others(made: LiveFleet, mbps: int, at_s: int, since_s: int) -> int:
     """Measure what the interfaces carried of the link from one moment to another; return what counts as others'."""
     since_ns = {"site": since_s * NS, "door": since_s * NS}
-    made.connect((), (), survey(site_out=mbps, door_in=mbps), since_ns, at_s * NS)
+    made.connect((), (), network_snapshot(site_out=mbps, door_in=mbps), since_ns, at_s * NS)
     return made.links[0].used_mbps
 
 
 def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
     """With 600 of 1000 of others' a job of 300 has its place and a second has none, however long it sends nothing."""
-    made = live(survey())
+    made = live(network_snapshot())
     others(made, 600, 10, 0)
     assert fits(made, gateway="site", min_bandwidth_mbps=300)
     running(made, 300, since_s=11)
@@ -68,7 +68,7 @@ def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
 @pytest.mark.parametrize(("sent", "besides"), [(0, 600), (300, 600), (350, 650)])
 def test_what_a_job_sends_besides_others_is_its_own_up_to_its_promise(sent: int, besides: int) -> None:
     """Others' 600 stay 600 when it sends nothing or all; what it sends beyond its promise counts as others'."""
-    made = live(survey())
+    made = live(network_snapshot())
     others(made, 600, 10, 0)
     running(made, 300, since_s=11)
     assert others(made, 600 + sent, 40, 30) == besides
@@ -76,7 +76,7 @@ def test_what_a_job_sends_besides_others_is_its_own_up_to_its_promise(sent: int,
 
 def test_what_others_carry_less_is_free_again() -> None:
     """When less is measured than was there before the job, all of that may be others', and no more."""
-    made = live(survey())
+    made = live(network_snapshot())
     others(made, 600, 10, 0)
     running(made, 300, since_s=11)
     assert others(made, 200, 40, 30) == 200
@@ -85,7 +85,7 @@ def test_what_others_carry_less_is_free_again() -> None:
 
 def test_a_promise_is_not_taken_out_of_what_was_measured_before_it_ran() -> None:
     """What grew in that time may be others', and takes what is not promised; afterwards it is the job's."""
-    made = live(survey())
+    made = live(network_snapshot())
     others(made, 0, 10, 0)
     running(made, 300, since_s=15)
     assert others(made, 300, 20, 10) == 300
@@ -94,7 +94,7 @@ def test_a_promise_is_not_taken_out_of_what_was_measured_before_it_ran() -> None
 
 def test_a_job_that_was_placed_and_does_not_run_sends_nothing() -> None:
     """Its promise is kept and taken out of nothing; once it runs for all that is measured it is."""
-    made = live(survey())
+    made = live(network_snapshot())
     running(made, 300, since_s=None)
     assert others(made, 300, 100, 90) == 300
     made.run(("job", 1), 101 * NS)
@@ -103,7 +103,7 @@ def test_a_job_that_was_placed_and_does_not_run_sends_nothing() -> None:
 
 def test_what_may_be_a_new_jobs_traffic_breaks_no_promise() -> None:
     """A job of 800 that sends at once fills its interface: nothing is free, and no promise is broken."""
-    made = live(survey())
+    made = live(network_snapshot())
     running(made, 800, since_s=15)
     assert others(made, 800, 20, 10) == 200
     assert others(made, 1000, 21, 11) == 200
@@ -111,8 +111,8 @@ def test_what_may_be_a_new_jobs_traffic_breaks_no_promise() -> None:
 
 
 def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
-    """What the first sent is nobody's ground: jobs may follow each other without the interface filling up."""
-    made = live(survey())
+    """What the first sent is no one's ground: jobs may follow each other without the interface filling up."""
+    made = live(network_snapshot())
     running(made, 300, number=1, since_s=0)
     at_s = 20
     for number in range(2, 6):
@@ -125,7 +125,7 @@ def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
 
 def test_what_goes_on_after_a_job_ended_is_others() -> None:
     """From the first figure of a time when it had ended."""
-    made = live(survey())
+    made = live(network_snapshot())
     running(made, 300, since_s=0)
     assert others(made, 300, 20, 10) == 0
     made.let_go(("job", 1))
@@ -139,7 +139,7 @@ def test_what_goes_on_after_a_job_ended_is_others() -> None:
 
 def test_after_a_restart_those_that_ran_before_may_have_sent_what_is_measured() -> None:
     """Who ran for all of the first figure has its promise taken out; what was there before them is forgotten."""
-    made = live(survey())
+    made = live(network_snapshot())
     running(made, 300, number=1, since_s=0)
     running(made, 300, number=2, since_s=95)
     before = [each for each, _, _ in made._held.values()]  # noqa: SLF001
@@ -155,7 +155,7 @@ def test_after_a_restart_those_that_ran_before_may_have_sent_what_is_measured() 
 
 def test_gateways_that_are_known_late_count_what_ran_before_them() -> None:
     """Who ran before the network was known is not taken for one that begins now."""
-    made = live(Survey())
+    made = live(NetworkSnapshot())
     running(made, 300, since_s=0)
     others(made, 300, 100, 90)
     assert made.settling
@@ -164,42 +164,42 @@ def test_gateways_that_are_known_late_count_what_ran_before_them() -> None:
 
 def test_while_nothing_is_measured_what_was_there_is_kept() -> None:
     """An exporter that is away makes the link unknown; when it is back others' traffic is still theirs."""
-    made = live(survey())
+    made = live(network_snapshot())
     others(made, 600, 10, 0)
     running(made, 300, since_s=11)
-    unread = Survey((Gateway("site", "::1"), Gateway("door", "::2")), (replace(MEASURED, bandwidth_mbps=0),))
-    made.connect((), (), replace(unread, doors={"alpha": "door"}), {}, 20 * NS)
+    unread = NetworkSnapshot((Gateway("site", "::1"), Gateway("door", "::2")), (replace(MEASURED, bandwidth_mbps=0),))
+    made.connect((), (), replace(unread, gateways_by_cluster={"alpha": "door"}), {}, 20 * NS)
     assert not fits(made, gateway="site", min_bandwidth_mbps=1)
     assert others(made, 600, 60, 50) == 600
 
 
 def test_the_fuller_interface_is_what_is_free_not_the_faster() -> None:
     """A gateway of 10,000 that carries 5,000 leaves one of 1,000 all of its own."""
-    made = live(survey())
-    around = survey()
+    made = live(network_snapshot())
+    around = network_snapshot()
     fast = replace(SITE, speed_mbps=10_000, used_out_mbps=5000)
     made.connect((), (), replace(around, gateways=(fast, DOOR), links=(replace(MEASURED, used_mbps=5000),)))
     assert made.links[0].free_mbps == 1000
 
 
 def test_figures_that_cannot_be_written_leave_the_fleet_as_it_was() -> None:
-    """They are refused once: what is sane afterwards is taken over, and the fleet can be made anew."""
-    made = live(survey())
-    absurd = survey()
+    """They are refused once: what is sane afterwards is taken over, and the fleet can be re-created."""
+    made = live(network_snapshot())
+    absurd = network_snapshot()
     for gateways in ((replace(SITE, speed_mbps=10**30), DOOR), (Gateway("new", speed_mbps=10**30), SITE, DOOR)):
         with pytest.raises(OverflowError):
             made.connect((), (), replace(absurd, gateways=gateways))
         made.rebuild()
-    made.connect((), (), survey(site_out=100))
+    made.connect((), (), network_snapshot(site_out=100))
     assert made.links[0].used_mbps == 100
 
 
 def test_what_a_job_sends_of_what_it_was_promised_is_not_counted_again() -> None:
     """It holds 400 whether it sends nothing, all of it, or 100 more with others: then 100 are used besides."""
-    made = live(survey())
+    made = live(network_snapshot())
     running(made, 400)
     for sent, used in ((0, 0), (400, 0), (500, 100)):
-        made.connect((), (), survey(site_out=sent, door_in=sent))
+        made.connect((), (), network_snapshot(site_out=sent, door_in=sent))
         assert made.links[0].used_mbps == used
         free = 1000 - 400 - used
         assert fits(made, gateway="site", min_bandwidth_mbps=free)
@@ -208,7 +208,7 @@ def test_what_a_job_sends_of_what_it_was_promised_is_not_counted_again() -> None
 
 def test_traffic_of_others_counts_at_either_end() -> None:
     """The fuller end is what is free of the link."""
-    made = live(survey(site_out=100, door_in=700))
+    made = live(network_snapshot(site_out=100, door_in=700))
     assert made.links[0].used_mbps == 700
     assert fits(made, gateway="site", min_bandwidth_mbps=300)
     assert not fits(made, gateway="site", min_bandwidth_mbps=301)
@@ -216,17 +216,17 @@ def test_traffic_of_others_counts_at_either_end() -> None:
 
 def test_what_was_promised_and_given_back_counts_as_traffic_until_it_ends() -> None:
     """A job that is over and still sends is traffic like any other's."""
-    made = live(survey())
+    made = live(network_snapshot())
     running(made, 400)
-    made.connect((), (), survey(site_out=400, door_in=400))
+    made.connect((), (), network_snapshot(site_out=400, door_in=400))
     made.let_go(("job", 1))
-    made.connect((), (), survey(site_out=400, door_in=400))
+    made.connect((), (), network_snapshot(site_out=400, door_in=400))
     assert made.links[0].used_mbps == 400
 
 
 def test_nothing_is_done_while_neither_measurements_nor_promises_change() -> None:
     """The same survey again leaves the fleet's version as it is."""
-    around = survey(site_out=100)
+    around = network_snapshot(site_out=100)
     made = live(around)
     before = made.version, made.make
     made.connect((), (), around)
@@ -235,19 +235,19 @@ def test_nothing_is_done_while_neither_measurements_nor_promises_change() -> Non
 
 def test_figures_are_followed_without_making_the_fleet_anew() -> None:
     """Other traffic is a new version; only another speed may let a job fit that no cluster could hold before."""
-    made = live(survey())
+    made = live(network_snapshot())
     snapshot, make = made.snapshot, made.make
-    made.connect((), (), survey(site_out=100))
+    made.connect((), (), network_snapshot(site_out=100))
     assert (made.snapshot is snapshot, made.make) == (True, make)
-    faster = survey()
+    faster = network_snapshot()
     made.connect((), (), replace(faster, gateways=(replace(SITE, speed_mbps=2000), DOOR)))
     assert (made.snapshot is snapshot, made.make) == (True, make + 1)
 
 
 def test_a_gateway_stands_before_its_cluster_or_a_site() -> None:
     """By configuration; others by what clusters tell, and before a user site of their own name else."""
-    made = live(survey())
-    made.connect((Gateway("far", "::9"),), (), survey())
+    made = live(network_snapshot())
+    made.connect((Gateway("far", "::9"),), (), network_snapshot())
     assert made.sides() == {
         "site": Side("::1", site="office"),
         "door": Side("::2", cluster="alpha"),
@@ -257,9 +257,9 @@ def test_a_gateway_stands_before_its_cluster_or_a_site() -> None:
 
 def test_told_links_are_kept_apart_from_measured_ones() -> None:
     """What clusters tell is not what agents measured; both decide."""
-    made = live(survey())
+    made = live(network_snapshot())
     told = Link("far", "door", 5)
-    made.connect((Gateway("far"),), (told,), survey())
-    assert made.told_links == (told,)
+    made.connect((Gateway("far"),), (told,), network_snapshot())
+    assert made.reported_links == (told,)
     assert made.links == (told, MEASURED)
     assert made.surveyed == {"site", "door"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seaway.application.control.overload import PATIENCE_S, Pulse
+from seaway.application.control.overload import PATIENCE_S, DatabaseHealth
 from seaway.domain.errors import UnavailableError
 from seaway.testing.clocks import VirtualClock
 from tests.unit.application.scene import scene
@@ -26,10 +26,10 @@ class Database:
 def test_a_database_that_is_away_is_a_trouble_until_it_is_back() -> None:
     """As soon as it was asked, and no longer than until it was asked again."""
     database = Database()
-    pulse = Pulse(database.ping, database.clock)
+    database_health = DatabaseHealth(database.ping, database.clock)
     for database.away, trouble in ((False, ""), (True, "the database does not answer"), (False, "")):
-        pulse.look()
-        assert pulse.trouble == trouble
+        database_health.look()
+        assert database_health.trouble == trouble
 
 
 def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
@@ -37,14 +37,14 @@ def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
     clock, seen = VirtualClock(), []
 
     def ping() -> None:
-        seen.append(pulse.trouble)
+        seen.append(database_health.trouble)
         clock.advance_s(PATIENCE_S + 1)
-        seen.append(pulse.trouble)
+        seen.append(database_health.trouble)
 
-    pulse = Pulse(ping, clock)
-    pulse.look()
+    database_health = DatabaseHealth(ping, clock)
+    database_health.look()
     assert seen == ["", f"the database has not answered for {PATIENCE_S + 1} s"]
-    assert pulse.trouble == ""
+    assert database_health.trouble == ""
 
 
 def test_nothing_can_be_placed_while_the_database_is_away() -> None:
@@ -55,10 +55,10 @@ def test_nothing_can_be_placed_while_the_database_is_away() -> None:
     assert figures().ready
     failures = figures().store.failures
     made.plane.store.database.available = False
-    made.plane.controller.pulse.look()
+    made.plane.controller.database_health.look()
     assert not figures().ready
     assert "told to be unavailable" in made.plane.controller.unready()
     assert figures().store.failures == failures
     made.plane.store.database.available = True
-    made.plane.controller.pulse.look()
+    made.plane.controller.database_health.look()
     assert figures().ready

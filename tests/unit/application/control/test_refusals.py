@@ -4,7 +4,7 @@ from seaway.application.control.rejections import Refusals, somewhere
 from seaway.application.control.reports import Heard
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Fleet
-from seaway.domain.deployment import Cause, Copy, CopyPhase
+from seaway.domain.deployment import Cause, Workload, WorkloadPhase
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, node
@@ -24,8 +24,8 @@ def turned_away(made: Scene, job_id: str, cause: Cause) -> tuple[str, str]:
     """Have a cluster tell that it will not have a job's latest attempt, and wait; return where that was."""
     attempt = made.plane.attempt(job_id)
     place = attempt.placements[0]
-    copy = Copy(job_id, attempt.number, place.cluster, CopyPhase.FAILED, reason="not here", cause=cause)
-    heard = Heard(place.cluster, Changes("x", complete=False, copies=(copy,)), 0)
+    copy = Workload(job_id, attempt.number, place.cluster, WorkloadPhase.FAILED, reason="not here", cause=cause)
+    heard = Heard(place.cluster, Changes("x", complete=False, workloads=(copy,)), 0)
     made.plane.writer.commit(made.plane.controller.observer.changes([heard]))
     made.plane.run(70)
     return place.cluster, place.node
@@ -36,7 +36,7 @@ def test_a_job_without_devices_goes_to_another_cluster_when_one_denies_it() -> N
     made = scene(two_and_two())
     job_id = made.submit(gpus=0)
     made.plane.settle()
-    first, _ = turned_away(made, job_id, Cause.DENIED)
+    first, _ = turned_away(made, job_id, Cause.REJECTED)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
     assert made.where(job_id) != first
 
@@ -46,7 +46,7 @@ def test_a_job_without_devices_goes_to_another_node_when_one_refuses_it() -> Non
     made = scene(two_and_two())
     job_id = made.submit(gpus=0)
     made.plane.settle()
-    been = {turned_away(made, job_id, Cause.REFUSED) for _ in range(3)}
+    been = {turned_away(made, job_id, Cause.UNSCHEDULABLE) for _ in range(3)}
     assert len(been) == 3
     place = made.plane.attempt(job_id).placements[0]
     assert made.state(job_id) == "running"
@@ -55,20 +55,20 @@ def test_a_job_without_devices_goes_to_another_node_when_one_refuses_it() -> Non
 
 def test_a_job_that_could_go_nowhere_else_is_sent_there_again() -> None:
     """Where one cluster is all that a job may use, it waits for its quota there, in longer and longer pauses."""
-    made = scene(two_and_two(), forgive_s=10_000)
+    made = scene(two_and_two(), exclusion_period_s=10_000)
     job_id = made.submit(gpus=0, clusters={"alpha"})
     made.plane.settle()
-    for cause in (Cause.DENIED, Cause.DENIED, Cause.REFUSED, Cause.REFUSED):
+    for cause in (Cause.REJECTED, Cause.REJECTED, Cause.UNSCHEDULABLE, Cause.UNSCHEDULABLE):
         turned_away(made, job_id, cause)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 5)
 
 
 def test_a_job_may_come_back_to_where_it_was_refused() -> None:
     """What was refused is forgiven after a while."""
-    made = scene(two_and_two(), forgive_s=100)
+    made = scene(two_and_two(), exclusion_period_s=100)
     job_id = made.submit(gpus=0)
     made.plane.settle()
-    turned_away(made, job_id, Cause.DENIED)
+    turned_away(made, job_id, Cause.REJECTED)
     assert made.plane.controller.live.refusals[job_id].places
     made.plane.run(100)
     assert made.plane.controller.live.refusals[job_id] == Refusals(1)

@@ -6,23 +6,27 @@ import pytest
 
 from seaway.application.control.reports import Heard
 from seaway.application.ports.backend import Changes, Command, Removal
-from seaway.application.records import Outgoing
-from seaway.domain.deployment import Copy, CopyPhase
+from seaway.application.records import PendingCommand
+from seaway.domain.deployment import Workload, WorkloadPhase
 from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, scene
 
 
-def told_to_do(made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Copy, *, complete: bool = True) -> list[Command]:
+def told_to_do(made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Workload, *, complete: bool = True) -> list[Command]:
     """Have a cluster tell of what is left of a copy; return what it is then told to do."""
     commands: list[Command] = []
 
-    def give(outgoing: Outgoing, command: Command) -> None:
-        assert (outgoing.job_id, outgoing.attempt, outgoing.cluster) == (copy.job_id, copy.attempt, copy.cluster)
+    def give(pending_commands: PendingCommand, command: Command) -> None:
+        assert (pending_commands.job_id, pending_commands.attempt, pending_commands.cluster) == (
+            copy.job_id,
+            copy.attempt,
+            copy.cluster,
+        )
         commands.append(command)
 
     live = made.plane.controller.live
     monkeypatch.setattr(live.dispatcher, "give", give)
-    told = Heard(copy.cluster, Changes("x", complete=complete, copies=(copy,)), made.clock.monotonic_ns())
+    told = Heard(copy.cluster, Changes("x", complete=complete, workloads=(copy,)), made.clock.monotonic_ns())
     live.apply(made.plane.controller.observer.changes([told]))
     return commands
 
@@ -35,7 +39,7 @@ def test_what_is_left_of_a_job_that_is_over_is_removed(monkeypatch: pytest.Monke
     where = made.where(job_id)
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.run(5)
-    left = Copy(job_id, 1, where, CopyPhase.GONE)
+    left = Workload(job_id, 1, where, WorkloadPhase.GONE)
     assert told_to_do(made, monkeypatch, left) == [Removal(job_id, 1, where)]
     assert not told_to_do(made, monkeypatch, left, complete=False)
 
@@ -45,7 +49,7 @@ def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.Mo
     made = scene()
     job_id = made.submit()
     made.plane.run(5)
-    (command,) = told_to_do(made, monkeypatch, Copy(job_id, 1, made.where(job_id), CopyPhase.GONE))
+    (command,) = told_to_do(made, monkeypatch, Workload(job_id, 1, made.where(job_id), WorkloadPhase.GONE))
     assert not isinstance(command, Removal)
     assert made.plane.controller.live.jobs[job_id].reason.endswith("is gone; it is made again")
 
@@ -53,4 +57,4 @@ def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.Mo
 def test_what_is_left_of_a_job_that_nobody_knows_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be of another Seaway that is just making it."""
     made = scene()
-    assert not told_to_do(made, monkeypatch, Copy(IDS.draw(NOW_NS), 1, "alpha", CopyPhase.GONE))
+    assert not told_to_do(made, monkeypatch, Workload(IDS.generate(NOW_NS), 1, "alpha", WorkloadPhase.GONE))

@@ -19,22 +19,22 @@ def kept_for(made: Scene) -> set[str]:
 def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
     """While the first job waits for room, what is left over is used."""
     made = one_node(4)
-    made.submit(gpus=2, runs_s=100)
-    head = made.submit(gpus=3, runs_s=10)
+    made.submit(gpus=2, expected_duration_s=100)
+    head = made.submit(gpus=3, expected_duration_s=10)
     assert made.state(head) == "queued"
     assert kept_for(made) == {head}
-    assert made.state(made.submit(gpus=1, runs_s=1000)) == "deploying", "it needs none of what is kept"
+    assert made.state(made.submit(gpus=1, expected_duration_s=1000)) == "deploying", "it needs none of what is kept"
 
 
 def stream_of_small_jobs(*, reserve: bool) -> str:
     """Let small jobs come one after the other beside a large one; return its state in the end."""
-    made = one_node(2, reserve=reserve)
-    made.submit(gpus=1, runs_s=30)
+    made = one_node(2, reservations=reserve)
+    made.submit(gpus=1, expected_duration_s=30)
     made.plane.run(15)
-    made.submit(gpus=1, runs_s=30)
-    head = made.submit(gpus=2, runs_s=10)
+    made.submit(gpus=1, expected_duration_s=30)
+    head = made.submit(gpus=2, expected_duration_s=10)
     for _ in range(10):
-        made.plane.submit(spec(gpus=1, runs_s=30))
+        made.plane.submit(spec(gpus=1, expected_duration_s=30))
         made.plane.run(15)
     return made.state(head)
 
@@ -48,9 +48,9 @@ def test_a_head_is_not_starved() -> None:
 def test_short_jobs_use_what_is_kept() -> None:
     """A job that will be gone before the head can start may use what is kept for it; a longer one may not."""
     made = one_node(2)
-    made.submit(gpus=1, runs_s=100)
-    head = made.submit(gpus=2, runs_s=10)
-    long, short = made.submit(gpus=1, runs_s=200), made.submit(gpus=1, runs_s=20)
+    made.submit(gpus=1, expected_duration_s=100)
+    head = made.submit(gpus=2, expected_duration_s=10)
+    long, short = made.submit(gpus=1, expected_duration_s=200), made.submit(gpus=1, expected_duration_s=20)
     assert (made.state(long), made.state(short)) == ("queued", "deploying")
     made.plane.run(110)
     assert made.job(head).started_ns is not None
@@ -58,9 +58,9 @@ def test_short_jobs_use_what_is_kept() -> None:
 
 
 def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
-    """When nobody knows how long a job runs, it may not pass into what is kept."""
+    """When no one knows how long a job runs, it may not pass into what is kept."""
     made = one_node(2)
-    made.submit(gpus=1, runs_s=100)
+    made.submit(gpus=1, expected_duration_s=100)
     made.submit(gpus=2)
     assert made.state(made.submit(gpus=1)) == "queued"
 
@@ -68,7 +68,7 @@ def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
 def test_the_place_is_kept_for_who_is_first_now() -> None:
     """When a more urgent job comes, the place is kept for that."""
     made = one_node(2)
-    made.submit(gpus=1, runs_s=100)
+    made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=2)
     assert kept_for(made) == {head}
     urgent = made.submit(gpus=2, priority=5)
@@ -81,7 +81,7 @@ def test_the_place_is_kept_for_who_is_first_now() -> None:
 def test_nothing_is_kept_for_a_job_that_left() -> None:
     """When the head is cancelled or changed to fit, what was kept for it is given to others at once."""
     made = one_node(2)
-    made.submit(gpus=1, runs_s=100)
+    made.submit(gpus=1, expected_duration_s=100)
     head, other = made.submit(gpus=2), made.submit(gpus=1)
     assert made.state(other) == "queued"
     made.plane.jobs.cancel(head, "ada")
@@ -93,10 +93,10 @@ def test_nothing_is_kept_for_a_job_that_left() -> None:
 def test_a_place_that_fails_is_kept_no_longer() -> None:
     """When the node that is kept fails, another place is looked for, so that the head is not starved there."""
     made = scene(fleet(cluster(node(gpu(), gpu()), node(gpu(), gpu()), name="alpha")))
-    made.submit(gpus=1, runs_s=50)
-    made.submit(gpus=1, runs_s=50)
-    made.submit(gpus=2, runs_s=90)
-    head = made.submit(gpus=2, runs_s=10)
+    made.submit(gpus=1, expected_duration_s=50)
+    made.submit(gpus=1, expected_duration_s=50)
+    made.submit(gpus=2, expected_duration_s=90)
+    head = made.submit(gpus=2, expected_duration_s=10)
     kept = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
     made.cluster("alpha").fail_node(kept)
     made.plane.run(2)
@@ -108,11 +108,11 @@ def test_a_place_that_fails_is_kept_no_longer() -> None:
 def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
     """When a job runs for longer than expected, the head's place is sought where something ends sooner."""
     made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu(), gpu()), name="beta")))
-    overdue = made.submit(gpus=2, runs_s=20)
+    overdue = made.submit(gpus=2, expected_duration_s=20)
     made.plane.run(3)
-    made.submit(gpus=2, runs_s=200)
+    made.submit(gpus=2, expected_duration_s=200)
     made.plane.run(3)
-    head = made.submit(gpus=2, runs_s=10)
+    head = made.submit(gpus=2, expected_duration_s=10)
     first = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].cluster
     assert first == made.where(overdue)
     made.cluster(first)._state.records[overdue, 1].made = replace(  # noqa: SLF001  # it will never end
@@ -126,11 +126,11 @@ def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
 def test_three_hopeless_jobs_do_not_keep_the_fourth_from_its_place() -> None:
     """Jobs that fit nowhere even when all is over get nothing kept, and do not stand in the way of who could."""
     made = one_node(2)
-    made.submit(gpus=1, runs_s=60)
+    made.submit(gpus=1, expected_duration_s=60)
     hopeless = [made.submit(gpus=3 + at, priority=9) for at in range(4)]
-    head = made.submit(gpus=2, runs_s=10, priority=5)
+    head = made.submit(gpus=2, expected_duration_s=10, priority=5)
     for _ in range(10):
-        made.plane.submit(spec(gpus=1, runs_s=30), spec(gpus=1, runs_s=30))
+        made.plane.submit(spec(gpus=1, expected_duration_s=30), spec(gpus=1, expected_duration_s=30))
         made.plane.run(15)
     assert made.state(head) == "completed"
     assert {made.state(each) for each in hopeless} == {"queued"}
@@ -143,7 +143,7 @@ def test_each_queue_has_a_reservation_of_its_own() -> None:
 
     made = one_node(4)
     made.plane.writer.commit([Change(put=[Queue("other")])])
-    made.submit(gpus=3, runs_s=50)
+    made.submit(gpus=3, expected_duration_s=50)
     heads = {made.submit(gpus=2), made.submit(gpus=2, queue="other")}
     assert kept_for(made) == heads
     assert made.state(made.submit(gpus=1)) == "queued"
@@ -152,7 +152,7 @@ def test_each_queue_has_a_reservation_of_its_own() -> None:
 def test_a_restart_forgets_and_finds_reservations() -> None:
     """Reservations are only in memory: after a restart they are worked out again."""
     made = one_node(2)
-    made.submit(gpus=1, runs_s=100)
+    made.submit(gpus=1, expected_duration_s=100)
     made.plane.run(5)
     head = made.submit(gpus=2)
     made.plane.restart()
@@ -171,8 +171,8 @@ def test_what_runs_for_ever_is_not_waited_for() -> None:
 
 
 def test_a_place_without_a_time_is_kept_for_a_while_and_then_for_as_long_not() -> None:
-    """Where nobody knows when a place comes free, others wait for it for a while, and not for ever."""
-    made = one_node(2, hold_s=100)
+    """Where no one knows when a place comes free, others wait for it for a while, and not for ever."""
+    made = one_node(2, reservation_timeout_s=100)
     made.submit(gpus=1)
     head, other = made.submit(gpus=2), made.submit(gpus=1)
     assert kept_for(made) == {head}
@@ -192,15 +192,15 @@ def test_what_is_kept_is_not_taken_for_used() -> None:
     from seaway.application.whatif.whatif import Question, WhatIf
 
     made = one_node(2)
-    runs = made.submit(gpus=1, runs_s=100)
-    made.submit(gpus=2, runs_s=10)
+    runs = made.submit(gpus=1, expected_duration_s=100)
+    made.submit(gpus=2, expected_duration_s=10)
     other = made.submit(gpus=1)
     reason = made.plane.overview.reason(made.job(other))
     assert reason.explanation is not None
     assert reason.explanation.fits
-    assert "is kept for a job that was first" in reason.sentence
-    assert not made.plane.overview.trial(spec(gpus=1)).fits
-    assert made.plane.overview.trial(spec(gpus=1, runs_s=10)).fits
-    answer = WhatIf(made.plane.controller, made.plane.door).ask(Question(policy="bestfit"))
+    assert "is kept for a job that was first" in reason.message
+    assert not made.plane.overview.dry_run(spec(gpus=1)).fits
+    assert made.plane.overview.dry_run(spec(gpus=1, expected_duration_s=10)).fits
+    answer = WhatIf(made.plane.controller, made.plane.admission).ask(Question(policy="bestfit"))
     assert answer.before.allocation_percent == 50
     assert runs not in {move.job_id for move in answer.stopped}

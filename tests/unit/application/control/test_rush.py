@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from seaway.application.control.overload import LINGER_NS, LONG_NS, Rush
+from seaway.application.control.overload import LINGER_NS, LONG_NS, Overload
 from seaway.testing.clocks import VirtualClock
 
 
@@ -17,57 +17,57 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def rush(clock: VirtualClock) -> Rush:
+def overload(clock: VirtualClock) -> Overload:
     """A rush that knows of no round yet."""
-    return Rush(clock)
+    return Overload(clock)
 
 
-def test_nothing_is_no_rush(rush: Rush) -> None:
+def test_nothing_is_no_rush(overload: Overload) -> None:
     """Who has gone no round is in no rush."""
-    assert not rush.on
+    assert not overload.on
 
 
-def test_what_is_done_in_a_moment_is_none_however_often(rush: Rush, clock: VirtualClock) -> None:
-    """Jobs that come in one by one keep nobody waiting."""
+def test_what_is_done_in_a_moment_is_none_however_often(overload: Overload, clock: VirtualClock) -> None:
+    """Jobs that come in one by one keep no one waiting."""
     for _ in range(50):
-        with rush.round() as now:
+        with overload.round() as now:
             clock.advance(LONG_NS - 1)
             now.found = True
-            assert not rush.on
-        assert not rush.on
+            assert not overload.on
+        assert not overload.on
 
 
-def test_a_long_round_is_one_while_it_goes_on(rush: Rush, clock: VirtualClock) -> None:
+def test_a_long_round_is_one_while_it_goes_on(overload: Overload, clock: VirtualClock) -> None:
     """Who asks while it is under way is told, before it is known what it found."""
-    with rush.round():
-        assert not rush.on
+    with overload.round():
+        assert not overload.on
         clock.advance(LONG_NS)
-        assert rush.on
+        assert overload.on
 
 
-def test_it_outlasts_a_round_that_finds_nothing(rush: Rush, clock: VirtualClock) -> None:
+def test_it_outlasts_a_round_that_finds_nothing(overload: Overload, clock: VirtualClock) -> None:
     """There is one in the midst of many."""
-    with rush.round() as now:
+    with overload.round() as now:
         clock.advance(LONG_NS)
         now.found = True
-    with rush.round():
+    with overload.round():
         clock.advance(LINGER_NS // 2)
-        assert rush.on
-    assert rush.on
+        assert overload.on
+    assert overload.on
     clock.advance(LINGER_NS // 2)
-    assert not rush.on
+    assert not overload.on
 
 
-def test_a_long_round_that_found_nothing_leaves_none_behind(rush: Rush, clock: VirtualClock) -> None:
+def test_a_long_round_that_found_nothing_leaves_none_behind(overload: Overload, clock: VirtualClock) -> None:
     """As one that waited for a database."""
-    with rush.round():
+    with overload.round():
         clock.advance(LONG_NS)
-    assert not rush.on
+    assert not overload.on
 
 
-def test_a_round_that_fails_ends(rush: Rush, clock: VirtualClock) -> None:
-    """What went wrong is told on, and the next is watched anew."""
-    with suppress(RuntimeError), rush.round():
+def test_a_round_that_fails_ends(overload: Overload, clock: VirtualClock) -> None:
+    """What went wrong is told on, and the next is watched again."""
+    with suppress(RuntimeError), overload.round():
         clock.advance(LONG_NS)
         raise RuntimeError
-    assert not rush.on
+    assert not overload.on

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.control.fleet import FEWEST_DEMANDS
+from seaway.application.control.fleet import MIN_DEMANDS
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
@@ -23,10 +23,10 @@ def submit(made: Scene, **fields: object) -> str:
 def test_priority_then_first_come() -> None:
     """When there is room for one, the most urgent goes first, and among those who came first."""
     made = one_node(1)
-    blocker = made.submit(runs_s=10)
-    late = submit(made, runs_s=10)
+    blocker = made.submit(expected_duration_s=10)
+    late = submit(made, expected_duration_s=10)
     made.clock.advance_s(1)
-    later, urgent = submit(made, runs_s=10), submit(made, runs_s=10, priority=1)
+    later, urgent = submit(made, expected_duration_s=10), submit(made, expected_duration_s=10, priority=1)
     order: list[str] = []
     for _ in range(80):
         made.plane.run(1)
@@ -75,8 +75,8 @@ def test_a_pool_holds_its_jobs() -> None:
 
 def test_ten_thousand_alike_cost_a_few_decisions() -> None:
     """Jobs that wait and are like one that does not fit are not decided, neither now nor when nothing changed."""
-    made = one_node(4, batch=64)
-    made.plane.submit(*[spec(gpus=2 + at % 3, runs_s=1000) for at in range(10_000)])
+    made = one_node(4, batch_size=64)
+    made.plane.submit(*[spec(gpus=2 + at % 3, expected_duration_s=1000) for at in range(10_000)])
     made.plane.settle()
     tally = made.plane.controller.scheduler.tally
     assert tally.placed.total() == 2
@@ -91,7 +91,7 @@ def test_ten_thousand_alike_cost_a_few_decisions() -> None:
 
 def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
     """A pass over more jobs than one step tries goes on from where it was, so that all come to their turn."""
-    made = one_node(4, batch=4, most_tried=4, reserve=False)
+    made = one_node(4, batch_size=4, max_tried_per_cycle=4, reservations=False)
     made.plane.submit(*[spec(gpus=5 + at) for at in range(30)])
     last = submit(made, priority=-1)
     for _ in range(12):
@@ -102,7 +102,7 @@ def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
 
 def test_only_so_many_are_tried_at_a_stretch() -> None:
     """Others may look at the memory before all that wait were tried; the same step goes on where it was."""
-    made = one_node(1, batch=8, most_tried=16, reserve=False)
+    made = one_node(1, batch_size=8, max_tried_per_cycle=16, reservations=False)
     made.plane.submit(*[spec(gpus=1, gpu_memory_mib=20_000 + at, gpu_milli=1000 - at) for at in range(100)])
     holder = made.plane.controller
     with holder.lock:
@@ -134,7 +134,7 @@ def test_the_first_of_each_queue_gets_a_place_kept_though_others_were_refused() 
     """A job that asks for more than one of another queue that did not fit is tried all the same when it is first."""
     made = one_node(4)
     made.plane.writer.commit([Change(put=[Queue("fast")])])
-    made.submit(gpus=4, runs_s=100)
+    made.submit(gpus=4, expected_duration_s=100)
     small, large = made.submit(gpus=1), made.submit(gpus=2, queue="fast")
     reservations = made.plane.controller.scheduler.reservations
     assert reservations.of(small)
@@ -143,7 +143,7 @@ def test_the_first_of_each_queue_gets_a_place_kept_though_others_were_refused() 
 
 def test_a_refusal_behind_what_was_given_back_is_not_believed() -> None:
     """What two of three replicas took before the third did not fit is there for the next job at once."""
-    made = one_node(2, reserve=False)
+    made = one_node(2, reservations=False)
     spread, single = made.plane.submit(spec(replicas=3, priority=1), spec())
     made.plane.settle()
     assert (made.state(spread), made.state(single)) == ("queued", "deploying")
@@ -153,7 +153,7 @@ def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
     """However many different jobs come and go, the snapshot knows of few; what runs can still be given back."""
     made = one_node(4)
     stays = made.submit(gpus=1)
-    for at in range(0, FEWEST_DEMANDS + 1024, 512):
+    for at in range(0, MIN_DEMANDS + 1024, 512):
         jobs = made.plane.submit(
             *[spec(memory_mib=at + each, gpus=5, cpu_milli=9000 - at - each) for each in range(512)]
         )
@@ -161,7 +161,7 @@ def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
         for job_id in jobs:
             made.plane.jobs.cancel(job_id, "ada")
         made.plane.settle()
-    assert len(made.plane.controller.live.fleet.snapshot.demands) < FEWEST_DEMANDS
+    assert len(made.plane.controller.live.fleet.snapshot.demands) < MIN_DEMANDS
     made.plane.jobs.cancel(stays, "ada")
     made.plane.run(5)
     assert made.state(made.submit(gpus=4)) == "deploying"
@@ -181,7 +181,7 @@ def test_a_change_in_between_is_not_overwritten() -> None:
 
 
 def test_a_job_reprioritized_in_between_is_placed_at_once() -> None:
-    """A job that changes in the moment in which its placement is stored is decided anew."""
+    """A job that changes in the moment in which its placement is stored is decided again."""
     made = one_node()
     job_id = submit(made)
     made.plane.writer.meanwhile.append(

@@ -34,7 +34,7 @@ def test_stages_add_up_to_the_way_of_a_job() -> None:
     """From a submit to the placement it waits, then it is told, then it starts; each is counted once."""
     made = scene()
     for _ in range(2):
-        made.submit(gpus=2, runs_s=10)
+        made.submit(gpus=2, expected_duration_s=10)
     late = made.submit(gpus=2)
     made.plane.run(20)
     figures = made.plane.overview.figures()
@@ -48,7 +48,7 @@ def test_stages_add_up_to_the_way_of_a_job() -> None:
 
 
 def test_the_longest_wait_of_a_queue_goes_on_over_a_fault() -> None:
-    """What is read anew is no news: a job waits since it was submitted, and no state is counted twice."""
+    """What is read again is no news: a job waits since it was submitted, and no state is counted twice."""
     made = scene()
     for _ in range(3):
         made.submit(gpus=2)
@@ -93,7 +93,7 @@ def test_a_job_that_is_refused_again_and_again_waits_all_the_time() -> None:
 
 
 def test_a_job_that_ran_waits_since_then() -> None:
-    """Sent back from where it ran, it begins anew; held by a person it does not wait, and then begins anew, too."""
+    """Sent back from where it ran, it starts over; held by a person it does not wait, and then starts over, too."""
     made = scene()
     job_id = made.submit(gpus=2)
     made.plane.run(60)
@@ -113,11 +113,11 @@ def test_a_job_that_ran_waits_since_then() -> None:
 
 def test_deployments_count_by_what_became_of_them() -> None:
     """Refused, failed before it ran, and never confirmed are told apart, each for the cluster that did it."""
-    made = scene(assume_s=30, grace_s=1000)
+    made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").refuse("not today")
     made.submit(gpus=2)
     assert deployed(made) == {("alpha", Deployed.REFUSED): 1}
-    made = scene(assume_s=30, grace_s=1000)
+    made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     made.submit()
     made.plane.run(31)

@@ -32,7 +32,7 @@ def behind_gateways(link: Measured = DIRECT) -> Scene:
         gateways=(Gateway("gw-a"), Gateway("gw-b"), Gateway("gw-u")),
         links=(link.link, Link("gw-u", "gw-b", 900 * MS, loss_ppm=500_000)),
     )
-    return scene(made, path_hold_s=30)
+    return scene(made, path_hold_down_s=30)
 
 
 def steering(made: Scene) -> Steering:

@@ -13,7 +13,7 @@ from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.ports.backend import Answer, Answers, Changes, Command, Removal
 from seaway.application.ports.clock import SystemClock
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import PendingCommand, Verb
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import UnavailableError
 from tests.unit.application.scene import spec
@@ -93,14 +93,14 @@ class Talk:
         """Wait for so many answers."""
         self.until(lambda reports: sum(isinstance(each, Answered) for each in reports) >= count)
 
-    def give(self, cluster: str, verb: Verb, job: str = "a", attempt: int = 1) -> Outgoing:
+    def give(self, cluster: str, verb: Verb, job: str = "a", attempt: int = 1) -> PendingCommand:
         """Have a cluster told something."""
         command = (
             Removal(job, attempt, cluster) if verb is Verb.DELETE else Deployment(job, attempt, cluster, spec(), ())
         )
-        outgoing = Outgoing(job, attempt, cluster, verb, 0)
-        self.threads.give(outgoing, command)
-        return outgoing
+        pending_commands = PendingCommand(job, attempt, cluster, verb, 0)
+        self.threads.give(pending_commands, command)
+        return pending_commands
 
     def stop(self) -> None:
         """Let all threads end."""
@@ -137,7 +137,7 @@ def test_what_is_promised_holds_up_nothing(talk: Talk) -> None:
     promises[0].set_exception(UnavailableError("not within 10 s"))
     assert talk.threads.delays()["slow", 1, "alpha"] == "not within 10 s"
     talk.answered(2)  # it is told again
-    answered = [each.outgoing.job_id for each in talk.reports if isinstance(each, Answered)]
+    answered = [each.pending_commands.job_id for each in talk.reports if isinstance(each, Answered)]
     assert answered == ["quick", "slow"]
 
 
@@ -221,8 +221,8 @@ def test_what_nobody_reads_does_not_pile_up(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, silent: bool, forgets: bool
 ) -> None:
     """While nothing is collected, as without a database, a cluster is listened to only so often; then as before."""
-    monkeypatch.setattr(threads, "MOST_UNREAD", 4)
-    monkeypatch.setattr(threads, "MOST_PAUSE_S", 0.001)
+    monkeypatch.setattr(threads, "MAX_UNREAD", 4)
+    monkeypatch.setattr(threads, "MAX_PAUSE_S", 0.001)
     alpha = talk.clusters["alpha"]
     alpha.silent = silent
     for _ in range(4):
@@ -251,7 +251,7 @@ def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
 
 
 def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
-    """What is for a cluster that nobody talks to is passed over; once it is back it can be told again."""
+    """What is for a cluster that no one talks to is passed over; once it is back it can be told again."""
     talk.threads.use([talk.clusters["beta"]])
     talk.give("alpha", Verb.CREATE)
     talk.give("beta", Verb.CREATE)
@@ -264,7 +264,7 @@ def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
 
 
 def test_another_way_to_a_cluster_is_taken(talk: Talk) -> None:
-    """A cluster that is reached anew, as by another kubeconfig, is told and asked there: for everything, and alone."""
+    """A cluster that is reached again, as by another kubeconfig, is told and asked there: for everything, and alone."""
     before = talk.clusters["alpha"]
     before.speaks.release()
     talk.until(lambda reports: any(isinstance(each, Heard) for each in reports))
@@ -297,8 +297,8 @@ def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
     assert not talk.threads.collect()
 
 
-@pytest.mark.parametrize(("stale_s", "wait_s"), [(15, 5), (60, 5), (3, 1)])
-def test_clusters_are_heard_well_before_they_would_be_stale(stale_s: float, wait_s: float) -> None:
+@pytest.mark.parametrize(("stale_after_s", "wait_s"), [(15, 5), (60, 5), (3, 1)])
+def test_clusters_are_heard_well_before_they_would_be_stale(stale_after_s: float, wait_s: float) -> None:
     """A cluster in which nothing happens answers at least three times before it would be taken to be silent."""
     waits: list[float] = []
     asked = threading.Event()
@@ -309,7 +309,7 @@ def test_clusters_are_heard_well_before_they_would_be_stale(stale_s: float, wait
             asked.set()
             return super().changes(cursor, wait_s)
 
-    quiet, threads = Quiet("alpha"), Threads(SystemClock(), Random(1), stale_s)
+    quiet, threads = Quiet("alpha"), Threads(SystemClock(), Random(1), stale_after_s)
     threads.use([quiet])
     assert asked.wait(PATIENCE_S)
     threads.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seaway.application.control.topology import Map, Topology, with_network
-from seaway.application.network.link_table import NOT_SURVEYED, Survey
+from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSnapshot
 from seaway.application.ports.backend import Answers, Backend, Changes, Command
 from seaway.application.views import ClusterState
 from seaway.domain.errors import UnavailableError
@@ -51,7 +51,7 @@ class World:
 @pytest.fixture
 def world() -> Iterator[tuple[Scene, World]]:
     """Make a scene whose clusters can be out of reach."""
-    made = scene(stale_s=15, grace_s=60)
+    made = scene(stale_after_s=15, grace_period_s=60)
     between = World(made.clusters)
     made.plane.backends = between
     yield made, between
@@ -81,7 +81,7 @@ class Way:
 
 
 def test_another_way_to_a_cluster_is_taken(world: tuple[Scene, World]) -> None:
-    """Where a cluster is reached anew under its name, as by another kubeconfig, what it was not told yet goes there."""
+    """A cluster that is reached again under its name, as by another kubeconfig, gets its pending commands."""
     made, _ = world
     before, after = Way(made.cluster("alpha")), Way(made.cluster("alpha"))
     made.clusters.clusters = lambda: [before]  # type: ignore[list-item, method-assign]
@@ -136,11 +136,11 @@ def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, W
     made, between = world
     job_id = made.submit()
     made.plane.run(5)
-    between.away = "nobody listens there"
+    between.away = "no one listens there"
     made.plane.restart()
     made.plane.run(200)
     assert made.plane.controller.loaded
-    assert made.plane.controller.unready() == "it is not known yet which clusters there are: nobody listens there"
+    assert made.plane.controller.unready() == "it is not known yet which clusters available: no one listens there"
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
     between.away = ""
     made.plane.run(5)
@@ -204,7 +204,7 @@ def test_an_error_in_what_is_added_leaves_the_last_that_was_known(
 ) -> None:
     """What is measured may go wrong as the look itself may: it is told once, and the thread goes on looking."""
     _, between = world
-    surveys: list[Survey | None] = [Survey((Gateway("gw-1"),))]
+    surveys: list[NetworkSnapshot | None] = [NetworkSnapshot((Gateway("gw-1"),))]
     topology = Topology(between, lambda seen: with_network(seen, surveys[0]))  # type: ignore[arg-type]
     topology.refresh()
     before = topology.known
@@ -215,7 +215,7 @@ def test_an_error_in_what_is_added_leaves_the_last_that_was_known(
     assert topology.known is before
     assert "NoneType" in topology.trouble
     assert [record.message for record in caplog.records] == ["looking for clusters failed"]
-    surveys[0] = Survey((Gateway("gw-2"),))
+    surveys[0] = NetworkSnapshot((Gateway("gw-2"),))
     topology.refresh()
     assert topology.trouble == ""
     assert topology.known is not before
@@ -224,15 +224,15 @@ def test_an_error_in_what_is_added_leaves_the_last_that_was_known(
 def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tuple[Scene, World]) -> None:
     """Links come from elsewhere: a Karmada control plane that is away does not keep them as they were."""
     _, between = world
-    surveys = [Survey((Gateway("gw-1"),)), Survey((Gateway("gw-1"), Gateway("gw-2")))]
+    surveys = [NetworkSnapshot((Gateway("gw-1"),)), NetworkSnapshot((Gateway("gw-1"), Gateway("gw-2")))]
     topology = Topology(between, lambda seen: with_network(seen, surveys[0]))
     topology.refresh()
-    between.away = "nobody listens there"
+    between.away = "no one listens there"
     surveys.pop(0)
     topology.refresh()
     assert topology.trouble
     assert topology.known is not None
-    assert len(topology.known.survey.gateways) == 2
+    assert len(topology.known.network_snapshot.gateways) == 2
 
 
 def test_a_configured_network_goes_before_what_clusters_tell() -> None:
@@ -242,7 +242,11 @@ def test_a_configured_network_goes_before_what_clusters_tell() -> None:
         (Gateway("gw-1", "told"), Gateway("far")),
         (Link("gw-1", "gw-2", 1), Link("far", "gw-1", 2)),
     )
-    survey = Survey((Gateway("gw-1", "::1"), Gateway("gw-2", "::2")))
-    seen = with_network(told, survey)
-    assert (seen.gateways, seen.links, seen.survey) == ((Gateway("far"),), (Link("far", "gw-1", 2),), survey)
-    assert with_network(told, NOT_SURVEYED) is told
+    network_snapshot = NetworkSnapshot((Gateway("gw-1", "::1"), Gateway("gw-2", "::2")))
+    seen = with_network(told, network_snapshot)
+    assert (seen.gateways, seen.links, seen.network_snapshot) == (
+        (Gateway("far"),),
+        (Link("far", "gw-1", 2),),
+        network_snapshot,
+    )
+    assert with_network(told, NO_NETWORK_SNAPSHOT) is told

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import threading
 
-from seaway.application.control.loop import Turns
+from seaway.application.control.loop import FairLock
 
 PATIENCE_S = 20
 
 
 def test_whoever_waits_goes_before_the_holder() -> None:
     """A holder that lets go and wants it again at once gets it after those who waited already."""
-    turns, order = Turns(), []
+    turns, order = FairLock(), []
 
     def want() -> None:
         with turns:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seaway.application.control.dispatch import InPlace
 from seaway.application.ports.backend import Answer
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.job_spec import Run
 from seaway.domain.job_state import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
@@ -33,7 +33,7 @@ def events(made: Scene, kind: str) -> list[str]:
 
 def test_a_placement_that_nobody_confirms_expires() -> None:
     """While a cluster does not answer, what was placed on it is held for a while, then goes elsewhere."""
-    made = scene(assume_s=30, grace_s=1000)
+    made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
     assert (made.state(job_id), made.where(job_id)) == ("scheduled", "alpha")
@@ -51,7 +51,7 @@ def test_a_placement_that_nobody_confirms_expires() -> None:
 def test_a_placement_of_many_replicas_is_held_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each may be an object of its own to be written: a cluster that is slow, but goes on, is to come to its end."""
     monkeypatch.setattr("seaway.application.control.settings.MANY", 2)
-    made = scene(assume_s=30, grace_s=1000)
+    made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit(replicas=4)
     assert (made.state(job_id), made.where(job_id)) == ("scheduled", "alpha")
@@ -63,7 +63,7 @@ def test_a_placement_of_many_replicas_is_held_for_longer(monkeypatch: pytest.Mon
 
 def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst may take what is behind a cluster longer than one job: sent back and forth, none would ever run."""
-    made = scene(assume_s=30, grace_s=10_000)
+    made = scene(assume_timeout_s=30, grace_period_s=10_000)
     slow = made.cluster("alpha")
     answer = Answer(done=False, reason="it is not bound yet", underway=True)
     monkeypatch.setattr(slow, "send", lambda commands: [answer] * len(commands))
@@ -78,8 +78,8 @@ def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypa
 
 def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a burst others come first; what waits for its turn to be told is not sent back for that."""
-    monkeypatch.setattr(InPlace, "awaits", lambda _, outgoing: outgoing.cluster == "alpha")
-    made = scene(assume_s=30, grace_s=10_000)
+    monkeypatch.setattr(InPlace, "awaits", lambda _, pending_commands: pending_commands.cluster == "alpha")
+    made = scene(assume_timeout_s=30, grace_period_s=10_000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
     made.plane.run(200)
@@ -88,7 +88,7 @@ def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: py
 
 def test_a_confirmed_placement_does_not_expire() -> None:
     """A job that takes long to start was taken over; nothing is done about it."""
-    made = scene(assume_s=10)
+    made = scene(assume_timeout_s=10)
     made.cluster("alpha").slow_down(500)
     job_id = made.submit()
     made.plane.run(60)
@@ -108,7 +108,7 @@ def test_a_job_is_stopped_at_its_limit() -> None:
 
 
 def test_a_limit_outlives_a_change_in_between() -> None:
-    """When somebody changes a job in the very moment in which its limit is reached, it ends a second later."""
+    """When a user changes a job in the very moment in which its limit is reached, it ends a second later."""
     made = scene()
     job_id = made.submit(time_limit_s=30)
     made.plane.run(20)
@@ -134,7 +134,7 @@ def test_setting_the_clock_ends_nothing(jump_s: int) -> None:
 
 def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
     """After a while nothing new goes to it; after the grace period its jobs are placed elsewhere."""
-    made = three(stale_s=15, grace_s=60)
+    made = three(stale_after_s=15, grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
     made.cluster("alpha").disconnect()
@@ -151,7 +151,7 @@ def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
 
 def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
     """Why a cluster is not heard is in the log when it counts as silent, and for how long it was when it is back."""
-    made = three(stale_s=15, grace_s=60)
+    made = three(stale_after_s=15, grace_period_s=60)
     made.plane.run(5)
     caplog.set_level(logging.WARNING, "seaway.application.control")
     for _ in range(2):  # too short to count
@@ -180,18 +180,18 @@ def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
     made.cluster(lost).disconnect()
     made.plane.run(80)
     assert made.state(job_id) == "queued"
-    assert made.job(job_id).reason == "no place is free for it now"
+    assert made.job(job_id).reason == "no node has room for it now"
     told = [(event.kind, event.reason) for event in made.plane.store.events(0, 1000, job_id=job_id)]
     assert told[-2:] == [
         ("state", f"{lost} does not answer; it is placed elsewhere"),
-        ("hindered", "no place is free for it now"),
+        ("blocked", "no node has room for it now"),
     ]
     version = made.job(job_id).version
     made.submit(priority=9)
     made.cluster(lost).reconnect()
     made.plane.run(30)
     after = made.job(job_id)
-    assert (after.state.value, after.reason, after.version) == ("queued", "no place is free for it now", version)
+    assert (after.state.value, after.reason, after.version) == ("queued", "no node has room for it now", version)
 
 
 def test_a_job_of_a_drained_node_says_what_it_waits_for_now() -> None:
@@ -201,13 +201,13 @@ def test_a_job_of_a_drained_node_says_what_it_waits_for_now() -> None:
     made.plane.run(5)
     made.plane.operations.cordon("alpha", "", "ada", "repair", drain=True)
     made.plane.run(20)
-    assert (made.state(job_id), made.job(job_id).reason) == ("queued", "no place is free for it now")
+    assert (made.state(job_id), made.job(job_id).reason) == ("queued", "no node has room for it now")
 
 
 def test_a_cluster_that_never_answered_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody heard it before, so that it was never up; that it is silent is told all the same, but no end of it."""
+    """No one heard it before, so that it was never up; that it is silent is told all the same, but no end of it."""
     caplog.set_level(logging.WARNING, "seaway.application.control")
-    made = three(stale_s=15, grace_s=60)
+    made = three(stale_after_s=15, grace_period_s=60)
     made.cluster("alpha").disconnect()
     made.plane.restart()
     made.plane.run(10)
@@ -226,7 +226,7 @@ def test_the_old_copies_of_a_returning_cluster_are_removed() -> None:
     assert made.job(job_id).attempt == 2
     assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDING
     made.cluster("alpha").reconnect()
-    assert made.phase("alpha", job_id, 1) is CopyPhase.RUNNING
+    assert made.phase("alpha", job_id, 1) is WorkloadPhase.RUNNING
     made.plane.run(12)
     assert made.phase("alpha", job_id, 1) is None
     assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDED
@@ -245,7 +245,7 @@ def test_a_cluster_back_in_time_keeps_its_jobs() -> None:
 
 def test_only_so_many_jobs_are_placed_anew_in_a_minute() -> None:
     """A large cluster that is lost does not send all of its jobs elsewhere at once."""
-    made = three(gpus=8, replace_per_minute=3)
+    made = three(gpus=8, max_reschedules_per_minute=3)
     jobs = [made.submit(cpu_milli=100) for _ in range(8)]
     made.plane.run(5)
     assert {made.where(job_id) for job_id in jobs} == {"alpha"}
@@ -259,8 +259,8 @@ def test_only_so_many_jobs_are_placed_anew_in_a_minute() -> None:
 
 
 def test_no_minute_moves_more_than_its_share() -> None:
-    """Whichever minute is looked at, the first one too, no more than `replace_per_minute` jobs are moved in it."""
-    made = three(gpus=8, replace_per_minute=3)
+    """In any minute, no more than `max_reschedules_per_minute` jobs are moved."""
+    made = three(gpus=8, max_reschedules_per_minute=3)
     jobs = [made.submit(cpu_milli=100) for _ in range(8)]
     made.plane.run(5)
     made.cluster("alpha").disconnect()
@@ -284,7 +284,7 @@ def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
         made.cluster(name).disconnect()
     made.plane.run(200)
     assert (made.job(job_id).attempt, made.where(job_id)) == (1, "alpha")
-    assert len(events(made, "halt")) == 1
+    assert len(events(made, "rescheduling_halted")) == 1
     made.cluster("beta").reconnect()
     made.plane.run(12)
     assert known(made, "beta") is ClusterState.UP
@@ -296,7 +296,7 @@ def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
 
 
 def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_halt() -> None:
-    """A job that was sent back from a cluster waits until it says that nothing runs there, or is given up for good."""
+    """A job that was sent back from a cluster waits until nothing runs there, or until the cluster is removed."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -306,7 +306,7 @@ def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_ha
     made.plane.run(200)
     assert known(made, "alpha") is ClusterState.LOST
     assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 1)
-    assert "is being removed from alpha" in made.plane.overview.reason(made.job(job_id)).sentence
+    assert "is being removed from alpha" in made.plane.overview.reason(made.job(job_id)).message
     made.cluster("beta").reconnect()
     made.plane.run(50)
     assert made.job(job_id).attempt == 1
@@ -401,7 +401,7 @@ def test_time_in_which_nobody_listened_is_held_against_no_cluster() -> None:
 
 
 def test_a_job_lost_in_part_goes_on_when_the_other_part_is_removed() -> None:
-    """Of a job in a lost and a reachable cluster, the reachable copy is removed first, then it is placed anew."""
+    """Of a job in a lost and a reachable cluster, the reachable copy is removed first, then it is placed again."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma", "delta")]))
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -453,7 +453,7 @@ def test_a_node_that_fails_is_left_by_its_jobs() -> None:
 
 def test_the_fleet_is_written_down_every_so_often() -> None:
     """Each cluster's fullness is stored once in a while, for history."""
-    made = scene(sample_s=60)
+    made = scene(sample_interval_s=60)
     made.submit()
     made.plane.run(121, 10)
     samples = made.plane.store.cluster_samples("alpha", 0, 100)

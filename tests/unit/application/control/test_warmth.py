@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from seaway.application.control.scheduler import compile_readiness as module
-from seaway.application.control.scheduler.compile_readiness import Warmth
+from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.views import Reason
 from seaway.application.whatif.whatif import Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -29,12 +29,12 @@ class Cold:
 def cold_scene() -> tuple[Scene, Cold]:
     """Make a control plane in which nothing but the default is compiled."""
     made, cold = scene(), Cold()
-    made.plane.controller.scheduler.warmth = Warmth(cold, ready=["bestfit"])
+    made.plane.controller.scheduler.readiness = CompileReadiness(cold, ready=["bestfit"])
     return made, cold
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nobody wait for a policy."""
+    """Have no one wait for a policy."""
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
 
 
@@ -47,28 +47,28 @@ def test_each_policy_is_made_ready_once() -> None:
     """Whoever asks, and however often, each is compiled once, one after the other."""
     done: list[str] = []
     news: list[str] = []
-    warmth = Warmth(done.append, ready=["greedy"])
-    warmth.on_ready = lambda: news.append("ready")
+    readiness = CompileReadiness(done.append, ready=["greedy"])
+    readiness.on_ready = lambda: news.append("ready")
     for _ in range(3):
-        warmth.require("fgd", "", "greedy", "spread", "fgd")
+        readiness.require("fgd", "", "greedy", "spread", "fgd")
     assert done == ["fgd", "spread"]
-    assert (warmth.count, len(news)) == (2, 2)
+    assert (readiness.count, len(news)) == (2, 2)
 
 
 def test_what_is_another_by_now_is_made_ready_again() -> None:
     """A new file under an old name is made ready before it decides, also where the old one was just being so."""
     cold = Cold()
-    warmth = Warmth(cold)
-    warmth.want("mine")
+    readiness = CompileReadiness(cold)
+    readiness.want("mine")
     while not cold.begun:
         pass
-    warmth.forget("mine")
+    readiness.forget("mine")
     cold.may.set()
-    assert warmth.wait("mine", most_s=30)
+    assert readiness.wait("mine", most_s=30)
     assert cold.begun == ["mine", "mine"]
-    warmth.forget("mine")
-    assert not warmth.has("mine")
-    assert warmth.wait("mine", most_s=30)
+    readiness.forget("mine")
+    assert not readiness.has("mine")
+    assert readiness.wait("mine", most_s=30)
     assert cold.begun == ["mine"] * 3
 
 
@@ -78,9 +78,9 @@ def test_one_that_cannot_be_made_ready_holds_up_nobody(caplog: pytest.LogCapture
     def fail(name: str) -> None:
         raise RejectedError(name)
 
-    warmth = Warmth(fail)
-    warmth.require("theirs")
-    assert warmth.has("theirs")
+    readiness = CompileReadiness(fail)
+    readiness.require("theirs")
+    assert readiness.has("theirs")
     (told,) = caplog.records
     assert told.exc_info is None
 
@@ -94,15 +94,15 @@ def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: p
     made.plane.run(3)
     assert (made.state(waits), made.state(runs)) == ("queued", "running")
     assert made.job(waits).reason == "the policy 'spread' of its queue is being made ready"
-    assert why(made, waits).sentence == f"waits: {made.job(waits).reason}"
+    assert why(made, waits).message == f"waits: {made.job(waits).reason}"
     for ask in (
-        lambda: made.plane.overview.trial(made.job(waits).spec),
-        lambda: WhatIf(made.plane.controller, made.plane.door).ask(Question(policy="spread")),
+        lambda: made.plane.overview.dry_run(made.job(waits).spec),
+        lambda: WhatIf(made.plane.controller, made.plane.admission).ask(Question(policy="spread")),
     ):
         with pytest.raises(UnavailableError, match="being made ready"):
             ask()
     cold.may.set()
-    assert made.plane.controller.scheduler.warmth.wait("spread", most_s=30)
+    assert made.plane.controller.scheduler.readiness.wait("spread", most_s=30)
     made.plane.settle()
     assert made.plane.attempt(waits).policy == "spread"
     assert cold.begun == ["spread"]
@@ -117,20 +117,20 @@ def test_a_shadow_that_is_not_ready_compares_nothing(monkeypatch: pytest.MonkeyP
     assert made.plane.attempt(made.submit()).policy == "bestfit"
     assert not made.plane.store.shadows("", 10)
     cold.may.set()
-    assert made.plane.controller.scheduler.warmth.wait("spread", most_s=30)
+    assert made.plane.controller.scheduler.readiness.wait("spread", most_s=30)
     made.submit()
     assert [each.shadow for each in made.plane.store.shadows("", 10)] == ["spread"]
 
 
 def test_policies_of_stored_queues_are_made_ready_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has to submit first: the policies and shadows of all queues are compiled once they are read."""
+    """No one has to submit first: the policies and shadows of all queues are compiled once they are read."""
     impatient(monkeypatch)
     made = scene()
     made.plane.operations.put_queue(Queue("q", policy="spread", shadow="random"), "ada")
     made.plane.restart()
     cold = Cold()
     cold.may.set()
-    warmth = made.plane.controller.scheduler.warmth = Warmth(cold, ready=["bestfit"])
+    readiness = made.plane.controller.scheduler.readiness = CompileReadiness(cold, ready=["bestfit"])
     made.plane.settle()
-    assert warmth.wait("spread", "random", most_s=30)
+    assert readiness.wait("spread", "random", most_s=30)
     assert sorted(cold.begun) == ["random", "spread"]

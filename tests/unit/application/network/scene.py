@@ -82,7 +82,7 @@ class Scene:
             self.configuration.follow(each)
 
     def again(self) -> Scene:
-        """Start anew on what is stored."""
+        """Start again on what is stored."""
         return Scene(self.store, self.clock)
 
     def round(self, target: str = "gw-2", **fields: object) -> Reported:

@@ -29,7 +29,7 @@ def test_without_a_choice_the_path_that_is_liked_best_is_taken(scene: Scene) -> 
     heavy = replace(pair, paths=(pair.paths[0], replace(pair.paths[1], weight=2)))
     scene.configuration.put(network(pairs=(heavy,)), "ada")
     assert scene.active.of("gw-1")["gw-2"] == "around"
-    scene.configuration.put(network(pairs=(replace(pair, share=True),)), "ada")
+    scene.configuration.put(network(pairs=(replace(pair, load_balance=True),)), "ada")
     assert scene.active.of("gw-1") == {"gw-3": "direct"}
     with pytest.raises(UnknownError):
         scene.active.of("gw-9")
@@ -88,7 +88,7 @@ def test_a_path_counts_once_its_gateway_has_written_it(scene: Scene) -> None:
 
 
 def test_only_a_gateway_that_follows_can_be_steered(scene: Scene) -> None:
-    """Its gateway has to have asked lately, and to have written what it was told last."""
+    """Its gateway must have asked lately, and to have written what it was told last."""
     pair = ("gw-1", "gw-2")
     scene.active.confirm("gw-1", {"gw-2": "straight"})
     assert scene.active.steerable() == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.network.agents import LEAST_SILENCE_S, SILENT_ROUNDS, AgentState
+from seaway.application.network.agents import MIN_SILENCE_S, SILENT_ROUNDS, AgentState
 from seaway.domain.errors import UnavailableError
 from seaway.domain.gateways import ProbeConfig
 from tests.unit.application.network.scene import Scene, network
@@ -85,9 +85,9 @@ async def test_what_could_not_be_told_is_told_later(scene: Scene) -> None:
 
 async def test_short_rounds_do_not_make_an_agent_silent_at_once(scene: Scene) -> None:
     """However often is probed, an agent that brings several rounds in one report is not silent meanwhile."""
-    scene.configuration.put(network(probe=ProbeConfig(every_s=0.1, timeout_s=0.1)), "ada")
+    scene.configuration.put(network(probe=ProbeConfig(interval_s=0.1, timeout_s=0.1)), "ada")
     await scene.reports.take(scene.report(), "::1")
-    scene.clock.advance_s(LEAST_SILENCE_S)
+    scene.clock.advance_s(MIN_SILENCE_S)
     assert states(scene)[0] == "reporting"
     scene.clock.advance_s(0.1)
     assert states(scene)[0] == "silent"

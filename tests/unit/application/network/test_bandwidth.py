@@ -39,7 +39,7 @@ class Told:
         return {each.name: self.sees for each in gateways}
 
 
-class Desk:
+class ActivePathController:
     """Bandwidths, and what decides what they see."""
 
     def __init__(self) -> None:
@@ -55,78 +55,80 @@ class Desk:
 
 def test_what_was_measured_is_said_until_it_is_too_old() -> None:
     """In whole Mbit/s, with its age, also while looks fail; then nothing is."""
-    desk, where = Desk(), gateway(speed_mbps=100)
-    assert desk.see(Reading(Rates(10.4, 99.6), 1000), where) == Traffic(10, 100, 1000, 0)
-    desk.clock.advance_s(STALE_S)
-    assert desk.see(SILENT, where) == Traffic(10, 100, 1000, STALE_S)
-    desk.clock.advance(1)
-    assert desk.bandwidths.of(where) is None
+    path_controller, where = ActivePathController(), gateway(speed_mbps=100)
+    assert path_controller.see(Reading(Rates(10.4, 99.6), 1000), where) == Traffic(10, 100, 1000, 0)
+    path_controller.clock.advance_s(STALE_S)
+    assert path_controller.see(SILENT, where) == Traffic(10, 100, 1000, STALE_S)
+    path_controller.clock.advance(1)
+    assert path_controller.bandwidths.of(where) is None
 
 
 def test_what_was_old_when_it_was_read_is_as_old() -> None:
     """The latest sample of a Prometheus has an age of its own."""
-    desk, where = Desk(), gateway()
-    assert desk.see(Reading(Rates(1, 2), None, 7.5), where) == Traffic(1, 2, None, 7.5)
-    assert desk.see(Reading(Rates(1, 2), None, STALE_S + 1), where) is None
+    path_controller, where = ActivePathController(), gateway()
+    assert path_controller.see(Reading(Rates(1, 2), None, 7.5), where) == Traffic(1, 2, None, 7.5)
+    assert path_controller.see(Reading(Rates(1, 2), None, STALE_S + 1), where) is None
 
 
 def test_a_look_that_knows_no_rate_yet_leaves_the_last_figures() -> None:
     """Nothing before any; what was known after a reset."""
-    desk, where = Desk(), gateway(speed_mbps=100)
-    assert desk.see(Reading(None, 1000), where) is None
-    assert desk.see(Reading(Rates(1, 2), 1000), where) == Traffic(1, 2, 1000, 0)
-    desk.clock.advance_s(10)
-    assert desk.see(Reading(None, 1000), where) == Traffic(1, 2, 1000, 10)
+    path_controller, where = ActivePathController(), gateway(speed_mbps=100)
+    assert path_controller.see(Reading(None, 1000), where) is None
+    assert path_controller.see(Reading(Rates(1, 2), 1000), where) == Traffic(1, 2, 1000, 0)
+    path_controller.clock.advance_s(10)
+    assert path_controller.see(Reading(None, 1000), where) == Traffic(1, 2, 1000, 10)
 
 
 def test_a_configured_speed_stands_in_for_one_that_is_not_told() -> None:
     """What the interface says of itself goes before it."""
-    desk, where = Desk(), gateway(speed_mbps=100)
-    assert desk.see(Reading(Rates(1, 2), None), where) == Traffic(1, 2, 100, 0)
+    path_controller, where = ActivePathController(), gateway(speed_mbps=100)
+    assert path_controller.see(Reading(Rates(1, 2), None), where) == Traffic(1, 2, 100, 0)
 
 
 def test_a_configured_speed_does_not_stand_in_for_a_look_that_fails() -> None:
     """How much of it is in use is not known."""
-    desk = Desk()
-    assert desk.see(SILENT, gateway(speed_mbps=100)) is None
+    path_controller = ActivePathController()
+    assert path_controller.see(SILENT, gateway(speed_mbps=100)) is None
 
 
 @pytest.mark.parametrize("mbps", [1e300, 1e25, 2.0**32, inf, nan, -1.0])
 def test_what_no_interface_carries_is_not_read(mbps: float) -> None:
     """The last figures stand, and it is counted with what makes no sense."""
-    desk, where = Desk(), gateway(speed_mbps=100)
-    good = desk.see(Reading(Rates(10, 20), 1000), where)
-    assert desk.see(Reading(Rates(mbps, 20), 1000), where) == good
-    assert desk.see(Reading(Rates(10, mbps), 1000), where) == good
-    assert desk.bandwidths.counts()["unreadable"] == 2
-    assert "no interface carries" in desk.bandwidths.trouble(where)
+    path_controller, where = ActivePathController(), gateway(speed_mbps=100)
+    good = path_controller.see(Reading(Rates(10, 20), 1000), where)
+    assert path_controller.see(Reading(Rates(mbps, 20), 1000), where) == good
+    assert path_controller.see(Reading(Rates(10, mbps), 1000), where) == good
+    assert path_controller.bandwidths.counts()["unreadable"] == 2
+    assert "no interface carries" in path_controller.bandwidths.trouble(where)
 
 
 @pytest.mark.parametrize("age_s", [1e300, inf, nan, -1.0])
 def test_what_has_no_age_that_can_be_is_not_read(age_s: float) -> None:
     """It counts as what makes no sense."""
-    desk, where = Desk(), gateway()
-    assert desk.see(Reading(Rates(10, 20), 1000, age_s), where) is None
-    assert desk.bandwidths.counts()["unreadable"] == 1
+    path_controller, where = ActivePathController(), gateway()
+    assert path_controller.see(Reading(Rates(10, 20), 1000, age_s), where) is None
+    assert path_controller.bandwidths.counts()["unreadable"] == 1
 
 
 def test_a_figure_is_of_the_time_since_the_one_before() -> None:
     """At the least of its window; the same read again is of the same time, and one that was missed makes it longer."""
-    desk, where = Desk(), gateway()
-    desk.bandwidths = Bandwidths(desk.meter, STALE_S, desk.clock, 10)
-    begun_ns = desk.clock.now_ns()
-    assert desk.bandwidths.since_ns([where], begun_ns) == {}
+    path_controller, where = ActivePathController(), gateway()
+    path_controller.bandwidths = Bandwidths(path_controller.meter, STALE_S, path_controller.clock, 10)
+    begun_ns = path_controller.clock.now_ns()
+    assert path_controller.bandwidths.since_ns([where], begun_ns) == {}
     for seconds, age_s, since_s in ((0, 0, -10), (5, 0, -5), (5, 5, -5), (20, 0, 5)):
-        desk.clock.advance_s(seconds)
-        desk.see(Reading(Rates(1, 2), None, age_s), where)
-        assert desk.bandwidths.since_ns([where], desk.clock.now_ns()) == {"gw-1": begun_ns + since_s * NS_PER_S}
+        path_controller.clock.advance_s(seconds)
+        path_controller.see(Reading(Rates(1, 2), None, age_s), where)
+        assert path_controller.bandwidths.since_ns([where], path_controller.clock.now_ns()) == {
+            "gw-1": begun_ns + since_s * NS_PER_S
+        }
 
 
 def test_where_nobody_looks_the_configured_speed_is_all_there_is_to_say() -> None:
     """Of a gateway without exporter, or of any where nothing is measured; nothing without a speed."""
-    desk, without, bare = Desk(), gateway(speed_mbps=100, exporter=""), gateway(exporter="")
-    assert desk.bandwidths.of(without) == Traffic(0, 0, 100, None)
-    assert desk.bandwidths.of(bare) is None
+    path_controller, without, bare = ActivePathController(), gateway(speed_mbps=100, exporter=""), gateway(exporter="")
+    assert path_controller.bandwidths.of(without) == Traffic(0, 0, 100, None)
+    assert path_controller.bandwidths.of(bare) is None
     nobody = Bandwidths(None, STALE_S, VirtualClock())
     assert nobody.of(gateway(speed_mbps=100)) == Traffic(0, 0, 100, None)
 
@@ -136,27 +138,27 @@ def test_where_nobody_looks_the_configured_speed_is_all_there_is_to_say() -> Non
 )
 def test_figures_of_another_interface_are_not_taken_for_its_own(other: GatewayConfig) -> None:
     """After the configuration changed nothing is known until it was looked at."""
-    desk = Desk()
-    desk.see(Reading(Rates(1, 2), 1000), gateway())
-    assert desk.bandwidths.of(other) is None
+    path_controller = ActivePathController()
+    path_controller.see(Reading(Rates(1, 2), 1000), gateway())
+    assert path_controller.bandwidths.of(other) is None
 
 
 def test_who_is_gone_is_forgotten() -> None:
     """One that comes back is looked at first."""
-    desk, stays, goes = Desk(), gateway("stays"), gateway("goes")
+    path_controller, stays, goes = ActivePathController(), gateway("stays"), gateway("goes")
     for each in (stays, goes):
-        desk.see(Reading(Rates(1, 2), 1000), each)
-    desk.bandwidths.forget_others([stays])
-    assert desk.bandwidths.of(stays) is not None
-    assert desk.bandwidths.of(goes) is None
+        path_controller.see(Reading(Rates(1, 2), 1000), each)
+    path_controller.bandwidths.forget_others([stays])
+    assert path_controller.bandwidths.of(stays) is not None
+    assert path_controller.bandwidths.of(goes) is None
 
 
 def test_trouble_is_logged_when_it_begins_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     """In one line each, not at every look; another kind of trouble is said, too."""
-    desk, where = Desk(), gateway()
+    path_controller, where = ActivePathController(), gateway()
     caplog.set_level(logging.INFO)
     for seen in (SILENT, SILENT, Missed(Outcome.REFUSED, "403"), SILENT, Reading(None, None), Reading(None, None)):
-        desk.see(seen, where)
+        path_controller.see(seen, where)
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "it is not known what its interface wan carries: no answer within 5 s",
         "it is not known what its interface wan carries: 403",
@@ -167,21 +169,21 @@ def test_trouble_is_logged_when_it_begins_and_when_it_is_over(caplog: pytest.Log
 
 def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
     """By what became of them; every outcome is there."""
-    desk, where = Desk(), gateway()
-    desk.see(SILENT, where)
-    assert desk.bandwidths.trouble(where) == SILENT.why
-    desk.see(Reading(None, None), where)
-    assert desk.bandwidths.trouble(where) == ""
-    assert desk.bandwidths.counts() == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "silent": 1}
+    path_controller, where = ActivePathController(), gateway()
+    path_controller.see(SILENT, where)
+    assert path_controller.bandwidths.trouble(where) == SILENT.why
+    path_controller.see(Reading(None, None), where)
+    assert path_controller.bandwidths.trouble(where) == ""
+    assert path_controller.bandwidths.counts() == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "silent": 1}
 
 
 def test_people_see_of_each_interface_what_is_known_and_whether_it_is_looked_at_in_vain() -> None:
-    """One of which nobody could say anything is left out."""
-    desk, reads, fails = Desk(), gateway("reads"), gateway("fails")
+    """One of which no one could say anything is left out."""
+    path_controller, reads, fails = ActivePathController(), gateway("reads"), gateway("fails")
     told, bare = gateway("told", speed_mbps=100, exporter=""), gateway("bare", exporter="")
-    desk.see(SILENT, fails)
-    desk.see(Reading(Rates(1, 2), 1000), reads)
-    found = desk.bandwidths.interfaces([reads, fails, told, bare])
+    path_controller.see(SILENT, fails)
+    path_controller.see(Reading(Rates(1, 2), 1000), reads)
+    found = path_controller.bandwidths.interfaces([reads, fails, told, bare])
     assert found == [
         Interface("reads", Traffic(1, 2, 1000, 0), covered=True),
         Interface("fails", None, covered=True),

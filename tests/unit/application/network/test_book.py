@@ -9,9 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from seaway.application.network.active_paths import Desk
+from seaway.application.network.active_paths import ActivePathController
 from seaway.application.network.bandwidth import Bandwidths
-from seaway.application.network.link_table import MOST_SAMPLED, LinkBook
+from seaway.application.network.link_table import MAX_SAMPLED, LinkTable
 from seaway.application.network.settings import BY_QUANTILE, LinkSettings
 from seaway.application.network.views import LinkState
 from seaway.application.ports.agent import Reported
@@ -52,7 +52,7 @@ class Told:
     """A book of a few gateways, and a time of its own."""
 
     def __init__(self, *names: str, settings: LinkSettings | None = None, pairs: tuple[Pair, ...] = ()) -> None:
-        self.book = LinkBook(settings)
+        self.book = LinkTable(settings)
         self.book.use(network(*(names or ("gw-1", "gw-2")), pairs=pairs), START_NS)
         self.second = 0.0
 
@@ -80,12 +80,12 @@ class Told:
 
 def test_without_a_network_there_is_nothing() -> None:
     """Reports of whoever are passed over, and nothing is surveyed, seen or written down."""
-    book = LinkBook()
+    book = LinkTable()
     book.take("gw-1", [answered("gw-2", 0)], START_NS)
     assert book.links(START_NS) == ()
     assert book.views(START_NS) == []
     assert book.samples(START_NS + 100 * S) == []
-    assert book.survey(START_NS).gateways == ()
+    assert book.network_snapshot(START_NS).gateways == ()
 
 
 def test_a_round_makes_a_link() -> None:
@@ -121,11 +121,11 @@ def test_small_changes_change_nothing() -> None:
     """What decisions go by is the very same object as long as nothing leaves its band."""
     told = Told()
     told.take(10.0)
-    before = told.book.survey(told.now_ns)
+    before = told.book.network_snapshot(told.now_ns)
     told.take(10.4, 9.7, 10.2)
-    assert told.book.survey(told.now_ns) is before
+    assert told.book.network_snapshot(told.now_ns) is before
     told.take(*[20.0] * 10)
-    assert told.book.survey(told.now_ns) is not before
+    assert told.book.network_snapshot(told.now_ns) is not before
 
 
 def test_quantiles_decide_where_that_is_set() -> None:
@@ -138,7 +138,7 @@ def test_quantiles_decide_where_that_is_set() -> None:
 
 
 def test_rounds_that_come_late_change_nothing_and_are_written_down() -> None:
-    """What an agent queued while nobody was there is history by the time it comes, and not what is so now."""
+    """What an agent queued while no one was there is history by the time it comes, and not what is so now."""
     told = Told()
     told.second = 600
     told.take(10.0)
@@ -171,11 +171,11 @@ def test_a_round_that_is_told_twice_counts_once() -> None:
     told.book.take("gw-1", [replace(again, received=0, latency_ns=None)] * 50, told.now_ns)
     link = told.link()
     assert link is not None
-    assert link.answers
+    assert link.reachable
 
 
 def test_what_an_agent_knew_grows_stale_and_then_counts_no_more() -> None:
-    """The last figures stand for a while, marked; then the link is one that nobody measured."""
+    """The last figures stand for a while, marked; then the link is one that no one measured."""
     told = Told()
     told.take(10.0)
     told.second = 31
@@ -249,7 +249,7 @@ def test_what_is_not_of_the_network_is_passed_over() -> None:
 
 
 def test_a_network_that_changes_forgets_what_is_another_now() -> None:
-    """A gateway that left, and one that has another address, are measured anew; all others are kept."""
+    """A gateway that left, and one that has another address, are measured again; all others are kept."""
     told = Told("gw-1", "gw-2", "gw-3", "gw-4")
     told.book.take("gw-1", [answered(f"gw-{other}", 0) for other in (2, 3, 4)], told.now_ns)
     kept = network("gw-1", "gw-2")
@@ -257,7 +257,7 @@ def test_a_network_that_changes_forgets_what_is_another_now() -> None:
     told.book.use(replace(kept, gateways=(*kept.gateways, moved)), told.now_ns)
     assert [each.target for each in told.book.links(told.now_ns)] == ["gw-2"]
     told.book.use(None, told.now_ns)
-    assert told.book.survey(told.now_ns).links == ()
+    assert told.book.network_snapshot(told.now_ns).links == ()
 
 
 TWO_PATHS = (Path("short", (IPv6Address("fd00:51d:2::d6"),)), Path("long", (IPv6Address("fd00:51d:3::e"),)))
@@ -287,26 +287,28 @@ def test_a_path_that_probes_cannot_take_is_not_waited_for() -> None:
     told.take(20.0)
     assert (told.link() or Link("", "", 0)).latency_ns == 20 * MS
     active = Mock(steerable=lambda: {("gw-1", "gw-2"): "short"})
-    assert Desk(active, told.book, VirtualClock()).crossings() == [], "nor is there anything to choose from"
+    assert ActivePathController(active, told.book, VirtualClock()).crossings() == [], (
+        "nor is there anything to choose from"
+    )
 
 
 def test_a_survey_says_where_clusters_and_users_are() -> None:
     """Clusters by the gateway that they stand behind, user sites by theirs, and addresses as they are written."""
-    book = LinkBook()
+    book = LinkTable()
     office = GatewayConfig("gw-4", IPv6Address("fd00:51d:4::1"), site="office")
     book.use(NetworkConfig((gateway("gw-1"), office)), START_NS)
-    survey = book.survey(START_NS)
-    assert survey.gateways == (Gateway("gw-1", "fd00:51d:1::1"), Gateway("gw-4", "fd00:51d:4::1"))
-    assert (survey.doors, survey.sites) == ({"cluster-1": "gw-1"}, {"gw-4": "office"})
+    network_snapshot = book.network_snapshot(START_NS)
+    assert network_snapshot.gateways == (Gateway("gw-1", "fd00:51d:1::1"), Gateway("gw-4", "fd00:51d:4::1"))
+    assert (network_snapshot.gateways_by_cluster, network_snapshot.sites) == ({"cluster-1": "gw-1"}, {"gw-4": "office"})
 
 
 def test_a_gateway_is_silent_since_its_agent_reported_or_it_is_known() -> None:
-    """Also where nobody ever reported, so that an agent that was never started is noticed."""
+    """Also where no one ever reported, so that an agent that was never started is noticed."""
     told = Told()
     told.second = 20
     told.take(10.0)
     told.second = 50
-    assert told.book.silent_s(told.now_ns) == {"gw-1": 30.0, "gw-2": 50.0}
+    assert told.book.last_seen_s(told.now_ns) == {"gw-1": 30.0, "gw-2": 50.0}
 
 
 class Carried(Bandwidths):
@@ -323,12 +325,12 @@ class Carried(Bandwidths):
 
 def test_bandwidth_is_that_of_the_slower_end_less_what_the_fuller_carries() -> None:
     """Capacity is the least of both speeds, used the most of out there and in here."""
-    book = LinkBook(bandwidths=Carried(gw_1=Traffic(1, 700, 10_000, 0), gw_2=Traffic(300, 2, 1_000, 0)))
+    book = LinkTable(bandwidths=Carried(gw_1=Traffic(1, 700, 10_000, 0), gw_2=Traffic(300, 2, 1_000, 0)))
     book.use(network("gw-1", "gw-2"), START_NS)
     book.take("gw-1", [answered("gw-2", 0)], START_NS)
     (link,) = book.links(START_NS)
     assert (link.bandwidth_mbps, link.used_mbps) == (1_000, 700)
-    assert book.survey(START_NS).gateways[0] == Gateway("gw-1", "fd00:51d:1::1", 10_000, 1, 700)
+    assert book.network_snapshot(START_NS).gateways[0] == Gateway("gw-1", "fd00:51d:1::1", 10_000, 1, 700)
     (view, _) = book.views(START_NS)
     assert view.free_mbps == 300
 
@@ -336,9 +338,9 @@ def test_bandwidth_is_that_of_the_slower_end_less_what_the_fuller_carries() -> N
 @pytest.mark.parametrize("end", ["gw_1", "gw_2"])
 @pytest.mark.parametrize("known", [None, Traffic(1, 1, None, 0)])
 def test_an_end_of_unknown_speed_leaves_the_bandwidth_unknown(end: str, known: Traffic | None) -> None:
-    """Nobody knows what can pass where nobody knows one end."""
+    """No one knows what can pass where no one knows one end."""
     both: dict[str, Traffic | None] = {"gw_1": Traffic(0, 0, 1000, 0), "gw_2": Traffic(0, 0, 1000, 0), end: known}
-    book = LinkBook(bandwidths=Carried(**both))
+    book = LinkTable(bandwidths=Carried(**both))
     book.use(network("gw-1", "gw-2"), START_NS)
     book.take("gw-1", [answered("gw-2", 0)], START_NS)
     assert book.links(START_NS)[0].bandwidth_mbps == 0
@@ -348,15 +350,15 @@ def test_an_end_of_unknown_speed_leaves_the_bandwidth_unknown(end: str, known: T
 def test_traffic_is_followed_when_it_is_off_by_a_twentieth_of_the_speed() -> None:
     """What wavers by less changes nothing; it is looked at once a second."""
     carried = Carried(gw_1=Traffic(0, 100, 1000, 0), gw_2=Traffic(0, 0, 1000, 0))
-    book = LinkBook(bandwidths=carried)
+    book = LinkTable(bandwidths=carried)
     book.use(network("gw-1", "gw-2"), START_NS)
     book.take("gw-1", [answered("gw-2", 0)], START_NS)
-    first = book.survey(START_NS)
+    first = book.network_snapshot(START_NS)
     carried.carried["gw_1"] = Traffic(0, 150, 1000, 0)
-    assert book.survey(START_NS + 2 * S) is first
+    assert book.network_snapshot(START_NS + 2 * S) is first
     carried.carried["gw_1"] = Traffic(0, 151, 1000, 0)
-    assert book.survey(START_NS + 2 * S + S // 2) is first
-    assert book.survey(START_NS + 4 * S).links[0].used_mbps == 151
+    assert book.network_snapshot(START_NS + 2 * S + S // 2) is first
+    assert book.network_snapshot(START_NS + 4 * S).links[0].used_mbps == 151
 
 
 def test_a_sample_adds_up_its_minute() -> None:
@@ -374,7 +376,7 @@ def test_a_sample_adds_up_its_minute() -> None:
 def test_paths_that_share_traffic_have_samples_of_their_own() -> None:
     """Measured at the same moment, they are told apart by a nanosecond, as a link's samples are by their time."""
     paths = tuple(Path(name, (IPv6Address("fd00:51d:2::d6"),)) for name in ("one", "two"))
-    told = Told(pairs=(Pair("gw-1", "gw-2", paths, share=True),))
+    told = Told(pairs=(Pair("gw-1", "gw-2", paths, load_balance=True),))
     rounds = [answered("gw-2", second, 10.0, path=path.name) for second in (0, 10) for path in paths]
     told.book.take("gw-1", rounds, told.now_ns)
     samples = told.book.samples(START_NS + 60 * S)
@@ -397,7 +399,7 @@ def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
     for second in range(0, 361, 30):
         if second and second % 60 == 0:
             samples = told.book.samples(START_NS + second * S)
-            assert len(samples) <= MOST_SAMPLED
+            assert len(samples) <= MAX_SAMPLED
             rows += [(second, each.jitter_ns) for each in samples]
         for name in names:
             others = [other for other in names if other != name]
@@ -412,7 +414,7 @@ def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
 
 
 def test_reports_may_come_from_many_threads() -> None:
-    """Four agents report at once while somebody looks, and nothing is lost or seen half."""
+    """Four agents report at once while a user looks, and nothing is lost or seen half."""
     names = [f"gw-{number}" for number in range(1, 5)]
     told = Told(*names)
 
@@ -420,7 +422,7 @@ def test_reports_may_come_from_many_threads() -> None:
         for second in range(0, 300, 10):
             rounds = [answered(other, second) for other in names if other != name]
             told.book.take(name, rounds, START_NS + second * S)
-            told.book.survey(START_NS + second * S)
+            told.book.network_snapshot(START_NS + second * S)
 
     threads = [Thread(target=report, args=(name,)) for name in names]
     for each in threads:
@@ -444,7 +446,7 @@ def test_a_hundred_gateways_cost_little() -> None:
         began_s = process_time()
         for name, rounds in reports.items():
             told.book.take(name, rounds, START_NS + second * S)
-        told.book.survey(START_NS + second * S)
+        told.book.network_snapshot(START_NS + second * S)
         spent_s = process_time() - began_s
-    assert len(told.book.survey(START_NS + 10 * S).links) == 9_900
+    assert len(told.book.network_snapshot(START_NS + 10 * S).links) == 9_900
     assert spent_s < 1.0

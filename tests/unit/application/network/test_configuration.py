@@ -29,11 +29,11 @@ def scene() -> Scene:
 
 
 def test_a_network_is_kept(scene: Scene) -> None:
-    """What is set is there after, for one who starts anew too, and followers hear of it."""
+    """What is set is there after, for one who restarts too, and followers hear of it."""
     heard: list[NetworkConfig | None] = []
     scene.configuration.follow(heard.append)
     plan = scene.configuration.put(network(), "ada")
-    assert (plan.version, len(plan.changes), plan.hurts) == (1, 4, ())
+    assert (plan.version, len(plan.changes), plan.impact) == (1, 4, ())
     for configuration in (scene.configuration, scene.again().configuration):
         now = configuration.now
         assert now is not None
@@ -118,20 +118,20 @@ def test_a_gateway_that_running_jobs_use_is_not_removed(scene: Scene) -> None:
     running(scene, "elsewhere", "cluster-2", demand=Demand(ASKS, gateway="gw-1"))
     running(scene, "over", "cluster-3", AttemptState.ENDED, demand=Demand(ASKS, gateway="gw-3"))
     fewer = network(2, pairs=())
-    assert [each.split(" is used by ")[0] for each in scene.configuration.plan(fewer).hurts] == ["gw-3"]
+    assert [each.split(" is used by ")[0] for each in scene.configuration.plan(fewer).impact] == ["gw-3"]
     with pytest.raises(ConflictError) as caught:
         scene.configuration.put(fewer, "ada")
     named = str(caught.value).split("used by ")[1].split(".")[0].split(", ")
     assert sorted(named) == ["far-side", "spread", "user-side"]
     with pytest.raises(ConflictError):
         scene.configuration.delete("ada")
-    scene.configuration.put(replace(network(), probe=ProbeConfig(every_s=1)), "ada")
-    assert scene.configuration.put(fewer, "ada", force=True).hurts
+    scene.configuration.put(replace(network(), probe=ProbeConfig(interval_s=1)), "ada")
+    assert scene.configuration.put(fewer, "ada", force=True).impact
     scene.configuration.delete("ada", force=True)
 
 
 def test_a_stored_network_that_makes_no_sense_stops_nothing(scene: Scene) -> None:
-    """What an older Seaway took and this one does not is not used, and can be set anew."""
+    """What an older Seaway took and this one does not is not used, and can be set again."""
     scene.store.commit([Change(put=[NetworkRecord('{"gateways": [{"name": "gw-1"}]}', 7, "ada", 1)])])
     again = scene.again().configuration
     assert (again.now, again.version) == (None, 7)
@@ -147,7 +147,7 @@ def test_what_becomes_different_is_said() -> None:
         gateways=(before.gateways[1], changed, gateway(4)),
         pairs=(),
         mesh=False,
-        probe=ProbeConfig(every_s=5, timeout_s=1),
+        probe=ProbeConfig(interval_s=5, timeout_s=1),
     )
     assert differences(before, after) == [
         "gateway gw-4 is added",
@@ -156,10 +156,10 @@ def test_what_becomes_different_is_said() -> None:
         "mtu none -> 9000",
         "paths gw-1 to gw-2: as the mesh has them, no own ones",
         "pairs without paths are not connected",
-        "probe: every 10 -> 5",
+        "probe: interval 10 -> 5",
     ]
     assert differences(before, replace(before, gateways=before.gateways[::-1])) == ["gateways are in another order"]
-    shared = replace(before, pairs=(replace(before.pairs[0], share=True),))
+    shared = replace(before, pairs=(replace(before.pairs[0], load_balance=True),))
     (said,) = differences(before, shared)
     assert said.endswith("weight 1), around (fd00:51d:3::e>fd00:51d:2::d6, weight 1), shared")
     assert differences(replace(before, pairs=()), before)[0].endswith("in place of the mesh's")

@@ -38,9 +38,9 @@ def test_what_runs_goes_before_what_waits() -> None:
 
 def test_the_first_that_waits_decides() -> None:
     """Of two waiting jobs that need unlike paths the first has its way."""
-    wishes = [Wish("job-1", SOON), Wish("job-2", WHOLE)]
-    assert choose([DIRECT, QUICK], "direct", [], wishes).path == "quick"
-    assert choose([DIRECT, QUICK], "direct", [], wishes[::-1]).path == "direct"
+    cluster_options = [Wish("job-1", SOON), Wish("job-2", WHOLE)]
+    assert choose([DIRECT, QUICK], "direct", [], cluster_options).path == "quick"
+    assert choose([DIRECT, QUICK], "direct", [], cluster_options[::-1]).path == "direct"
 
 
 def test_a_path_that_does_not_answer_is_left() -> None:
@@ -85,10 +85,10 @@ def test_paths_change_only_when_figures_or_jobs_do(
 ) -> None:
     """A choice is asked for again and stays, and no path that answers serves more of what runs."""
     paths = [Measured(f"p{number}", link) for number, link in enumerate(measured)]
-    wishes = [Wish(f"job-{number}", need) for number, need in enumerate(waiting)]
+    cluster_options = [Wish(f"job-{number}", need) for number, need in enumerate(waiting)]
     current = data.draw(st.sampled_from(["", *(path.name for path in paths)]))
-    chosen = choose(paths, current, running, wishes).path
-    assert choose(paths, chosen, running, wishes).path == chosen
+    chosen = choose(paths, current, running, cluster_options).path
+    assert choose(paths, chosen, running, cluster_options).path == chosen
     taken = next(path for path in paths if path.name == chosen)
     for path in paths:
         if path.answers >= taken.answers:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 from threading import Event
 
-from seaway.application.network.bandwidth import MOST_WAIT, SOON_S, Bandwidths, TrafficWatch
+from seaway.application.network.bandwidth import MAX_WAIT, SOON_S, Bandwidths, TrafficWatch
 from seaway.application.ports.traffic import Missed, Outcome, Reading
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import Rates
@@ -76,10 +76,10 @@ def test_one_that_is_silent_is_tried_ever_more_seldom_and_at_once_as_often_again
     tries = [at_s for at_s, names in world.looked if "silent" in names]
     waits = [after - before for before, after in pairwise(tries)]
     assert waits[0] <= 2 * EVERY_S
-    assert all(MOST_WAIT * EVERY_S * 0.25 < wait <= MOST_WAIT * EVERY_S for wait in waits[4:])
+    assert all(MAX_WAIT * EVERY_S * 0.25 < wait <= MAX_WAIT * EVERY_S for wait in waits[4:])
     assert 60 <= sum("a" in names for _, names in world.looked) <= 62
     world.sees.clear()
-    world.run(2 * MOST_WAIT * EVERY_S)
+    world.run(2 * MAX_WAIT * EVERY_S)
     tries = [at_s for at_s, names in world.looked if "silent" in names]
     assert tries[-1] - tries[-2] == EVERY_S
 

@@ -220,16 +220,16 @@ def test_critic_has_the_last_word_among_the_nearest() -> None:
         assert other.act(row) == pytest.approx(wanted, abs=1e-6)
 
 
-def test_strays_as_told() -> None:
+def test_orphans_as_told() -> None:
     """Actions are by lot over the whole range before warm-up, then near the actor's, and never out of range."""
     agent = EadeDdpg(SMALL, SIZE, seed=0)
     row = np.zeros(SIZE, np.float32)
     by_lot = [agent.act(row, 0.1) for _ in range(500)]
     for _ in range(4):
         agent.remember(row, 0.0, 0.0, row, False)
-    strayed = np.array([agent.act(row, 0.1) for _ in range(500)]) - agent.act(row)
+    orphaned = np.array([agent.act(row, 0.1) for _ in range(500)]) - agent.act(row)
 
     assert min(by_lot) < -0.95
     assert max(by_lot) > 0.95
-    assert 0.08 < strayed.std() < 0.12
+    assert 0.08 < orphaned.std() < 0.12
     assert max(abs(agent.act(row, 5.0)) for _ in range(50)) == 1.0

@@ -54,7 +54,7 @@ def test_each_batch_has_the_experts_share(share: float, taught: int) -> None:
 
 
 def test_without_an_expert_all_is_live() -> None:
-    """As long as nobody taught anything, batches are of what was lived."""
+    """As long as no one taught anything, batches are of what was lived."""
     replay = Replay(filled(5, [1, 2, 3]), filled(5, []), 0.5, 64)
 
     rewards = replay.draw(np.random.default_rng(0))[:, replay.live.columns.reward]

@@ -64,7 +64,7 @@ def test_a_whole_episode_earns_the_jobs_that_it_places() -> None:
 
 def test_rewards_are_as_they_are_set() -> None:
     """For cards taken, for waiting though something fits, and for hours waited."""
-    runs = Instance("pair", pair().fleet, tuple(job(f"job-{at}", gpus=1, runs_s=3_600) for at in range(3)))
+    runs = Instance("pair", pair().fleet, tuple(job(f"job-{at}", gpus=1, expected_duration_s=3_600) for at in range(3)))
     rewards = NodeRewards(job=0, card=2, wait_wrong=-5, waited_hour=-3)
     env = NodeEnv([runs], rewards=rewards, options=EpisodeOptions(departures=True))
     env.reset(seed=0)
@@ -83,7 +83,7 @@ def test_nothing_is_better_than_the_first_of_the_list_to_the_policy_of_seaway() 
         scores = np.where(cycle.feasible, seaway.score(cycle), -(2**62))
         number = episode.number
         env.step(0)
-        assert scores[episode.plan().lines[number, PLAN_NODE]] == scores.max()
+        assert scores[episode.plan().decisions[number, PLAN_NODE]] == scores.max()
 
 
 def test_devices_are_those_that_the_policy_of_seaway_takes() -> None:

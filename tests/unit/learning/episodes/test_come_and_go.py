@@ -23,7 +23,7 @@ def timed(instance: Instance, span_s: int) -> Instance:
         return replace(
             job,
             arrives_s=random.randrange(span_s),
-            runs_s=None if random.random() < 0.05 else random.randrange(4 * span_s),
+            expected_duration_s=None if random.random() < 0.05 else random.randrange(4 * span_s),
             priority=random.randrange(2),
         )
 
@@ -50,7 +50,7 @@ def test_a_heuristic_does_as_in_a_replay_with_departures(kind: str) -> None:
 
 def test_who_waits_is_offered_again_once_something_has_ended() -> None:
     """The fifth of five halves comes back when the first has ended, and has waited that long then."""
-    episode = begun(halves(5, runs_s=7), departures=True)
+    episode = begun(halves(5, expected_duration_s=7), departures=True)
     for c in (0, 0, 1, 1):
         episode.place_in_cluster(c)
     assert episode.wait()
@@ -60,8 +60,8 @@ def test_who_waits_is_offered_again_once_something_has_ended() -> None:
 
 
 def test_who_waits_though_it_fits_comes_back_at_each_end_and_for_a_last_time() -> None:
-    """Nobody waits for ever: once nothing runs that will end, waiting refuses."""
-    episode = begun(halves(3, runs_s=7), departures=True)
+    """No one waits for ever: once nothing runs that will end, waiting refuses."""
+    episode = begun(halves(3, expected_duration_s=7), departures=True)
     assert not episode.wait()
     episode.place_in_cluster(0)
     episode.place_in_cluster(1)
@@ -76,7 +76,7 @@ def test_who_waits_though_it_fits_comes_back_at_each_end_and_for_a_last_time() -
 
 def test_who_may_wait_in_the_last_pass_is_told_as_it_is() -> None:
     """Before anybody is placed waiting refuses; behind one that is still to end it does not: that end comes."""
-    episode = begun(halves(3, runs_s=7), departures=True)
+    episode = begun(halves(3, expected_duration_s=7), departures=True)
     for _ in range(3):
         episode.wait()
     assert (episode.job.name, episode.may_wait) == ("job-0", False)

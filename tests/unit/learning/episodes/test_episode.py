@@ -49,7 +49,7 @@ def test_the_outcome_is_that_of_a_replay(policy: str, choose: Choose) -> None:
 
 
 def test_a_job_that_waits_is_offered_once_more_after_the_last_arrival() -> None:
-    """It keeps its turn among those that wait, and at its second offer waiting refuses it for good."""
+    """It keeps its turn among those that wait, and at its second offer waiting refuses it permanently."""
     episode = begun(halves(3))
     names, may_wait = [], []
     while not episode.done:
@@ -164,7 +164,7 @@ def test_a_reset_is_exact_and_what_was_remembered_is_forgotten() -> None:
     again = decide(episode.snapshot, episode.queue, policy)
     anew = Snapshot(instance.fleet)
     plan = decide(anew, JobQueue(anew, instance.jobs), make_policy("fgd", PolicyOptions(mix=instance.mix)))
-    np.testing.assert_array_equal(again.lines, plan.lines)
+    np.testing.assert_array_equal(again.decisions, plan.decisions)
 
 
 def test_plays_after_a_reset_are_alike() -> None:

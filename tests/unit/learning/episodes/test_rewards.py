@@ -71,7 +71,7 @@ def test_the_expert_waits_where_nothing_fits() -> None:
 
 def test_an_hour_of_waiting_may_cost_something() -> None:
     """With departures, and only where the rewards say so."""
-    episode = begun(halves(5, runs_s=1_800), departures=True)
+    episode = begun(halves(5, expected_duration_s=1_800), departures=True)
     for c in (0, 0, 1, 1):
         episode.place_in_cluster(c)
     episode.wait()

@@ -16,7 +16,7 @@ from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Level, Manifest
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
-from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.testing.builders import fleet, gpu, job, node
 
 
@@ -34,7 +34,7 @@ def patient(options: PolicyOptions) -> Profile:
     """Make best fit with that before it."""
     policy = make_policy("bestfit", options)
     assert isinstance(policy, Profile)
-    return Profile("patient", (*policy.plugins, Weighted(Patient())))
+    return Profile("patient", (*policy.plugins, WeightedPlugin(Patient())))
 
 
 def placed(offers: int) -> int | None:
@@ -57,7 +57,7 @@ def test_a_policy_places_in_the_engine_what_it_placed_in_training(tmp_path: Path
     pytest.importorskip("torch", reason="needs seaway[learn]")
     pytest.importorskip("onnxscript", reason="needs seaway[learn]")
     from seaway.learning.exporting import export_actor
-    from seaway.learning.pilot.batch_environment import Board
+    from seaway.learning.pilot.batch_environment import BatchEnvironment
     from seaway.learning.pilot.network import PilotNetwork, first_weights
     from seaway.learning.pilot.train import views
 
@@ -68,7 +68,7 @@ def test_a_policy_places_in_the_engine_what_it_placed_in_training(tmp_path: Path
     write_policy(file, export_actor(PilotNetwork(weights), manifest, trials))
     player = LearnedPlayer(read_policy(file))
     counts = [player.play(each, seed=0).outcome.counts for each in instances]
-    scores = [Board(each).play(weights, waiting=True) for each in instances]
+    scores = [BatchEnvironment(each).play(weights, waiting=True) for each in instances]
     assert [(each.placed, each.failed) for each in counts] == [(each.placed, each.failed) for each in scores]
     at_once = [player.play(each, seed=0, offers=1).outcome.counts.placed for each in instances]
     assert at_once != [each.placed for each in counts]

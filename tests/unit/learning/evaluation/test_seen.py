@@ -17,7 +17,7 @@ from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run, record_of
-from seaway.learning.runs.export import MOST_DIGESTS, learned_on
+from seaway.learning.runs.export import MAX_DIGESTS, learned_on
 from seaway.learning.runs.instances import MIX, digest_of
 from seaway.learning.training.settings import Run
 from tests.unit.learning.runs.small import small_run, write_instance
@@ -40,11 +40,11 @@ def test_a_policy_file_knows_the_instances_of_its_training_wherever_it_lies(tmp_
     assert reached.policy
     file = read_policy(reached.policy.rename(tmp_path / "moved.policy"))
     work = tasks([from_file(file)], read_instances([mine, other]), [0])
-    assert [(task.instance.name, task.trained_on_it) for task in work] == [("mine", True), ("other", False)]
+    assert [(task.instance.name, task.trained_on_instance) for task in work] == [("mine", True), ("other", False)]
 
 
 def test_drawn_instances_are_known_by_how_they_were_drawn() -> None:
-    """Their digests are not kept, however many there are: of one of that name it is seen whether it is the same."""
+    """Their digests are not kept, however many available: of one of that name it is seen whether it is the same."""
     run = new_run("pilot", ["x"], ["network"], {"draws": 2, "draw_seed": 3})
     first, second, third = drawn("network", 3, seed=3)
     digests = {each.name: digest_of(each) for each in (first, second)} | {f"{MIX}{first.name}": "1", "x": "2"}
@@ -61,14 +61,14 @@ def test_drawn_instances_are_known_by_how_they_were_drawn() -> None:
 def test_what_a_file_does_not_say_is_not_guessed() -> None:
     """Older files, those of other programs, and those trained on very many folders say nothing."""
     run = new_run("ddpg", ["x"], [], {})
-    assert read_back(run, {str(at): "1" for at in range(MOST_DIGESTS)})
-    assert read_back(run, {str(at): "1" for at in range(MOST_DIGESTS + 1)}) is None
+    assert read_back(run, {str(at): "1" for at in range(MAX_DIGESTS)})
+    assert read_back(run, {str(at): "1" for at in range(MAX_DIGESTS + 1)}) is None
     for config in ({}, record_of(run), {"digests": ["1"]}, {"digests": {}, "settings": {"draws": "many"}}):
         assert seen_by(config) is None
 
 
 def test_what_decides_together_was_trained_on_what_each_was() -> None:
-    """A profile of several trained policies has seen what any of them has; where one does not say, nobody knows."""
+    """A profile of several trained policies has seen what any of them has; where one does not say, no one knows."""
     one, two = drawn("network", 2, seed=3)
     said = [{"digests": {each.name: digest_of(each)}} for each in (one, two)]
     for configs, has in (([said[0]], [True, False]), (said, [True, True])):

@@ -20,7 +20,7 @@ def test_policies_come_in_the_order_of_jobs_placed() -> None:
 
 
 def test_seeds_of_an_instance_are_one_sample() -> None:
-    """The interval is over instances: trying more seeds of the same ones makes nobody surer of others."""
+    """The interval is over instances: trying more seeds of the same ones makes no one surer of others."""
     rows = [row("drawn", name, placed, seed=seed) for name in "ab" for seed, placed in enumerate((10, 20))]
     (line,) = summarise(rows)
     assert (line.instances, line.runs) == (2, 4)
@@ -45,7 +45,7 @@ def test_how_far_a_policy_is_behind_is_taken_instance_by_instance() -> None:
 def test_a_policy_without_figures_of_some_instance_comes_last() -> None:
     """A mean over fewer instances does not compare, and a row without figures counts for nothing."""
     rows = [row("all", "a", 5), row("all", "b", 5), row("some", "a", 9), row("some", "b", None, note="other size")]
-    assert [(line.policy, line.instances, line.without_figures) for line in summarise(rows)] == [
+    assert [(line.policy, line.instances, line.runs_without_figures) for line in summarise(rows)] == [
         ("all", 2, 0),
         ("some", 1, 1),
     ]
@@ -69,8 +69,8 @@ def test_levels_are_told_apart() -> None:
 def test_what_was_trained_on_what_it_is_measured_on_is_counted() -> None:
     """A run measured on its own instance and on another counts one of two; a heuristic has no such figure."""
     rows = [
-        row("run", "a", 5, trained_on_it=True),
-        row("run", "b", 5, trained_on_it=False),
+        row("run", "a", 5, trained_on_instance=True),
+        row("run", "b", 5, trained_on_instance=False),
         row("heuristic", "a", 4),
         row("heuristic", "b", 4),
     ]

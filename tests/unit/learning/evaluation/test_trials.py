@@ -74,7 +74,7 @@ def test_what_was_trained_on_an_instance_is_known_by_its_content() -> None:
     mine, other = instance("mine"), instance("other", cores=600)
     trained = Contestant("run", "cluster", Fake(), trained_on=Seen(frozenset([digest_of(instance("copy"))])))
     work = tasks([trained, Contestant("fake", "node", Fake())], [mine, other], [0])
-    assert [task.trained_on_it for task in work] == [True, None, False, None]
+    assert [task.trained_on_instance for task in work] == [True, None, False, None]
 
 
 def test_runs_of_a_folder_are_measured_on_their_own_instances_alone() -> None:
@@ -101,5 +101,5 @@ def test_reference_modes_choose_among_clusters_at_whatever_level_they_are_asked_
 
 def test_a_level_that_a_policy_does_not_have_is_rejected() -> None:
     """`seaway` chooses among nodes alone."""
-    with pytest.raises(RejectedError, match="no level 'cluster'"):
+    with pytest.raises(RejectedError, match="level 'cluster'"):
         heuristic("seaway", "cluster")

@@ -35,7 +35,7 @@ def test_clusters_are_shown_one_after_the_other_and_the_job_after_them() -> None
 def test_of_what_is_free_only_nodes_that_fit_count() -> None:
     """What is free elsewhere is of no use to the job; where it fits nowhere nothing is; without a job all is free."""
     snapshot = Snapshot(fleet(cluster(node(gpu()), node()), cluster(node())))
-    on_gpu, anywhere = JobQueue(snapshot, [job(gpus=1), job(cpu_milli=1)]).lines[:, 0]
+    on_gpu, anywhere = JobQueue(snapshot, [job(gpus=1), job(cpu_milli=1)]).rows[:, 0]
     all_of, none_of = [1, 1, 1, 1], [0, 0, 0, 0]
     assert observe(snapshot, int(on_gpu), fitting=True)[:8].tolist() == [0.5, 0.5, 1, 1, *none_of]
     assert observe(snapshot, int(anywhere), fitting=True)[:8].tolist() == [*all_of, 1, 1, 0, 0]
@@ -79,7 +79,7 @@ def test_where_there_is_no_job_its_figures_are_none() -> None:
 def test_what_there_is_none_of_is_neither_free_nor_asked_for() -> None:
     """A cluster without devices shows none free, and a fleet without any is asked for none."""
     bare = Snapshot(fleet(cluster(node()), cluster(node(gpu()))))
-    line = JobQueue(bare, [job(cpu_milli=6_400)]).lines[0, 0]
+    line = JobQueue(bare, [job(cpu_milli=6_400)]).rows[0, 0]
     shown = observe(bare, int(line))
     assert shown[:8].tolist() == [1, 1, 0, 0, 1, 1, 1, 1]
     assert shown[8:].tolist() == pytest.approx([0.1, 0, 0, 0])
@@ -88,7 +88,7 @@ def test_what_there_is_none_of_is_neither_free_nor_asked_for() -> None:
 def test_a_job_asks_for_as_much_as_there_is_at_the_most() -> None:
     """So that figures stay within the space that an environment declares; a percentage is of a mean device."""
     two = Snapshot(fleet(cluster(node(gpu())), cluster(node(gpu()))))
-    lines = JobQueue(two, [job(cpu_milli=10**9), job(gpus=1, gpu_memory_percent=50, gpu_milli=250)]).lines[:, 0]
+    lines = JobQueue(two, [job(cpu_milli=10**9), job(gpus=1, gpu_memory_percent=50, gpu_milli=250)]).rows[:, 0]
     assert observe(two, int(lines[0]))[-4] == 2
     assert observe(two, int(lines[1]))[-2:].tolist() == [0.5, 0.25]
 
@@ -107,7 +107,7 @@ def linked() -> Snapshot:
 def test_links_are_shown_from_the_gateway_of_the_user() -> None:
     """Figures are one half at 50 ms, 5 ms, 1 % and 1 Gbit/s; a silent link has the worst, no link the best."""
     snapshot = linked()
-    line = JobQueue(snapshot, [job(gateway="user", max_latency_ns=50 * MS, min_bandwidth_mbps=1_000)]).lines[0, 0]
+    line = JobQueue(snapshot, [job(gateway="user", max_latency_ns=50 * MS, min_bandwidth_mbps=1_000)]).rows[0, 0]
     shown = observe_network(snapshot, int(line)).reshape(5, 8)[:, 4:]
     assert shown[0].tolist() == [0.5, 0.5, 0.5, 0.5]
     assert shown[1].tolist() == [0.75, 0, 0, 0]
@@ -119,7 +119,7 @@ def test_links_are_shown_from_the_gateway_of_the_user() -> None:
 def test_who_names_no_gateway_crosses_no_link() -> None:
     """All clusters are as near then."""
     snapshot = linked()
-    line = JobQueue(snapshot, [job()]).lines[0, 0]
+    line = JobQueue(snapshot, [job()]).rows[0, 0]
     assert (observe_network(snapshot, int(line)).reshape(5, 8)[:4, 4:] == [0, 0, 0, 1]).all()
 
 
@@ -136,7 +136,7 @@ def test_bandwidth_that_was_promised_is_not_shown_as_free() -> None:
 def test_links_that_were_measured_anew_are_shown_anew() -> None:
     """What was worked out of the old ones is not used again."""
     snapshot = linked()
-    line = int(JobQueue(snapshot, [job(gateway="user", max_latency_ns=MS)]).lines[0, 0])
+    line = int(JobQueue(snapshot, [job(gateway="user", max_latency_ns=MS)]).rows[0, 0])
     observe_network(snapshot, line)
     put_links(snapshot, [Link("user", "near", 150 * MS)])
     assert observe_network(snapshot, line)[4] == 0.75

@@ -18,7 +18,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.learning.instances.folder import read_instances
 from seaway.learning.instances.instance import Instance
-from seaway.learning.packing.packing import Board, Seat, Step, booked
+from seaway.learning.packing.packing import PackingState, Seat, Step, booked
 from seaway.learning.packing.search import Search, best_packing
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
@@ -107,7 +107,7 @@ def test_a_job_has_each_device_once() -> None:
 
 
 def test_jobs_without_cores_go_first() -> None:
-    """A device whose cores are all given out takes nobody else: who asks for no cores is put there before."""
+    """A device whose cores are all given out takes no one else: who asks for no cores is put there before."""
     jobs = [small(gpu_milli=600), small(gpu_milli=400), small(gpu_milli=0)]
     packing = best_packing(named(jobs, fleet(ten_gb())), seconds=1)
     assert packing.count == 3
@@ -142,8 +142,8 @@ def test_effort_is_counted_in_tries() -> None:
     assert tries(0.4) == pytest.approx(2 * tries(0.2), rel=0.1)
 
 
-class Counted(Board):
-    """Counts how often jobs are packed anew."""
+class Counted(PackingState):
+    """Counts how often jobs are packed again."""
 
     tries = 0
 

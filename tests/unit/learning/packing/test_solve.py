@@ -42,7 +42,7 @@ for name in sys.argv[1:]:
 
 
 def knapsack() -> Programme:
-    """Ask how many things of sizes 3 and 5 fit into 14, of each four at the most."""
+    """Ask how many things of sizes 3 and 5 fit into 14, of each four at most."""
     programme = Programme()
     small, large = programme.add_variable(4), programme.add_variable(4)
     programme.limit([(3, small), (5, large)], 14)

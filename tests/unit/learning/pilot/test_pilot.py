@@ -10,8 +10,8 @@ import pytest
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, NodeObserver
-from seaway.learning.pilot.batch_environment import Board
+from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver
+from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.network import changed, changing, first_weights, never_waiting
 from seaway.learning.pilot.reinforcement import Evolution, utilities
 from seaway.scheduling.columns import JOB_DEMAND
@@ -43,10 +43,10 @@ def figures(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_only_what_fits_and_is_allowed_is_listed_best_first(instance: Instance) -> None:
     """The shortlist has at most `MOST` nodes, all of them allowed and fitting, in the order of Seaway's own score."""
     snapshot = Snapshot(instance.fleet)
-    line = int(JobQueue(snapshot, instance.jobs[:1]).lines[0, JOB_DEMAND])
+    line = int(JobQueue(snapshot, instance.jobs[:1]).rows[0, JOB_DEMAND])
     allowed = np.arange(len(snapshot.nodes)) % 3 != 0
     view = NodeObserver(instance.mix).observe(snapshot, line, allowed)
-    assert 1 < len(view.nodes) <= MOST
+    assert 1 < len(view.nodes) <= SHORTLIST_SIZE
     assert allowed[view.nodes].all()
     assert (np.diff(view.figures[:, 0]) <= 0).all()
     assert view.figures.shape == (len(view.nodes), FIGURES)
@@ -61,7 +61,7 @@ def test_figures_do_not_hang_on_the_order_of_nodes(instance: Instance) -> None:
     views = []
     for fleet in (instance.fleet, turned):
         snapshot = Snapshot(fleet)
-        line = int(JobQueue(snapshot, instance.jobs[:1]).lines[0, JOB_DEMAND])
+        line = int(JobQueue(snapshot, instance.jobs[:1]).rows[0, JOB_DEMAND])
         views.append(NodeObserver(instance.mix).observe(snapshot, line))
     first, second = (sorted(map(tuple, np.round(each.figures, 5))) for each in views)
     assert first == second
@@ -75,7 +75,7 @@ def test_network_in_torch_answers_as_machine_code_does() -> None:
 
     weights = any_weights()
     network = PilotNetwork(weights)
-    for count in (1, 2, MOST):
+    for count in (1, 2, SHORTLIST_SIZE):
         nodes, job = figures(count)
         scores = np.empty(count, np.float32)
         wish = run_network(weights, nodes, job, count, scores)
@@ -108,11 +108,11 @@ def test_small_jobs_and_empty_fleets_never_wait() -> None:
 
 
 def test_board_begins_anew_each_time_and_waiting_is_offered_once_more(instance: Instance) -> None:
-    """The same weights play the same episode again; who never waits plays as if nobody might."""
+    """The same weights play the same episode again; who never waits plays as if no one might."""
     weights = any_weights()
-    board = Board(instance)
+    board = BatchEnvironment(instance)
     assert board.play(weights, waiting=True) == board.play(weights, waiting=True)
-    few = Board(replace(instance, jobs=instance.jobs[:40]))
+    few = BatchEnvironment(replace(instance, jobs=instance.jobs[:40]))
     stubborn = never_waiting(weights)
     assert few.play(stubborn, waiting=True) == few.play(stubborn, waiting=False)
 
@@ -128,12 +128,12 @@ def test_a_board_counts_as_the_environment_does(instance: Instance) -> None:
     shown, info = env.reset(seed=0)
     while "outcome" not in info:
         count = int(info["legal"][:WAIT].sum())
-        scores = np.zeros(MOST, np.float32)
+        scores = np.zeros(SHORTLIST_SIZE, np.float32)
         wish = run_network(weights, shown["nodes"], shown["job"], count, scores) if count else 1.0
         waits = not count or (wish > 0 and env.episode.may_wait)
         shown, _, _, _, info = env.step(WAIT if waits else int(scores[:count].argmax()))
     counts = info["outcome"].counts
-    score = Board(instance).play(weights, waiting=True)
+    score = BatchEnvironment(instance).play(weights, waiting=True)
     assert (score.placed, score.failed) == (counts.placed, counts.failed)
     assert score.failed > 0
 
@@ -179,7 +179,7 @@ def test_vector_of_changing_weights_comes_back() -> None:
 def test_untrained_pilot_decides_like_the_heuristic(instance: Instance) -> None:
     """Before it learned, the first node listed wins: the one that Seaway's own policy thinks best."""
     snapshot = Snapshot(instance.fleet)
-    line = int(JobQueue(snapshot, instance.jobs[:1]).lines[0, JOB_DEMAND])
+    line = int(JobQueue(snapshot, instance.jobs[:1]).rows[0, JOB_DEMAND])
     view = NodeObserver(instance.mix).observe(snapshot, line)
     scores = np.empty(len(view.nodes), np.float32)
     run_network(first_weights(16, 2, 0), view.figures, view.job, len(view.nodes), scores)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seaway.learning.instances.generated.kinds import drawn
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, VERSION
+from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, VERSION
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import command_of, run_of
 from seaway.learning.training.listener import Evaluated
@@ -27,7 +27,7 @@ def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
     session = Session(file)
     random = np.random.default_rng(0)
     job = random.random(JOB_FIGURES, np.float32)
-    for count in (1, MOST):
+    for count in (1, SHORTLIST_SIZE):
         nodes = random.random((count, FIGURES), np.float32)
         answer = session.run({"nodes": nodes, "job": job})
         assert answer["scores"].shape == (count,)

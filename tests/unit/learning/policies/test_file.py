@@ -115,8 +115,8 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"name": "Not A Name"}, "no name of a policy"),
-        ({"name": "a" * 64}, "no name of a policy"),
+        ({"name": "Not A Name"}, "not a name of a policy"),
+        ({"name": "a" * 64}, "not a name of a policy"),
         ({"says": "\x1b[2J"}, "control characters"),
         ({"config": {"a": {"b": ["\x07"]}}}, "control characters"),
         ({"config": {"a": [[[[[[[[[[1]]]]]]]]]]}}, "nested too deep"),

@@ -1,4 +1,4 @@
-"""Trained policies decide in the engine like any other, and whatever they do, somebody decides."""
+"""Trained policies decide in the engine like any other, and whatever they do, a user decides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seaway.learning.policies.monitor import Counts, Reason
 from seaway.learning.policies.session import StoppedError
 from seaway.scheduling.arrays import Float64
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -72,7 +72,7 @@ def test_a_choice_where_nothing_fits_is_the_heuristics() -> None:
     judged = Judged(chooses(0, 2), clusters=2)
     plan = decided(judged, snapshot)
     assert where(plan) == ["b1"]
-    assert plan.said == {0: "seaway decides instead of apprentice: nothing fits in a"}
+    assert plan.messages == {0: "seaway decides instead of apprentice: nothing fits in a"}
     assert judged.fallbacks == {Reason.ILLEGAL: 1}
 
 
@@ -98,7 +98,7 @@ def test_a_policy_may_hold_a_job_back_but_not_when_it_is_overdue_or_has_several_
     snapshot = Snapshot(TWO)
     queue = JobQueue(snapshot, [WANTS, job("late", gpus=1), job("pair", gpus=1, replicas=2)])
     plan = decide(snapshot, queue, judged.profile, overdue={1})
-    assert plan.held == {0: "apprentice waits for a better place"}
+    assert plan.deferred == {0: "apprentice waits for a better place"}
     assert plan.jobs_placed.tolist() == [False, True, True]
     assert judged.fallbacks == {Reason.WAITED: 3}
 
@@ -115,8 +115,8 @@ def test_a_policy_for_nodes_takes_the_node_that_it_scores_highest() -> None:
 
 def test_a_policy_for_nodes_waits_when_that_beats_all_scores() -> None:
     """It holds a job back when waiting is worth more to it than the best node."""
-    assert decided(Judged(prefers(0, wait=1e9))).held == {0: "apprentice waits for a better place"}
-    assert decided(Judged(prefers(0, wait=-1e9))).held == {}
+    assert decided(Judged(prefers(0, wait=1e9))).deferred == {0: "apprentice waits for a better place"}
+    assert decided(Judged(prefers(0, wait=-1e9))).deferred == {}
 
 
 @pytest.mark.parametrize("wait", [np.nan, np.inf, -np.inf])
@@ -136,7 +136,7 @@ def test_scores_of_other_nodes_are_the_heuristics() -> None:
 
 def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_aside() -> None:
     """What took longer than the budget does not count; after some in a row the policy is not asked for a while."""
-    judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=5, strikes=2, set_aside_s=30))
+    judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=5, failure_threshold=2, cooldown_s=30))
     quick = judged.model.answer
 
     def slowly(inputs: object) -> object:
@@ -144,7 +144,7 @@ def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_asi
         return quick(inputs)  # type: ignore[arg-type]
 
     judged.model.answer = slowly  # type: ignore[assignment]
-    assert decided(judged).said == {0: "seaway decides instead of apprentice: slower than 5 ms"}
+    assert decided(judged).messages == {0: "seaway decides instead of apprentice: slower than 5 ms"}
     decided(judged)
     assert judged.fallbacks == {Reason.SLOW: 2}
     decided(judged)
@@ -183,7 +183,7 @@ def test_a_policy_that_takes_far_too_long_is_stopped() -> None:
         raise StoppedError("the model fails")
 
     judged.model.answer = stopped
-    assert decided(judged).said == {0: "seaway decides instead of apprentice: stopped after 20 ms"}
+    assert decided(judged).messages == {0: "seaway decides instead of apprentice: stopped after 20 ms"}
     assert judged.fallbacks == {Reason.SLOW: 1}
     assert judged.model.seconds == 0.02
 
@@ -197,7 +197,7 @@ def test_without_a_budget_nothing_is_stopped() -> None:
 
 def test_a_good_answer_in_between_is_no_strike() -> None:
     """Only failures in a row set a policy aside."""
-    judged = Judged(chooses(1, 2), clusters=2, limits=Limits(strikes=2))
+    judged = Judged(chooses(1, 2), clusters=2, limits=Limits(failure_threshold=2))
     good = judged.model.answer
     for _ in range(3):
         judged.model.answer = lambda _: {}
@@ -210,7 +210,7 @@ def test_a_good_answer_in_between_is_no_strike() -> None:
 def test_an_explanation_says_that_the_heuristic_would_decide() -> None:
     """Who asks why is told that the policy would not decide, and for what reason."""
     told = explain(Snapshot(TWO), WANTS, Judged(says(np.nan), clusters=2).profile)
-    assert sentence(told).endswith("; seaway decides instead of apprentice: its answer is not a number")
+    assert summary(told).endswith("; seaway decides instead of apprentice: its answer is not a number")
 
 
 def test_what_goes_wrong_again_and_again_is_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:

@@ -28,7 +28,7 @@ Spoil = Callable[[Any], object]
 
 
 def spoiled(spoil: Spoil, file: PolicyFile | None = None) -> PolicyFile:
-    """Return a policy file whose model was changed by somebody who knows how digests are made."""
+    """Return a policy file whose model was changed by a user who knows how digests are made."""
     file = file or cluster_policy()
     model = parse_model(file.model)
     spoil(model)

@@ -60,7 +60,7 @@ def test_signed_policies_are_taken_from_who_is_trusted(form: PrivateFormat) -> N
 
 
 def test_signatures_that_do_not_hold_are_refused() -> None:
-    """A policy with somebody else's signature is refused even where nobody asks for signatures."""
+    """A policy with another user's signature is refused even where no one asks for signatures."""
     signed, other = sign(cluster_policy(seed=1), pem(KEY)), cluster_policy(seed=2)
     with pytest.raises(RejectedError, match="was changed after it was signed"):
         read_policy(pack(replace(other, signature=signed.signature)))
@@ -78,7 +78,7 @@ def test_signatures_that_do_not_hold_are_refused() -> None:
     ],
 )
 def test_signatures_that_are_none_are_refused(signature: bytes) -> None:
-    """What stands where a signature stands has to be one."""
+    """What stands where a signature stands must be one."""
     with pytest.raises(RejectedError, match=r"signature\.json"):
         read_policy(pack(replace(cluster_policy(), signature=signature)))
 
@@ -98,8 +98,8 @@ def test_keys_that_cannot_sign_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["ssh-rsa AAAA", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-ed25519 !!!", "nonsense"])
 def test_lines_that_are_no_keys_are_refused(text: str) -> None:
-    """A line that is no key is told with its number, as it would let policies in or keep them out by mistake."""
-    with pytest.raises(RejectedError, match="line 2: is no key"):
+    """A line that is not a key is told with its number, as it would let policies in or keep them out by mistake."""
+    with pytest.raises(RejectedError, match="line 2: is not a key"):
         read_trusted(f"{line(KEY)}\n{text}\n")
     with pytest.raises(RejectedError, match="has no key in it"):
         read_trusted("# none\n")

@@ -18,7 +18,7 @@ from tests.unit.learning.runs.small import small_run, write_instance  # noqa: E4
 
 @pytest.mark.parametrize("algo", ["td3", "sac", "ppo", "sb3-ddpg"])
 def test_the_actor_chooses_what_the_model_predicts(algo: str, tmp_path: Path) -> None:
-    """For any observation, without noise; also where PPO's choice has to be cut off."""
+    """For any observation, without noise; also where PPO's choice must be cut off."""
     run = small_run(algo, write_instance(tmp_path / "toy", 10))
     learner = RivalLearner(run, Clusters(run, read_all(run)))
     with torch.no_grad():

@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "ppo": {**SMALL, "steps": 16, "epochs": 2},  # updates come in the middle of episodes
     "pilot": {"width": 4, "heads": 1, "pairs": 1, "batch": 1, "judged": 2},
 }
-"""Of each algorithm: its pool is full, and has begun anew, before the run ends."""
+"""Of each algorithm: its pool is full, and has begun again, before the run ends."""
 
 
 def write_instance(folder: Path, jobs: int, nodes: str = NODES) -> Path:

@@ -134,7 +134,7 @@ def test_a_setting_that_is_gone_is_named() -> None:
     ("algo", "instances", "given", "says"),
     [
         ("tdd3", ["x"], {}, "--algo: there is no 'tdd3'; did you mean 'td3'?"),
-        ("zzz", ["x"], {}, "--algo: there is no 'zzz'; there are: eade-ddpg, ddpg"),
+        ("zzz", ["x"], {}, "--algo: there is no 'zzz'; available: eade-ddpg, ddpg"),
         ("td3", [], {}, "--instances: nothing to learn on"),
         ("td3", ["x"], {"actor_rates": 1}, "--actor-rates: td3 has no 'actor_rates'"),
         ("eade-ddpg", ["x"], {"figures": 8}, "--figures: cannot be set for eade-ddpg: what is shown"),

@@ -48,7 +48,7 @@ def test_what_came_after_the_checkpoint_is_shown_once(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_is_shown_once(tmp_path: Path) -> None:
-    """It begins anew, and so do its curves."""
+    """It starts over, and so do its curves."""
     write(tmp_path, 0, 1, 2)
     write(tmp_path, 0, 1, 2, 3)
     assert steps(tmp_path, "episode/placed") == [1, 2, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from seaway.learning.policies.manifest import Point
-from seaway.learning.runs.export import MOST_POINTS, curve_of
+from seaway.learning.runs.export import MAX_POINTS, curve_of
 from seaway.learning.runs.table import COLUMNS
 
 
@@ -17,7 +17,7 @@ def line(episode: int, placed: str) -> dict[str, str]:
 
 
 def test_a_curve_has_the_evaluations_of_a_run_in_order() -> None:
-    """Episodes after which nothing was evaluated, and lines that somebody broke, are passed over."""
+    """Episodes after which nothing was evaluated, and lines that a user broke, are passed over."""
     rows = [line(1, ""), line(2, "7"), line(3, "many"), line(4, "9")]
     assert curve_of(rows) == (Point(2, 7, 1, 0.5, 2.5), Point(4, 9, 1, 0.5, 2.5))
     assert curve_of([]) == ()
@@ -26,6 +26,6 @@ def test_a_curve_has_the_evaluations_of_a_run_in_order() -> None:
 def test_of_very_many_evaluations_some_stand_in_the_file_with_the_first_and_the_last() -> None:
     """A file stays small, however long the run was; what is left is spread evenly."""
     episodes = [each.episode for each in curve_of([line(at, "1") for at in range(1, 1001)])]
-    assert (len(episodes), episodes[0], episodes[-1]) == (MOST_POINTS, 1, 1000)
+    assert (len(episodes), episodes[0], episodes[-1]) == (MAX_POINTS, 1, 1000)
     steps = [after - before for before, after in pairwise(episodes)]
     assert set(steps) <= {5, 6}

@@ -36,32 +36,32 @@ def test_values_as_json_has_them_are_taken() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("batch", "many", "'many' is no whole number"),
-        ("batch", "2.5", "'2.5' is no whole number"),
-        ("batch", 2.5, "2.5 is no whole number"),
-        ("batch", True, "True is no whole number"),
+        ("batch", "many", "'many' is not a whole number"),
+        ("batch", "2.5", "'2.5' is not a whole number"),
+        ("batch", 2.5, "2.5 is not a whole number"),
+        ("batch", True, "True is not a whole number"),
         ("batch", "0", "0 is not from 1 to 10000000"),
         ("discount", "1.1", "1.1 is not from 0 to 1"),
         ("discount", "nan", "nan is not from 0 to 1"),
         ("noise", "inf", "inf is not at least 0"),
-        ("discount", True, "True is no figure"),
-        ("hidden", "128-x", "'128-x' is no list of sizes like 128-64"),
+        ("discount", True, "True is not a figure"),
+        ("hidden", "128-x", "'128-x' is not a list of sizes like 128-64"),
         ("hidden", "128-0", "0 is not from 1 to 4096"),
-        ("hidden", "", "'' is no list of sizes like 128-64"),
-        ("hidden", 128, "128 is no list of sizes like 128-64"),
+        ("hidden", "", "'' is not a list of sizes like 128-64"),
+        ("hidden", 128, "128 is not a list of sizes like 128-64"),
         ("loud", "maybe", "'maybe' is no true or false"),
-        ("word", 3, "3 is no text"),
+        ("word", 3, "3 is not a text"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_rejected(name: str, value: object, says: str) -> None:
-    """A value of another type, or out of range, is named with what it has to be."""
+    """A value of another type, or out of range, is named with what it must be."""
     with pytest.raises(RejectedError) as error:
         changed(Knobs(), {name: value}, lambda each: f"--{each}")
     assert str(error.value) == f"--{name}: {says}"
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    """Nobody has to try once for each mistake."""
+    """No one has to try once for each mistake."""
     with pytest.raises(RejectedError) as error:
         changed(Knobs(), {"batch": "x", "discount": "y"}, str)
     assert [each.where for each in (error.value, *error.value.also)] == ["batch", "discount"]
@@ -82,7 +82,7 @@ def test_what_is_no_pair_is_rejected(texts: list[str]) -> None:
 def test_an_unknown_name_is_told_with_the_one_that_was_meant() -> None:
     """Who mistypes a name reads the right one, and who guesses reads all."""
     assert "did you mean 'batch'?" in str(unknown("bach", ["batch", "hidden"], "it", ""))
-    assert "there are: batch, hidden" in str(unknown("zzz", ["batch", "hidden"], "it", ""))
+    assert "available: batch, hidden" in str(unknown("zzz", ["batch", "hidden"], "it", ""))
 
 
 def test_a_range_says_itself_in_words() -> None:

@@ -169,7 +169,7 @@ def test_weights_that_are_no_numbers_are_said_to_have_diverged(algo: str, toy: P
 
 @pytest.mark.parametrize("share", [0.25, 0.0])
 def test_the_expert_speaks_to_each_state_that_is_lived(share: float, toy: Path, tmp_path: Path) -> None:
-    """Its pool has a choice of its own for every step; where no batch has a share of them nobody asks it."""
+    """Its pool has a choice of its own for every step; where no batch has a share of them no one asks it."""
     train(small_run("eade-ddpg", toy, expert_share=share), tmp_path / "run", Notes(until=1))
     agent = end_of(tmp_path / "run")["learner"]["agent"]  # type: ignore[index]
     lived, taught = (agent[pool]["rows"] for pool in ("live", "expert"))
@@ -296,7 +296,7 @@ def test_a_run_goes_on_with_its_own_instances_only(toy: Path, tmp_path: Path) ->
 def test_what_was_learned_is_not_written_over_where_the_checkpoint_is_missing(
     left: str, toy: Path, tmp_path: Path
 ) -> None:
-    """A run begins anew only where nothing is lost by it; what is there is named, and stays as it is."""
+    """A run starts over only where nothing is lost by it; what is there is named, and stays as it is."""
     run = small_run("ddpg", toy)
     train(run, tmp_path / "run", Notes(until=2))
     (tmp_path / "run" / "best.policy").touch()
@@ -313,7 +313,7 @@ def test_what_was_learned_is_not_written_over_where_the_checkpoint_is_missing(
 
 
 def test_a_checkpoint_without_a_configuration_is_not_written_over(toy: Path, tmp_path: Path) -> None:
-    """Nobody can go on with it, but it may be put together again."""
+    """No one can go on with it, but it may be put together again."""
     run = small_run("ddpg", toy)
     train(run, tmp_path / "run", Notes(until=2))
     (tmp_path / "run" / "config.json").unlink()

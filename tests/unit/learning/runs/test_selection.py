@@ -16,7 +16,7 @@ def test_more_placed_is_better_then_more_even_load_then_earlier() -> None:
 
 
 def test_patience_counts_evaluations_without_a_better_one() -> None:
-    """It begins anew with each better one, and goes on where it was."""
+    """It starts over with each better one, and goes on where it was."""
     selection = Selection(patience=2)
     tired = []
     for episode, placed in enumerate((5, 4, 6, 6, 3), 1):

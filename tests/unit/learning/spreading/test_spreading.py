@@ -107,7 +107,7 @@ def test_one_worker_needs_no_process() -> None:
 
 
 def test_no_worker_does_nothing() -> None:
-    """Who asks for no worker at all is told that there has to be one."""
+    """Who asks for no worker at all is told that there must be one."""
     with pytest.raises(RejectedError, match="0 is not at least 1"):
         choose_spread(0, None, pytest.fail)
 

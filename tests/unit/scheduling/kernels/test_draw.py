@@ -68,8 +68,8 @@ def test_draws_are_the_same_in_any_batch(level: str, cuts: tuple[int, ...]) -> N
     policy = make_policy("random", PolicyOptions(level="node" if level == "node" else "cluster", seed=4))
     jobs = [job(str(number), gpus=1, gpu_memory_mib=1, replicas=1 + number % 2) for number in range(50)]
     whole, cut = Snapshot(fleet(*parts)), Snapshot(fleet(*parts))
-    expected = decide(whole, JobQueue(whole, jobs), policy).lines[:, PLAN_NODE]
+    expected = decide(whole, JobQueue(whole, jobs), policy).decisions[:, PLAN_NODE]
     queue = JobQueue(cut, jobs)
     ends = pairwise((0, *cuts))
-    found = [decide(cut, queue.part(first, end), policy).lines[:, PLAN_NODE] for first, end in ends]
+    found = [decide(cut, queue.part(first, end), policy).decisions[:, PLAN_NODE] for first, end in ends]
     np.testing.assert_array_equal(np.concatenate(found), expected)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.scheduling.policies.seaway.knapsack import fill_values, filling, take_or_leave
+from seaway.scheduling.policies.seaway.knapsack import fill_values, filling, online_knapsack_values
 
 PIECES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), max_size=4)
 
@@ -65,7 +65,7 @@ def test_worth_is_what_the_next_jobs_would_bring(
     asked, prices = [job[0] for job in jobs], [job[1] for job in jobs]
     total = sum(job[2] for job in jobs)
     shares = [job[2] / total for job in jobs]
-    worth = take_or_leave(np.array(asked, np.int64), np.array(prices), np.array(shares), offers, rows, columns)
+    worth = online_knapsack_values(np.array(asked, np.int64), np.array(prices), np.array(shares), offers, rows, columns)
     for first in range(rows):
         for second in range(columns):
             expected = expected_earnings(asked, prices, shares, offers, (first, second))

@@ -40,25 +40,25 @@ def churned(name: str) -> Iterator[Plan]:
     for first in range(0, 600, 40):
         plan = decide(snapshot, queue.part(first, first + 40), policy)
         yield plan
-        snapshot.release(plan.lines.copy(), plan.slices, np.arange(0, len(plan.lines), 3))
+        snapshot.release(plan.decisions.copy(), plan.slices, np.arange(0, len(plan.decisions), 3))
 
 
 @pytest.mark.parametrize("name", ["fgd", "seaway"])
 @pytest.mark.parametrize("slots", [1, 3])
 def test_few_rows_for_many_demands_decide_the_same(name: str, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that has to give its rows away all the time decides as one with a row for every demand."""
-    expected = [plan.lines[:, PLAN_NODE] for plan in churned(name)]
-    monkeypatch.setattr(rows, "MOST_ROWS", slots)
-    np.testing.assert_equal([plan.lines[:, PLAN_NODE] for plan in churned(name)], expected)
+    expected = [plan.decisions[:, PLAN_NODE] for plan in churned(name)]
+    monkeypatch.setattr(rows, "MAX_ROWS", slots)
+    np.testing.assert_equal([plan.decisions[:, PLAN_NODE] for plan in churned(name)], expected)
 
 
 @pytest.mark.parametrize("name", ["fgd", "seaway"])
 @pytest.mark.parametrize("length", [1, 2, 7, 64])
 def test_log_that_was_overrun_decides_the_same(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that fell further behind than the log reaches is worked out anew."""
-    expected = [plan.lines[:, PLAN_NODE] for plan in churned(name)]
+    """A row that fell further behind than the log reaches is worked out again."""
+    expected = [plan.decisions[:, PLAN_NODE] for plan in churned(name)]
     monkeypatch.setattr(encode, "LOG_LENGTH", length)
-    np.testing.assert_equal([plan.lines[:, PLAN_NODE] for plan in churned(name)], expected)
+    np.testing.assert_equal([plan.decisions[:, PLAN_NODE] for plan in churned(name)], expected)
 
 
 @pytest.mark.parametrize("name", ["fgd", "seaway"])
@@ -70,4 +70,4 @@ def test_demands_that_come_later_get_rows(name: str) -> None:
         twin = snapshot.copy()
         plan = decide(snapshot, late, policy)
         anew = decide(twin, late, make_policy(name, PolicyOptions(mix=KINDS[:1])))
-        np.testing.assert_array_equal(plan.lines, anew.lines)
+        np.testing.assert_array_equal(plan.decisions, anew.decisions)

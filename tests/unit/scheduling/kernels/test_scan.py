@@ -84,7 +84,7 @@ def test_search_finds_what_looking_everywhere_finds(name: str, level: Level, lar
         snapshot = Snapshot(large.fleet())
         policy = make_policy(name, PolicyOptions(level=level, plain=plain))
         plans.append(decide(snapshot, JobQueue(snapshot, queue), policy))
-    np.testing.assert_array_equal(plans[0].lines[:, PLAN_NODE], plans[1].lines[:, PLAN_NODE])
+    np.testing.assert_array_equal(plans[0].decisions[:, PLAN_NODE], plans[1].decisions[:, PLAN_NODE])
 
 
 @settings(max_examples=EXAMPLES)
@@ -96,4 +96,4 @@ def test_bestfit_is_the_first_of_the_highest(large: Sketch, queue: list[Job]) ->
     for each in queue:
         expected = best_by_looking_everywhere(snapshot, replace(each, replicas=1), policy)
         plan = decide(snapshot, JobQueue(snapshot, [each]), policy)
-        assert plan.lines[0, PLAN_NODE] == expected
+        assert plan.decisions[0, PLAN_NODE] == expected

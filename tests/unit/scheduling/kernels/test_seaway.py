@@ -36,14 +36,14 @@ def partly_used(fleet: Fleet, running: list[Job]) -> tuple[Snapshot, Twin]:
 
 def scores(params: SeawayParams, snapshot: Snapshot, job: Job) -> list[int]:
     """Ask the kernel."""
-    line = snapshot.demands.line(job.demand)
+    line = snapshot.demands.index(job.demand)
     return [int(score) for score in value_column(params, snapshot.arrays, snapshot.demands.arrays, line)]
 
 
 def check_scores(snapshot: Snapshot, twin: Twin, mix: list[Job], asked: Job) -> None:
     """Check the score of every node against the twin."""
     params, demand = Seaway(mix).params(snapshot), asked.demand
-    line = snapshot.demands.line(demand)
+    line = snapshot.demands.index(demand)
     steps_of_near = NEAR_STEPS if snapshot.demands.arrays.amounts[line, DEMAND_NEAR] >= 0 else 1
     found = scores(params, snapshot, asked)
     milli = demand.request.filled().gpu_milli or 1_000

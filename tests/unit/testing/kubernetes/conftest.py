@@ -12,7 +12,7 @@ from tests.fakes.kubernetes import ApiServer
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Return a server at which nobody works but who deletes."""
+    """Return a server at which no one works but who deletes."""
     with ApiServer(controllers=("garbage", "namespaces")) as server:
         yield server
 

@@ -108,7 +108,7 @@ def test_same_value_is_shared(api: httpx.Client) -> None:
 
 
 def test_what_is_no_longer_applied_is_removed(api: httpx.Client) -> None:
-    """A field or an item that a manager leaves out, and nobody else owns, goes."""
+    """A field or an item that a manager leaves out, and no one else owns, goes."""
     apply(api, PATH, deployment(replicas=3, minReadySeconds=5))
     body = deployment(replicas=3)
     body["spec"]["template"]["spec"]["containers"].pop()

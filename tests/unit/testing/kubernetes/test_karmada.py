@@ -97,7 +97,7 @@ def choose(world: KarmadaWorld, name: str, **replicas: int) -> Json:
 
 
 def found(server: ApiServer, kind: Kind, name: str, namespace: str = "default") -> Json:
-    """Return an object that has to be there."""
+    """Return an object that must be there."""
     body = server.get(kind, namespace, name)
     assert body is not None, f"{kind.kind} {name}"
     return body
@@ -109,7 +109,7 @@ def conditions(body: Json) -> dict[str, str]:
 
 
 def test_policy_and_workload_make_a_binding(world: KarmadaWorld) -> None:
-    """A binding `<name>-<kind>` says what it is about and how many replicas there are; nobody schedules it."""
+    """A binding `<name>-<kind>` says what it is about and how many replicas there are; no one schedules it."""
     world.control.create(policy("web"))
     world.control.create(deployment(replicas=3))
     world.settle()
@@ -171,7 +171,7 @@ def test_override_that_comes_late_is_carried_out(world: KarmadaWorld) -> None:
 
 
 def test_scaling_the_template_leaves_the_clusters(world: KarmadaWorld) -> None:
-    """A scaled template changes the binding's replicas; its clusters have to be patched again."""
+    """A scaled template changes the binding's replicas; its clusters must be patched again."""
     world.control.create(policy("web"))
     world.control.create(deployment(replicas=1))
     world.settle()
@@ -257,7 +257,7 @@ def test_same_name_again_makes_a_new_binding(world: KarmadaWorld) -> None:
 
 
 def test_direct_edits_in_a_member_are_put_right(world: KarmadaWorld) -> None:
-    """What somebody changes or deletes in a member comes back as the work says."""
+    """What a user changes or deletes in a member comes back as the work says."""
     world.control.create(policy("web"))
     world.control.create(deployment(replicas=1))
     world.settle()

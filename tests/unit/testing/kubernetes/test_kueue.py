@@ -40,7 +40,7 @@ def said(cluster: ApiServer, name: str) -> tuple[str, str]:
 
 
 def test_a_job_waits_for_its_queue(cluster: ApiServer) -> None:
-    """Until somebody makes it; then its pods are made."""
+    """Until a user makes it; then its pods are made."""
     cluster.create(node("n1"))
     cluster.create(queued("one", 2))
     assert said(cluster, "one") == ("Misconfigured", "LocalQueue gpu doesn't exist")
@@ -87,7 +87,7 @@ def test_a_stopped_queue_lets_nobody_in(cluster: ApiServer) -> None:
 
 
 def test_a_server_without_kueue_works(cluster: ApiServer) -> None:
-    """Nobody is at work there who has none of his kinds, and Jobs that name no queue are nobody's elsewhere."""
+    """No one is at work there who has none of his kinds, and Jobs that name no queue are no one's elsewhere."""
     cluster.create(job("plain", suspend=True))
     cluster.settle()
     assert not cluster.list(KUEUE_WORKLOADS, "default")

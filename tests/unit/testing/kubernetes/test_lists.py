@@ -83,7 +83,7 @@ def test_old_pages_are_gone(api: httpx.Client, server: ApiServer) -> None:
 
 
 def test_bad_tokens_are_refused(api: httpx.Client) -> None:
-    """A continue token that nobody gave gets 400."""
+    """A continue token that no one gave gets 400."""
     assert api.get(PATH, params={"limit": 2, "continue": "!"}).status_code == 400
 
 

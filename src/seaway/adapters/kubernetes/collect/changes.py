@@ -13,17 +13,17 @@ from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.application.ports.backend import ChangeLog
 from seaway.domain.errors import UnavailableError
 
-RECOUNT_S = 1.0
+RELIST_DELAY_S = 1.0
 """How long after a list everything is told: other kinds are listed then, too, and watches have told what came since."""
 
-TURN_S = 0.01
+TIME_SLICE_S = 0.01
 """For how long things are taken over in one go."""
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class News(Generic[K]):
+class ChangeNotifier(Generic[K]):
     """Keeps what changed last, by the keys of that, and who waits for it: told on the event loop, asked by threads.
 
     Parameters
@@ -32,7 +32,7 @@ class News(Generic[K]):
         Its name.
     health
         Whether its sources answer.
-    later
+    schedule
         Has something called after so many seconds, on the event loop.
 
     Attributes
@@ -42,18 +42,18 @@ class News(Generic[K]):
     """
 
     def __init__(
-        self, cluster: str, health: Health, limits: Limits, later: Callable[[float, Callable[[], None]], object]
+        self, cluster: str, health: Health, limits: Limits, schedule: Callable[[float, Callable[[], None]], object]
     ) -> None:
         self._cluster = cluster
         self._health = health
-        self._patience_s = limits.patience_s
-        self._later = later
-        self._log: ChangeLog[K] = ChangeLog(limits.kept)
+        self._unreachable_timeout_s = limits.unreachable_timeout_s
+        self._schedule = schedule
+        self._log: ChangeLog[K] = ChangeLog(limits.history_size)
         self._closed = False
-        self._gathers = False
-        self._recounts = False
+        self._processing = False
+        self._relist_scheduled = False
         self.lock = Condition()
-        health.on_complete = self.stir
+        health.on_complete = self.wake
 
     @property
     def cursor(self) -> str:
@@ -70,7 +70,7 @@ class News(Generic[K]):
         while True:
             left_s = give_up_s - monotonic()
             over = left_s <= 0 or self._closed
-            if why := self._health.silence(self._patience_s):
+            if why := self._health.unreachable_reason(self._unreachable_timeout_s):
                 if over or not self._health.listing:
                     raise UnavailableError(why if why.startswith(self._cluster) else f"{self._cluster}: {why}")
             else:
@@ -82,22 +82,22 @@ class News(Generic[K]):
     def add(self, key: K) -> None:
         """Note that something changed. For who holds the lock."""
         self._log.add(key)
-        if not self._gathers:
+        if not self._processing:
             self.lock.notify_all()
 
-    async def gather(self, items: Iterable[T], take: Callable[[T], None]) -> None:
+    async def process(self, items: Iterable[T], take: Callable[[T], None]) -> None:
         """Take many things over, in turns: other clusters' news are told on the same event loop.
 
         Waiting calls look again once a turn; asked for at any time, all that was taken over shows.
         """
         rest = iter(items)
-        while self._turn(rest, take):
+        while self._process_slice(rest, take):
             await asyncio.sleep(0)
 
-    def _turn(self, rest: Iterator[T], take: Callable[[T], None]) -> bool:
+    def _process_slice(self, rest: Iterator[T], take: Callable[[T], None]) -> bool:
         """Take things over for as long as a turn is; return whether there are more."""
-        end_s = perf_counter() + TURN_S
-        self._gathers = True
+        end_s = perf_counter() + TIME_SLICE_S
+        self._processing = True
         try:
             for each in rest:
                 take(each)
@@ -105,25 +105,25 @@ class News(Generic[K]):
                     return True
             return False
         finally:
-            self._gathers = False
-            self.stir()
+            self._processing = False
+            self.wake()
 
-    def recount(self) -> None:
-        """Have everything told anew before long."""
-        if not self._recounts:
-            self._recounts = True
-            self._later(RECOUNT_S, self._clear)
+    def schedule_relist(self) -> None:
+        """Have everything told again before long."""
+        if not self._relist_scheduled:
+            self._relist_scheduled = True
+            self._schedule(RELIST_DELAY_S, self._clear)
 
-    def soon(self, seconds: float, call: Callable[[], None]) -> None:
-        """Have something done after so many seconds, while nobody else looks."""
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Have something done after so many seconds, while no one else looks."""
 
         def locked() -> None:
             with self.lock:
                 call()
 
-        self._later(seconds, locked)
+        self._schedule(seconds, locked)
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """Have waiting calls look whether the cluster is still heard."""
         with self.lock:
             self.lock.notify_all()
@@ -136,6 +136,6 @@ class News(Generic[K]):
 
     def _clear(self) -> None:
         with self.lock:
-            self._recounts = False
+            self._relist_scheduled = False
             self._log.clear()
             self.lock.notify_all()

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from seaway.adapters.kubernetes.collect.held_pods import Kept
-from seaway.adapters.kubernetes.collect.owned import booked_for
-from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.collect.held_pods import PodCache
+from seaway.adapters.kubernetes.collect.owned import allocated_devices
+from seaway.adapters.kubernetes.device_plugins.assign import assign_devices
 from seaway.adapters.kubernetes.device_plugins.pods import read_pod
 from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView, PodView
 from seaway.adapters.kubernetes.objects.core import PodObject
@@ -69,17 +69,17 @@ def _named(pod: PodObject) -> Iterator[str]:
         yield f"{pod.metadata.namespace}/{name}"
 
 
-class Counted:
+class CountedShares:
     """Keeps what such pods hold on each node, and names devices for it."""
 
     def __init__(self) -> None:
         self._held: defaultdict[str, dict[str, tuple[Held, ...]]] = defaultdict(dict)
         self._nodes: dict[str, str] = {}
         self._named: dict[str, tuple[str, ...]] = {}
-        self._booked: dict[str, tuple[str, ...]] = {}
+        self._allocated: dict[str, tuple[str, ...]] = {}
 
     def put(
-        self, name: str, held: tuple[Held, ...], view: NodeView, booked: Sequence[str]
+        self, name: str, held: tuple[Held, ...], view: NodeView, allocated: Sequence[str]
     ) -> tuple[tuple[Held, ...], list[str]]:
         """Take what a pod holds now.
 
@@ -89,7 +89,7 @@ class Counted:
             The pod, ``namespace/name``.
         view
             Its node.
-        booked
+        allocated
             The devices that Seaway booked for it, where that is known.
 
         Returns
@@ -101,8 +101,8 @@ class Counted:
         node = view.node.name
         others = self.drop(name) if self._nodes.get(name, node) != node else []
         there = self._held[node]
-        self._nodes[name], there[name], self._booked[name] = node, held, tuple(booked)
-        found = settle(view, there, self._named, self._booked)
+        self._nodes[name], there[name], self._allocated[name] = node, held, tuple(allocated)
+        found = assign_devices(view, there, self._named, self._allocated)
         for pod, shares in found.items():
             named = _name_counted(shares)
             if named != self._named.get(pod, ()):
@@ -116,7 +116,7 @@ class Counted:
         if (node := self._nodes.pop(name, None)) is None:
             return []
         there = self._held[node]
-        del there[name], self._booked[name]
+        del there[name], self._allocated[name]
         self._named.pop(name, None)
         if not there:
             del self._held[node]
@@ -127,7 +127,7 @@ def _name_counted(held: Sequence[Held]) -> tuple[str, ...]:
     return tuple(each.uuid for each in held if each.uuid)
 
 
-class Shares:
+class DeviceShares:
     """Reads what pods hold, and remembers what it takes to go on doing so: pods are named ``namespace/name``.
 
     Parameters
@@ -139,8 +139,8 @@ class Shares:
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._claims = Claims()
-        self._counted = Counted()
-        self._kept = Kept()
+        self._counted = CountedShares()
+        self._pods = PodCache()
 
     def read(self, pod: PodObject, view: NodeView | None) -> tuple[PodView, list[str]]:
         """Read a pod; shares known by number alone get devices, and keep them while they are held.
@@ -148,31 +148,31 @@ class Shares:
         Returns
         -------
         view, again
-            What it takes of its node, and the pods that have to be read again for that.
+            What it takes of its node, and the pods that must be read again for that.
         """
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         found = read_pod(pod, view, self._claims.used_by(name, pod))
         if found.final:
-            self._kept.drop(name)
+            self._pods.drop(name)
         else:
-            self._kept.keep(name, pod)
+            self._pods.put(name, pod)
         if view is None or not found.alive or all(each.uuid for each in found.held):
             return found, self._counted.drop(name)
-        held, again = self._counted.put(name, found.held, view, booked_for(pod.metadata, self._namespace))
+        held, again = self._counted.put(name, found.held, view, allocated_devices(pod.metadata, self._namespace))
         return replace(found, held=held), again
 
     def forget(self, name: str) -> list[str]:
-        """Forget a pod that is gone; return those that have to be read again for that."""
+        """Forget a pod that is gone; return those that must be read again for that."""
         self._claims.forget(name)
-        self._kept.drop(name)
+        self._pods.drop(name)
         return self._counted.drop(name)
 
     def put_claim(self, claim: ResourceClaim) -> list[str]:
-        """Take a claim as it is now; return the pods that have to be read again."""
+        """Take a claim as it is now; return the pods that must be read again."""
         return self._claims.put(claim)
 
     def drop_claim(self, name: str) -> list[str]:
-        """Note that a claim, ``namespace/name``, is gone; return the pods that have to be read again."""
+        """Note that a claim, ``namespace/name``, is gone; return the pods that must be read again."""
         return self._claims.drop(name)
 
     @property
@@ -181,9 +181,9 @@ class Shares:
         return self._claims.names
 
     def on(self, node: str) -> list[str]:
-        """Return the pods that have to be read again when the devices of a node change."""
-        return self._kept.on(node)
+        """Return the pods that must be read again when the devices of a node change."""
+        return self._pods.on(node)
 
     def pods(self, names: Iterable[str]) -> Iterator[PodObject]:
-        """Yield pods that have to be read again, as they were last heard."""
-        return self._kept.read(names)
+        """Yield pods that must be read again, as they were last heard."""
+        return self._pods.read(names)

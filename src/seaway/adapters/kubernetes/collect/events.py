@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from seaway.adapters.kubernetes.collect.reflector import Source
-from seaway.adapters.kubernetes.collect.rejections import attempt_named, pods_denied
+from seaway.adapters.kubernetes.collect.rejections import attempt_named, pods_rejected
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.meta import Meta, Part
@@ -39,7 +39,7 @@ EVENTS = Source("/api/v1/events", EventObject, fields="type=Warning,involvedObje
 _CREATING = re.compile(r"Failed(To)?Create")
 
 
-class Denied:
+class EventSink:
     """Tells a view of pods that were denied."""
 
     def __init__(self, view: ClusterView) -> None:
@@ -58,7 +58,7 @@ class Denied:
         key = attempt_named(item.involved_object.name)
         if key and _CREATING.match(item.reason):
             self._known.add(item.metadata.name)
-            self._view.deny(key, _source(item.metadata.name), pods_denied(item.message))
+            self._view.reject(key, _source(item.metadata.name), pods_rejected(item.message))
 
     def drop(self, item: EventObject) -> None:
         """Note that an event is not kept any more."""

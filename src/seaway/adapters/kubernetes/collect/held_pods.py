@@ -18,7 +18,7 @@ _DECODER = msgspec.json.Decoder(PodObject)
 _ENCODER = msgspec.json.Encoder()
 
 
-class Kept:
+class PodCache:
     """Keeps pods by name, ``namespace/name``, and by node; as JSON, which takes a fraction of their objects' memory."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Kept:
         self._nodes: dict[str, str] = {}
         self._on: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
-    def keep(self, name: str, pod: PodObject) -> None:
+    def put(self, name: str, pod: PodObject) -> None:
         """Keep a pod as it is now."""
         node = node_of(pod)
         if self._nodes.get(name) != node:

@@ -10,26 +10,26 @@ from itertools import chain
 from random import Random
 from typing import Any, Generic, TypeVar
 
-from seaway.adapters.kubernetes.collect.events import EVENTS, Denied
-from seaway.adapters.kubernetes.collect.health import SOURCE, Aside, Health, ping
+from seaway.adapters.kubernetes.collect.events import EVENTS, EventSink
+from seaway.adapters.kubernetes.collect.health import SOURCE, Health, OptionalHealth, ping
 from seaway.adapters.kubernetes.collect.health import SOURCE as ANSWERS
 from seaway.adapters.kubernetes.collect.kueue import follow_kueue
 from seaway.adapters.kubernetes.collect.owned import (
     CORE,
-    PLAIN,
+    PASSIVE_KINDS,
     SELECTOR,
     SERVICE,
     attempt_of,
-    is_made_by_another,
-    left_by_others,
+    has_controller,
+    leftover_kinds,
     source_of,
 )
 from seaway.adapters.kubernetes.collect.pods import ServiceObject, address
-from seaway.adapters.kubernetes.collect.reflector import ABSENT_S, Sink, Source, read_all, reflect
+from seaway.adapters.kubernetes.collect.reflector import ABSENT_RETRY_S, Sink, Source, read_all, reflect
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
+from seaway.adapters.kubernetes.connection.backoff import Backoff, WakeSignal
 from seaway.adapters.kubernetes.connection.discovery import Discovery
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
@@ -43,19 +43,19 @@ log = logging.getLogger(__name__)
 
 _Followed = tuple[Source[Any], Sink[Any]]
 
-LEFT = "left by templates"
+LEFTOVERS = "left by templates"
 """What a cluster's health calls what templates left that are not there any more."""
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 
 
 def kind_sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
-    """Return what has to be heard before it is known what there is of kinds."""
-    return (*map(source_of, kinds), LEFT)
+    """Return what must be heard before it is known what there is of kinds."""
+    return (*map(source_of, kinds), LEFTOVERS)
 
 
 @dataclass(frozen=True)
-class Listener:
+class KindSink:
     """Who is told of the objects of a kind.
 
     Attributes
@@ -69,22 +69,22 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class KindsFollower:
+class KindInformers:
     """Follows kinds in one namespace of an API server.
 
     Attributes
     ----------
-    tried
+    new_backoff
         Makes what says how long to wait before something is tried again.
-    listener
+    sink_of
         Says who is told of a kind, by the kind and the path of its objects.
     """
 
     api: Api
     namespace: str
     health: Health
-    tried: Callable[[], Backoff]
-    listener: Callable[[KindName, str], Listener]
+    new_backoff: Callable[[], Backoff]
+    sink_of: Callable[[KindName, str], KindSink]
 
     async def run(self, kinds: tuple[KindName, ...]) -> None:
         """Follow these, and what is left of others, until cancelled."""
@@ -92,59 +92,59 @@ class KindsFollower:
         async with asyncio.TaskGroup() as tasks:
             for kind in kinds:
                 tasks.create_task(self._follow(kind, discovery))
-            left = await asyncio.gather(*(self._left(each, discovery) for each in left_by_others(kinds)))
+            left = await asyncio.gather(*(self._leftovers(each, discovery) for each in leftover_kinds(kinds)))
             for source, sink in chain.from_iterable(left):
-                tasks.create_task(reflect(self.api, source, sink, self.health, self.tried()))
-            self.health.heard(LEFT)
+                tasks.create_task(reflect(self.api, source, sink, self.health, self.new_backoff()))
+            self.health.succeeded(LEFTOVERS)
 
     async def _follow(self, kind: KindName, discovery: Discovery) -> None:
         path = CORE.get(kind) or await self._path(kind, discovery)
         source, sink = self._of(kind, path)
-        await reflect(self.api, source, sink, self.health, self.tried())
+        await reflect(self.api, source, sink, self.health, self.new_backoff())
 
     def _of(self, kind: KindName, path: str) -> _Followed:
-        told, essential = self.listener(kind, path), kind in CORE
+        told, essential = self.sink_of(kind, path), kind in CORE
         label = source_of(kind)
-        source = Source(path, told.kind, SELECTOR, not essential, self.namespace, label=label, spared=not essential)
+        source = Source(path, told.kind, SELECTOR, not essential, self.namespace, label=label, skippable=not essential)
         return source, told.sink
 
     async def _path(self, kind: KindName, discovery: Discovery) -> str:
         """Wait until the server has a kind; return where its objects are."""
-        backoff = self.tried()
+        backoff = self.new_backoff()
         while True:
             try:
                 found = await discovery.kind(*kind)
             except (ApiError, UnavailableError, UndecodableError) as error:
-                self.health.failed(source_of(kind), _named(self.api, error), spared=True)
+                self.health.failed(source_of(kind), _named(self.api, error), optional=True)
                 await backoff.pause()
                 continue
             if found and found.namespaced:
                 return found.path
-            self.health.heard(source_of(kind))
-            await asyncio.sleep(ABSENT_S)
+            self.health.succeeded(source_of(kind))
+            await asyncio.sleep(ABSENT_RETRY_S)
 
-    async def _left(self, qualified: str, discovery: Discovery) -> list[_Followed]:
+    async def _leftovers(self, qualified: str, discovery: Discovery) -> list[_Followed]:
         """Tell of what there is of a kind that no template writes, if anything; once is enough.
 
         Whoever removed a template may have taken its rights away, too: what may not be seen is passed over. So is what
-        fails again and again at a server that answers: nobody may have a use for that kind.
+        fails again and again at a server that answers: no one may have a use for that kind.
         """
-        backoff, tries = self.tried(), 0
-        while tries < MOST_TRIES:
+        backoff, tries = self.new_backoff(), 0
+        while tries < MAX_TRIES:
             try:
-                return await self._left_of(qualified, discovery)
+                return await self._leftovers_of(qualified, discovery)
             except ApiError:
                 break
             except (UnavailableError, UndecodableError) as error:
                 tries += self.health.has(ANSWERS)
-                if tries == MOST_TRIES:
+                if tries == MAX_TRIES:
                     log.warning("%s: what templates left of %s is not looked for: %s", self.api.name, qualified, error)
                 else:
-                    self.health.failed(LEFT, str(error))
+                    self.health.failed(LEFTOVERS, str(error))
                     await backoff.pause()
         return []
 
-    async def _left_of(self, qualified: str, discovery: Discovery) -> list[_Followed]:
+    async def _leftovers_of(self, qualified: str, discovery: Discovery) -> list[_Followed]:
         name, _, group = qualified.partition(".")
         kind = KindName(await discovery.version(group), name)
         known = await discovery.kind(*kind) if kind.version else None
@@ -152,7 +152,7 @@ class KindsFollower:
             return []
         source, sink = self._of(kind, known.path)
         items, _, _ = await read_all(self.api, source)
-        if all(is_made_by_another(each.metadata) for each in items):
+        if all(has_controller(each.metadata) for each in items):
             return []
         await sink.replace(items)
         return [(source, sink)]
@@ -175,7 +175,7 @@ T = TypeVar("T", bound=Part)
 
 
 def sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
-    """Return what has to be heard before a cluster's view can be relied on; `kinds` are those that templates write."""
+    """Return what must be heard before a cluster's view can be relied on; `kinds` are those that templates write."""
     return (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, *kind_sources(kinds))
 
 
@@ -221,44 +221,44 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
         view.broken,
     )
 
-    bell = Bell()
+    bell = WakeSignal()
 
     def tried() -> Backoff:
-        return Backoff(random, bell=bell)
+        return Backoff(random, wake_signal=bell)
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(ping(api, health, random, view.patience_s / PINGS, bell))
-        tasks.create_task(_stir(view))
+        tasks.create_task(ping(api, health, random, view.unreachable_timeout_s / PINGS, bell))
+        tasks.create_task(_wake_periodically(view))
         tasks.create_task(reflect(api, NODES, nodes, health, tried()))
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))
         tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
-        aside = Aside(f"{view.name}: events of workloads")
-        tasks.create_task(reflect(api, EVENTS.within(view.namespace), Denied(view), aside, tried()))
+        aside = OptionalHealth(f"{view.name}: events of workloads")
+        tasks.create_task(reflect(api, EVENTS.within(view.namespace), EventSink(view), aside, tried()))
         tasks.create_task(follow_kueue(api, view, tried))
-        own = KindsFollower(api, view.namespace, health, tried, lambda kind, path: _listener(view, kind, path))
+        own = KindInformers(api, view.namespace, health, tried, lambda kind, path: _listener(view, kind, path))
         tasks.create_task(own.run(kinds))
         while not health.has(NODES.path):
             await asyncio.sleep(0.01)
         tasks.create_task(reflect(api, PODS, pods, health, tried()))
 
 
-def _listener(view: ClusterView, kind: KindName, path: str) -> Listener:
+def _listener(view: ClusterView, kind: KindName, path: str) -> KindSink:
     """Say who is told of a kind."""
     if kind == SERVICE:
-        return Listener(ServiceObject, _services(view, path))
-    if kind.qualified in PLAIN:
-        return Listener(Item, _plain(view, path))
-    return Listener(WorkloadObject, _workloads(view, path))
+        return KindSink(ServiceObject, _services(view, path))
+    if kind.qualified in PASSIVE_KINDS:
+        return KindSink(Item, _plain(view, path))
+    return KindSink(WorkloadObject, _workloads(view, path))
 
 
 def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
     def put(workload: WorkloadObject) -> None:
-        if not is_made_by_another(workload.metadata):
+        if not has_controller(workload.metadata):
             view.put_workload(path, workload)
 
     return _Sink[WorkloadObject](
         path,
-        lambda items: view.replace_workloads(path, [each for each in items if not is_made_by_another(each.metadata)]),
+        lambda items: view.replace_workloads(path, [each for each in items if not has_controller(each.metadata)]),
         put,
         lambda each: view.drop_workload(path, each.metadata.full_name),
         view.broken,
@@ -266,16 +266,16 @@ def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
 
 
 def _plain(view: ClusterView, path: str) -> _Sink[Item]:
-    """Tell of objects that run nothing, and only have to be removed."""
+    """Tell of objects that run nothing, and only must be removed."""
 
     def put(item: Item) -> None:
-        if not is_made_by_another(item.metadata):
+        if not has_controller(item.metadata):
             view.put_object(path, item.metadata)
 
     return _Sink[Item](
         path,
         lambda items: view.replace_objects(
-            path, [each.metadata for each in items if not is_made_by_another(each.metadata)]
+            path, [each.metadata for each in items if not has_controller(each.metadata)]
         ),
         put,
         lambda each: view.drop_workload(path, each.metadata.full_name),
@@ -307,8 +307,8 @@ def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
     return _Sink[ServiceObject](path, replace, put, drop, view.broken)
 
 
-async def _stir(view: ClusterView) -> None:
+async def _wake_periodically(view: ClusterView) -> None:
     """Have who waits for changes look every so often whether the cluster is still heard."""
     while True:
-        await asyncio.sleep(view.patience_s / PINGS)
-        view.stir()
+        await asyncio.sleep(view.unreachable_timeout_s / PINGS)
+        view.wake()

@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from seaway.adapters.kubernetes.collect.gates import Hold
-from seaway.adapters.kubernetes.collect.health import Aside
-from seaway.adapters.kubernetes.collect.reflector import ABSENT_S, Source, reflect
-from seaway.adapters.kubernetes.collect.rejections import Attempt, attempt_named, plain
+from seaway.adapters.kubernetes.collect.gates import Gate
+from seaway.adapters.kubernetes.collect.health import OptionalHealth
+from seaway.adapters.kubernetes.collect.reflector import ABSENT_RETRY_S, Source, reflect
+from seaway.adapters.kubernetes.collect.rejections import Attempt, attempt_named, short_reason
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
@@ -30,12 +30,12 @@ from seaway.domain.errors import UnavailableError
 GROUP = "kueue.x-k8s.io"
 KIND = "Workload"
 
-HOPELESS = frozenset(
+PERMANENT = frozenset(
     {"Inadmissible", "Misconfigured", "Suspended", "NoMatchingFlavor", "ExceedsMaxQuota", "Deactivated"}
 )
 """Why no quota is reserved where none that comes free would help: queues are missing or stopped, or too small."""
 
-UNSEEN = "PendingEvaluation"
+NO_REASON = "PendingEvaluation"
 """Why none is before Kueue has looked."""
 
 _FIGURE = re.compile(r"\d\S*")
@@ -70,33 +70,35 @@ class KueueWorkload(Part, frozen=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
-def read_hold(workload: KueueWorkload) -> Hold | None:
+def read_gate(workload: KueueWorkload) -> Gate | None:
     """Say why Kueue does not let a Workload in, or took it out again; None where it is in, or not looked at yet."""
     known = {each.type: each for each in workload.status.conditions}
     true = {name for name, each in known.items() if each.status == "True"}
     if "Finished" in true:
         return None
     if "Evicted" not in true:
-        return None if "Admitted" in true else _not_let_in(workload, known.get("QuotaReserved", Condition()))
-    said = plain(f"Kueue took it out: {known['Evicted'].message or known['Evicted'].reason}")
-    hold = _not_let_in(workload, known.get("QuotaReserved", Condition()))
-    return replace(hold, evicted=said) if hold else Hold(said, evicted=said)
+        return None if "Admitted" in true else _not_admitted(workload, known.get("QuotaReserved", Condition()))
+    said = short_reason(f"Kueue took it out: {known['Evicted'].message or known['Evicted'].reason}")
+    hold = _not_admitted(workload, known.get("QuotaReserved", Condition()))
+    return replace(hold, evicted=said) if hold else Gate(said, evicted=said)
 
 
-def _not_let_in(workload: KueueWorkload, quota: Condition) -> Hold | None:
+def _not_admitted(workload: KueueWorkload, quota: Condition) -> Gate | None:
     """Say why a Workload is not let in; None where that is not known."""
     if not workload.spec.active:
-        return Hold(_said("its Workload was deactivated"), hopeless=True)
+        return Gate(_reason_text("its Workload was deactivated"), is_permanent=True)
     if quota.status == "True":
         check = next((each for each in workload.status.admission_checks if each.state != "Ready"), None)
-        return Hold(_said(f"the admission check {check.name} is {check.state}", check.message)) if check else None
-    if quota.status != "False" or quota.reason == UNSEEN:
+        return (
+            Gate(_reason_text(f"the admission check {check.name} is {check.state}", check.message)) if check else None
+        )
+    if quota.status != "False" or quota.reason == NO_REASON:
         return None
-    return Hold(_said(quota.message or quota.reason), quota.reason in HOPELESS)
+    return Gate(_reason_text(quota.message or quota.reason), quota.reason in PERMANENT)
 
 
-def _said(what: str, why: str = "") -> str:
-    return plain(f"Kueue does not let it in: {what}: {why}" if why else f"Kueue does not let it in: {what}")
+def _reason_text(what: str, why: str = "") -> str:
+    return short_reason(f"Kueue does not let it in: {what}: {why}" if why else f"Kueue does not let it in: {what}")
 
 
 def _attempt(workload: KueueWorkload) -> Attempt | None:
@@ -105,15 +107,15 @@ def _attempt(workload: KueueWorkload) -> Attempt | None:
     return attempt_named(owner.name) if owner else None
 
 
-class Queued:
+class KueueSink:
     """Tells a view what Kueue says.
 
-    Figures in that change all the time where many wait: by themselves they are not told anew.
+    Figures in that change all the time where many wait: by themselves they are not told again.
     """
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._known: dict[str, tuple[Attempt, Hold]] = {}
+        self._known: dict[str, tuple[Attempt, Gate]] = {}
 
     async def replace(self, items: Sequence[KueueWorkload]) -> None:
         """Take these for all Workloads."""
@@ -124,12 +126,12 @@ class Queued:
 
     def put(self, item: KueueWorkload) -> None:
         """Take a Workload as it is now."""
-        name, key, hold = item.metadata.name, _attempt(item), read_hold(item)
+        name, key, hold = item.metadata.name, _attempt(item), read_gate(item)
         if key is None or hold is None:
             self._forget(name)
-        elif name not in self._known or not _alike(self._known[name][1], hold):
+        elif name not in self._known or not _same_gate(self._known[name][1], hold):
             self._known[name] = (key, hold)
-            self._view.hold(key, name, hold)
+            self._view.set_gate(key, name, hold)
 
     def drop(self, item: KueueWorkload) -> None:
         """Note that a Workload is gone."""
@@ -141,21 +143,21 @@ class Queued:
 
     def _forget(self, name: str) -> None:
         if name in self._known:
-            self._view.hold(self._known.pop(name)[0], name, None)
+            self._view.set_gate(self._known.pop(name)[0], name, None)
 
 
-def _alike(one: Hold, other: Hold) -> bool:
-    before, after = ((each.hopeless, each.evicted, _FIGURE.sub("", each.reason)) for each in (one, other))
+def _same_gate(one: Gate, other: Gate) -> bool:
+    before, after = ((each.is_permanent, each.evicted, _FIGURE.sub("", each.reason)) for each in (one, other))
     return before == after
 
 
-async def follow_kueue(api: Api, view: ClusterView, tried: Callable[[], Backoff]) -> None:
+async def follow_kueue(api: Api, view: ClusterView, new_backoff: Callable[[], Backoff]) -> None:
     """Keep a view told what Kueue says, where a cluster has it and Seaway may see it, until cancelled."""
-    sink, health, looks = Queued(view), Aside(f"{view.name}: Kueue's Workloads"), tried()
+    sink, health, looks = KueueSink(view), OptionalHealth(f"{view.name}: Kueue's Workloads"), new_backoff()
     while True:  # a Kueue that is upgraded may serve them in another version only
         path = await _path(api, looks)
-        source = Source(path, KueueWorkload, optional=True, namespace=view.namespace, moves=True)
-        await reflect(api, source, sink, health, tried())
+        source = Source(path, KueueWorkload, optional=True, namespace=view.namespace, versioned=True)
+        await reflect(api, source, sink, health, new_backoff())
         await looks.pause()
 
 
@@ -171,4 +173,4 @@ async def _path(api: Api, backoff: Backoff) -> str:
             continue
         if found:
             return found.path
-        await asyncio.sleep(ABSENT_S)
+        await asyncio.sleep(ABSENT_RETRY_S)

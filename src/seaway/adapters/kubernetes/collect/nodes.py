@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import replace
 from enum import Enum, auto
 
-from seaway.adapters.kubernetes.collect.problems import Troubles
+from seaway.adapters.kubernetes.collect.problems import Problems
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
-from seaway.adapters.kubernetes.device_plugins.views import NodeView, Options, Trouble, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem, ProblemKind
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.adapters.kubernetes.objects.meta import Meta
@@ -21,7 +21,7 @@ from seaway.domain.node import Node
 DEVICES = "devices"
 
 
-class Doubles:
+class DuplicateDevices:
     """Finds them, and leaves each to one node: to one that answers, and of several such to the newest.
 
     Attributes
@@ -32,8 +32,8 @@ class Doubles:
 
     def __init__(self) -> None:
         self._times: Counter[str] = Counter()
-        self._listed_twice: set[str] = set()
-        self.troubles: dict[str, Trouble] = {}
+        self._duplicated: set[str] = set()
+        self.problems: dict[str, Problem] = {}
 
     def count(self, before: NodeView | None, now: NodeView | None) -> None:
         """Take a node as it is now; None when it is not there."""
@@ -41,23 +41,23 @@ class Doubles:
             for device in view.node.devices if view else ():
                 self._times[device.uuid] += step
                 if self._times[device.uuid] > 1:
-                    self._listed_twice.add(device.uuid)
+                    self._duplicated.add(device.uuid)
                 else:
-                    self._listed_twice.discard(device.uuid)
+                    self._duplicated.discard(device.uuid)
                 if not self._times[device.uuid]:
                     del self._times[device.uuid]
 
-    def settle(self, views: Mapping[str, NodeView], written: Mapping[str, NodeObject]) -> dict[str, Node]:
+    def resolve(self, views: Mapping[str, NodeView], written: Mapping[str, NodeObject]) -> dict[str, Node]:
         """Return the nodes that are left with fewer devices than they list, and note why."""
-        self.troubles = {}
-        if not self._listed_twice:
+        self.problems = {}
+        if not self._duplicated:
             return {}
         listing: defaultdict[str, list[str]] = defaultdict(list)
         for name, view in views.items():
-            for uuid in self._listed_twice.intersection(view.devices):
+            for uuid in self._duplicated.intersection(view.devices):
                 listing[uuid].append(name)
         owners = {
-            uuid: max(names, key=lambda name: (views[name].answers, written[name].metadata.creation_timestamp, name))
+            uuid: max(names, key=lambda name: (views[name].reachable, written[name].metadata.creation_timestamp, name))
             for uuid, names in listing.items()
         }
         left: dict[str, Node] = {}
@@ -68,7 +68,7 @@ class Doubles:
                 others = ", ".join(sorted({owners.get(device.uuid, name) for device in node.devices} - {name}))
                 said = f"{len(node.devices) - len(kept)} are listed by {others} too and counted there"
                 text = f"{said}; a node that was left behind is to be deleted"
-                self.troubles[name] = Trouble(TroubleKind.UNUSABLE, DEVICES, text)
+                self.problems[name] = Problem(ProblemKind.UNUSABLE, DEVICES, text)
                 left[name] = replace(node, devices=kept)
         return left
 
@@ -82,7 +82,7 @@ def is_same(uid: str, version: str, meta: Meta) -> bool:
     return bool(version) and (uid, version) == (meta.uid, meta.resource_version)
 
 
-class Step(Enum):
+class NodeChange(Enum):
     """What came of something that was told of a node."""
 
     NONE = auto()
@@ -90,7 +90,7 @@ class Step(Enum):
     OTHER = auto()
     """Something changed, but no device: what its pods hold is read as before."""
     DEVICES = auto()
-    """Its devices are others, or others' terms, or it came or went: what its pods hold has to be read again."""
+    """Its devices are others, or others' terms, or it came or went: what its pods hold must be read again."""
 
 
 class Nodes:
@@ -98,24 +98,24 @@ class Nodes:
 
     Parameters
     ----------
-    described
+    cluster
         The cluster without its nodes.
     troubles
         Told what is wrong with nodes and slices.
-    named
+    plugin_options
         What is named otherwise than usual.
     """
 
-    def __init__(self, described: Cluster, troubles: Troubles, named: Options | None = None) -> None:
-        self._described = described
-        self._troubles = troubles
-        self._named = named or Options()
+    def __init__(self, cluster: Cluster, problems: Problems, plugin_options: PluginOptions | None = None) -> None:
+        self._described = cluster
+        self._problems = problems
+        self._plugin_options = plugin_options or PluginOptions()
         self._written: dict[str, NodeObject] = {}
         self._slices: dict[str, ResourceSlice] = {}
         self._slices_of: defaultdict[str, dict[str, ResourceSlice]] = defaultdict(dict)
         self._views: dict[str, NodeView] = {}
         self._cluster: Cluster | None = None
-        self._doubles = Doubles()
+        self._duplicates = DuplicateDevices()
 
     @property
     def names(self) -> KeysView[str]:
@@ -148,22 +148,22 @@ class Nodes:
     def inventory(self) -> Cluster:
         """Return the cluster with its nodes; a device that several of them list is with one of them."""
         if self._cluster is None:
-            before = self._doubles.troubles
-            left = self._doubles.settle(self._views, self._written)
+            before = self._duplicates.problems
+            left = self._duplicates.resolve(self._views, self._written)
             for name in before.keys() | left.keys():
                 if name in self._views:
-                    self._note(name)
+                    self._log_problems(name)
             nodes = tuple(left.get(name, self._views[name].node) for name in sorted(self._views))
             self._cluster = replace(self._described, nodes=nodes)
         return self._cluster
 
-    def _note(self, name: str) -> None:
+    def _log_problems(self, name: str) -> None:
         """Note all that is wrong with a node."""
-        double = self._doubles.troubles.get(name)
-        self._troubles.note(NODE, name, (*self._views[name].troubles, *([double] if double else [])))
+        double = self._duplicates.problems.get(name)
+        self._problems.put(NODE, name, (*self._views[name].problems, *([double] if double else [])))
 
-    def why_refused(self, hostname: str) -> Cause:
-        """Say what it comes from that no node takes a pod: its own may be down, which is nobody's decision.
+    def unschedulable_cause(self, hostname: str) -> Cause:
+        """Say what it comes from that no node takes a pod: its own may be down, which is no one's decision.
 
         Parameters
         ----------
@@ -171,41 +171,41 @@ class Nodes:
             The node's label; empty when several would do.
         """
         pinned = [view.node for view in self._views.values() if view.node.labels.get(HOSTNAME) == hostname]
-        return Cause.REFUSED if not hostname or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
+        return Cause.UNSCHEDULABLE if not hostname or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
 
-    def put(self, written: NodeObject) -> Step:
+    def put(self, written: NodeObject) -> NodeChange:
         """Take a node as it is now."""
         name = written.metadata.name
         self._written[name] = written
         slices = self._slices_of[name].values() if name in self._slices_of else ()
-        before, view = self._views.get(name), read_node(self._described.name, written, slices, self._named)
+        before, view = self._views.get(name), read_node(self._described.name, written, slices, self._plugin_options)
         if before == view:
-            return Step.NONE
+            return NodeChange.NONE
         self._views[name] = view
         self._cluster = None
-        self._doubles.count(before, view)
-        self._note(name)
+        self._duplicates.count(before, view)
+        self._log_problems(name)
         same = before is not None and before.accesses == view.accesses and before.node.devices == view.node.devices
-        return Step.OTHER if same else Step.DEVICES
+        return NodeChange.OTHER if same else NodeChange.DEVICES
 
-    def drop(self, name: str) -> Step:
+    def drop(self, name: str) -> NodeChange:
         """Note that a node is gone, or cannot be read."""
         self._written.pop(name, None)
         before = self._views.pop(name, None)
         if before is None:
-            return Step.NONE
-        self._doubles.count(before, None)
+            return NodeChange.NONE
+        self._duplicates.count(before, None)
         self._cluster = None
-        return Step.DEVICES
+        return NodeChange.DEVICES
 
-    def put_slices(self, changed: Iterable[ResourceSlice], gone: Iterable[str] = ()) -> dict[str, Step]:
+    def put_slices(self, changed: Iterable[ResourceSlice], gone: Iterable[str] = ()) -> dict[str, NodeChange]:
         """Take slices as they are now, and note which are gone; return what came of it for which nodes."""
         touched = [self._take_slice(name) for name in gone]
         for each in changed:
             name, node = each.metadata.name, each.spec.node_name
             touched += [self._take_slice(name), node]
             self._slices[name] = self._slices_of[node][name] = each
-            self._troubles.note(SLICE, name)
+            self._problems.put(SLICE, name)
         return {node: self.put(self._written[node]) for node in dict.fromkeys(touched) if node in self._written}
 
     def _take_slice(self, name: str) -> str:

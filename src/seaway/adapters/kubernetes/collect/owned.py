@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from seaway.adapters.kubernetes.device_plugins.views import Trouble, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.meta import Item, Meta
 from seaway.adapters.kubernetes.templates.names import (
@@ -25,7 +25,7 @@ from seaway.domain import job_spec as ids
 SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
 """Selects them."""
 
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 
 
 def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
@@ -35,48 +35,48 @@ def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
     """
     job_id, attempt = meta.labels.get(JOB, ""), meta.labels.get(ATTEMPT, "")
     ours = meta.namespace == namespace and meta.labels.get(MANAGED_BY) == MANAGER and ids.decode(job_id) is not None
-    if not ours or not (attempt.isascii() and attempt.isdigit() and len(attempt) <= MOST_DIGITS):
+    if not ours or not (attempt.isascii() and attempt.isdigit() and len(attempt) <= MAX_DIGITS):
         return None
     return job_id, int(attempt)
 
 
-def booked_for(meta: Meta, namespace: str) -> tuple[str, ...]:
+def allocated_devices(meta: Meta, namespace: str) -> tuple[str, ...]:
     """Return the devices that Seaway says on a pod of its own that it booked; none on others, whatever they say."""
     told = meta.annotations.get(DEVICES, "")
     return tuple(told.split(",")) if told and attempt_of(meta, namespace) else ()
 
 
-def marks_broken(meta: Meta, namespace: str) -> tuple[Trouble, ...]:
-    """Say what of Seaway's marks on an object of its own cannot be read; without them nobody knows what it is of."""
+def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
+    """Say what of Seaway's marks on an object of its own cannot be read; without them no one knows what it is of."""
     if JOB not in meta.labels or meta.namespace != namespace or meta.labels.get(MANAGED_BY) != MANAGER:
         return ()
     if attempt_of(meta, namespace) is None:
-        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are no job and attempt; it is nobody's"
-        return (Trouble(TroubleKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
+        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are no job and attempt; it is no one's"
+        return (Problem(ProblemKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
     told = meta.annotations.get(REPLICAS, "")
     try:
         numbers_of(told)
     except ValueError:
-        said = f"{told[:60]!r} is no list of numbers; it stands for no replica"
-        return (Trouble(TroubleKind.BROKEN, REPLICAS, said),)
+        said = f"{told[:60]!r} is not a list of numbers; it stands for no replica"
+        return (Problem(ProblemKind.BROKEN, REPLICAS, said),)
     return ()
 
 
-Place = tuple[str, str]
+ObjectKey = tuple[str, str]
 """Path of all objects of a kind, and ``namespace/name``."""
 
-Key = tuple[str, int, str]
+AttemptKey = tuple[str, int, str]
 """Job, attempt and cluster."""
 
 
-class Owned:
+class OwnerIndex:
     """Keeps the objects of attempts, of one API server. For one event loop.
 
     Parameters
     ----------
     namespace
         Where they are.
-    missed
+    workload_gone
         Told of attempts of which a workload is gone.
 
     Attributes
@@ -85,19 +85,19 @@ class Owned:
         The kinds of workloads, by the path of all of their objects.
     """
 
-    def __init__(self, namespace: str, missed: Callable[[Key], None]) -> None:
+    def __init__(self, namespace: str, workload_gone: Callable[[AttemptKey], None]) -> None:
         self._namespace = namespace
-        self._missed = missed
+        self._workload_gone = workload_gone
         self.workloads: set[str] = set()
-        self._places: defaultdict[Key, set[Place]] = defaultdict(set)
-        self._keys: dict[Place, Key] = {}
-        self._idle: set[Key] = set()
+        self._objects: defaultdict[AttemptKey, set[ObjectKey]] = defaultdict(set)
+        self._keys: dict[ObjectKey, AttemptKey] = {}
+        self._idle: set[AttemptKey] = set()
 
-    def of(self, key: Key) -> set[Place]:
+    def of(self, key: AttemptKey) -> set[ObjectKey]:
         """Return the objects of an attempt for a cluster."""
-        return set(self._places[key]) if key in self._places else set()
+        return set(self._objects[key]) if key in self._objects else set()
 
-    def idle(self) -> Set[Key]:
+    def idle(self) -> Set[AttemptKey]:
         """Return the attempts of which there are objects, but no workload, as it is kept up to date."""
         return self._idle
 
@@ -107,24 +107,24 @@ class Owned:
         if owner:
             place = (kind, f"{meta.namespace}/{meta.name}")
             self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))
-            self._places[key].add(place)
-            self._sort(key)
+            self._objects[key].add(place)
+            self._update_idle(key)
 
     def drop(self, kind: str, full_name: str) -> None:
         """Note that an object is gone."""
         place = (kind, full_name)
         key = self._keys.pop(place, None)
         if key:
-            self._places[key].discard(place)
-            if not self._places[key]:
-                del self._places[key]
-            self._sort(key)
+            self._objects[key].discard(place)
+            if not self._objects[key]:
+                del self._objects[key]
+            self._update_idle(key)
             if kind in self.workloads:
-                self._missed(key)
+                self._workload_gone(key)
 
-    def _sort(self, key: Key) -> None:
+    def _update_idle(self, key: AttemptKey) -> None:
         """Note whether an attempt has objects, but no workload."""
-        places = self._places.get(key)
+        places = self._objects.get(key)
         if places and self.workloads.isdisjoint(kind for kind, _ in places):
             self._idle.add(key)
         else:
@@ -142,7 +142,7 @@ class OwnedSink:
         Whether it is one of workloads.
     """
 
-    def __init__(self, owned: Owned, kind: str, *, runs: bool = False) -> None:
+    def __init__(self, owned: OwnerIndex, kind: str, *, runs: bool = False) -> None:
         self._owned = owned
         self._kind = kind
         if runs:
@@ -172,7 +172,7 @@ class OwnedSink:
 
 
 SERVICE = KindName("v1", "Service")
-ANY = (SERVICE, KindName("resource.k8s.io/v1", "ResourceClaimTemplate"))
+ALWAYS_WRITTEN = (SERVICE, KindName("resource.k8s.io/v1", "ResourceClaimTemplate"))
 """What every template may write, whatever its workload is."""
 
 CORE: Mapping[KindName, str] = {
@@ -182,7 +182,7 @@ CORE: Mapping[KindName, str] = {
 }
 """What no cluster may do without, and where it is; for others servers are asked."""
 
-PLAIN = frozenset(
+PASSIVE_KINDS = frozenset(
     {
         "ConfigMap",
         "PersistentVolumeClaim",
@@ -199,10 +199,10 @@ PLAIN = frozenset(
 
 def kinds_of(templates: Templates) -> tuple[KindName, ...]:
     """Return all kinds that templates write."""
-    return tuple(dict.fromkeys((*ANY, *(kind for each in templates.values() for kind in each.writes))))
+    return tuple(dict.fromkeys((*ALWAYS_WRITTEN, *(kind for each in templates.values() for kind in each.writes))))
 
 
-def left_by_others(kinds: tuple[KindName, ...]) -> tuple[str, ...]:
+def leftover_kinds(kinds: tuple[KindName, ...]) -> tuple[str, ...]:
     """Return the kinds, as ``kind.group``, of which templates that are not there any more may have left something."""
     return tuple(sorted(KINDS - {each.qualified for each in kinds}))
 
@@ -212,6 +212,6 @@ def source_of(kind: KindName) -> str:
     return CORE.get(kind) or f"{kind.version}/{kind.kind}"
 
 
-def is_made_by_another(meta: Meta) -> bool:
+def has_controller(meta: Meta) -> bool:
     """Tell whether a controller made an object of one of Seaway's, and takes it away with that: marks are handed on."""
     return any(each.controller for each in meta.owner_references)

@@ -15,12 +15,12 @@ from enum import Enum
 
 from seaway.adapters.kubernetes.objects.core import ContainerStatus, PodObject
 from seaway.adapters.kubernetes.objects.meta import Condition
-from seaway.domain.deployment import Cause, CopyPhase
+from seaway.domain.deployment import Cause, WorkloadPhase
 
-LONGEST = 500
+MAX_REASON_LENGTH = 500
 
 PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
-HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+PERMANENT = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 """Why a container waits that never will start: kubelets do not even try."""
 
 STARTS = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -39,7 +39,7 @@ INFRASTRUCTURE = frozenset(
 )
 """Why kubelets end pods, or turn them away, that did nothing wrong."""
 
-REFUSING = ("UnexpectedAdmissionError", "OutOf")
+UNSCHEDULABLE_PREFIX = ("UnexpectedAdmissionError", "OutOf")
 """How the reasons begin for which a kubelet would not have a pod where it was placed: a device plugin gave it none of
 its devices, or there is less of something than was thought."""
 
@@ -49,12 +49,12 @@ STOPS = frozenset({9, 15})
 """Signals by which kubelets end containers."""
 
 
-MADE_FIRST = re.compile(
+PROVISIONING_MESSAGE = re.compile(
     r"persistentvolumeclaim(?!.*readwriteoncepod)|binding volumes|waiting for dynamic resource controller|"
     r"resourceclaim.* (not (created|found)|is being deleted)",
     re.IGNORECASE,
 )
-"""What a scheduler says of a pod that it does not look at nodes for, as something has to be made for it before.
+"""What a scheduler says of a pod that it does not look at nodes for, as something must be made for it before.
 
 Of a claim for one pod at a time (``ReadWriteOncePod``) that another has, it speaks node by node.
 """
@@ -65,52 +65,54 @@ class Wait(Enum):
 
     NONE = "none"
     """Nothing that is wrong, or nothing that Seaway would end."""
-    TURN = "turn"
-    """Its turn with its cluster's scheduler: nobody needs to hear of that before it lasts."""
+    SCHEDULER = "turn"
+    """Its turn with its cluster's scheduler: no one needs to hear of that before it lasts."""
     NODE = "node"
     """A node that takes it: its cluster's own scheduler decides otherwise than Seaway did."""
-    ROOM = "room"
+    PREEMPTION = "room"
     """The end of others on a node that its cluster's scheduler chose for it, and is making room on."""
-    MADE = "made"
+    PROVISIONING = "made"
     """What its cluster makes for it before any node takes it, like its volumes."""
-    MENDING = "mending"
-    """Somebody who mends what keeps it from starting, while it holds its devices."""
-    NOTHING = "nothing"
+    USER_FIX = "mending"
+    """A user who mends what keeps it from starting, while it holds its devices."""
+    NEVER_STARTS = "nothing"
     """Nothing: it never will start, but holds its devices."""
 
 
-STUCK = frozenset({Wait.MENDING, Wait.NOTHING})
+STUCK = frozenset({Wait.USER_FIX, Wait.NEVER_STARTS})
 """Of pods that have a node, and so hold their devices whatever is made of them."""
 
-BY_NODES = frozenset({Wait.NODE, Wait.ROOM})
+NODE_WAITS = frozenset({Wait.NODE, Wait.PREEMPTION})
 """Where it depends on the node that a pod is pinned to what it comes from that none takes it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodState:
     """How a replica is doing."""
 
-    phase: CopyPhase
+    phase: WorkloadPhase
     reason: str = ""
     cause: Cause = Cause.WORKLOAD
     wait: Wait = Wait.NONE
 
 
-def judge(pod: PodObject) -> Verdict:
+def pod_state(pod: PodObject) -> PodState:
     """Say how the replica does that a pod is."""
     status = pod.status
     if status.phase == "Succeeded":
-        return Verdict(CopyPhase.SUCCEEDED)
+        return PodState(WorkloadPhase.SUCCEEDED)
     if status.phase == "Failed":
         return _failed(pod)
     if status.phase == "Pending" and not pod.spec.node_name:
         return _unbound(pod)
     if status.phase == "Unknown":
-        return Verdict(CopyPhase.STARTING, f"node {pod.spec.node_name} does not say how it is", Cause.INFRASTRUCTURE)
+        return PodState(
+            WorkloadPhase.STARTING, f"node {pod.spec.node_name} does not say how it is", Cause.INFRASTRUCTURE
+        )
     return _bound(pod)
 
 
-def _bound(pod: PodObject) -> Verdict:
+def _bound(pod: PodObject) -> PodState:
     """Say how a pod does that has a node."""
     status = pod.status
     waits = _waits((*status.init_container_statuses, *status.container_statuses))
@@ -119,49 +121,49 @@ def _bound(pod: PodObject) -> Verdict:
     containers = status.container_statuses
     up = status.phase == "Running" and containers and all(each.state.running or _done(each) for each in containers)
     if up:
-        return Verdict(CopyPhase.RUNNING)
+        return PodState(WorkloadPhase.RUNNING)
     ended = _ended(each for each in containers if each.state.terminated)
     goes_on = pod.spec.restart_policy == "Never" and any(each.state.running for each in containers)
-    return Verdict(CopyPhase.RUNNING if goes_on else CopyPhase.STARTING, _short(ended))
+    return PodState(WorkloadPhase.RUNNING if goes_on else WorkloadPhase.STARTING, _short(ended))
 
 
-def _failed(pod: PodObject) -> Verdict:
+def _failed(pod: PodObject) -> PodState:
     status = pod.status
     disrupted = _condition(status.conditions, "DisruptionTarget")
     if disrupted:
         why = disrupted.message or disrupted.reason or status.message
-        return Verdict(CopyPhase.FAILED, _short(f"disrupted: {why}"), Cause.INFRASTRUCTURE)
-    if status.reason in INFRASTRUCTURE or status.reason.startswith(REFUSING):
-        why = f"{_plain(status.reason)}: {status.message}" if status.message else _plain(status.reason)
-        refused = status.reason.startswith(REFUSING)
-        return Verdict(CopyPhase.FAILED, _short(why), Cause.REFUSED if refused else Cause.INFRASTRUCTURE)
+        return PodState(WorkloadPhase.FAILED, _short(f"disrupted: {why}"), Cause.INFRASTRUCTURE)
+    if status.reason in INFRASTRUCTURE or status.reason.startswith(UNSCHEDULABLE_PREFIX):
+        why = f"{_readable(status.reason)}: {status.message}" if status.message else _readable(status.reason)
+        refused = status.reason.startswith(UNSCHEDULABLE_PREFIX)
+        return PodState(WorkloadPhase.FAILED, _short(why), Cause.UNSCHEDULABLE if refused else Cause.INFRASTRUCTURE)
     containers = (*status.init_container_statuses, *status.container_statuses)
     ended = _ended(containers)
     if pod.metadata.deletion_timestamp and any(map(_stopped, containers)):
-        return Verdict(CopyPhase.FAILED, _short(f"its pod was deleted: {ended}"), Cause.INFRASTRUCTURE)
+        return PodState(WorkloadPhase.FAILED, _short(f"its pod was deleted: {ended}"), Cause.INFRASTRUCTURE)
     said = ended or status.message or status.reason or "its pod failed and says not why"
-    return Verdict(CopyPhase.FAILED, _short(said))
+    return PodState(WorkloadPhase.FAILED, _short(said))
 
 
-def _unbound(pod: PodObject) -> Verdict:
+def _unbound(pod: PodObject) -> PodState:
     """Say why a pod has no node yet."""
     scheduled = _condition(pod.status.conditions, "PodScheduled", "False")
     if scheduled is None:
-        return Verdict(CopyPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.TURN)
+        return PodState(WorkloadPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.SCHEDULER)
     if scheduled.reason == "SchedulingGated":
-        return Verdict(CopyPhase.STARTING, "held back by a gate of its cluster")
+        return PodState(WorkloadPhase.STARTING, "held back by a gate of its cluster")
     said = scheduled.message or scheduled.reason
     if pod.status.nominated_node_name:
         why = f"waits for others to make room on {pod.status.nominated_node_name}: {said}"
-        return Verdict(CopyPhase.STARTING, _short(why), Cause.INFRASTRUCTURE, Wait.ROOM)
-    if MADE_FIRST.search(said):
+        return PodState(WorkloadPhase.STARTING, _short(why), Cause.INFRASTRUCTURE, Wait.PREEMPTION)
+    if PROVISIONING_MESSAGE.search(said):
         why = f"waits for what its cluster has to make for it first: {said}"
-        return Verdict(CopyPhase.STARTING, _short(why), Cause.DENIED, Wait.MADE)
+        return PodState(WorkloadPhase.STARTING, _short(why), Cause.REJECTED, Wait.PROVISIONING)
     wait = Wait.NODE if scheduled.reason == "Unschedulable" else Wait.NONE
-    return Verdict(CopyPhase.STARTING, _short(f"no node takes it: {said}"), Cause.INFRASTRUCTURE, wait)
+    return PodState(WorkloadPhase.STARTING, _short(f"no node takes it: {said}"), Cause.INFRASTRUCTURE, wait)
 
 
-def _waits(containers: Iterable[ContainerStatus]) -> Verdict | None:
+def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:
     """Say what keeps a container from running; None when nothing is wrong."""
     for each in containers:
         waiting = each.state.waiting
@@ -170,13 +172,13 @@ def _waits(containers: Iterable[ContainerStatus]) -> Verdict | None:
         if waiting.reason == "CrashLoopBackOff":  # it is to be started again and again
             last = _ending(each.name, each)
             why = f"keeps crashing, {each.restart_count} times so far: {last or waiting.message}"
-            return Verdict(CopyPhase.STARTING, _short(why))
+            return PodState(WorkloadPhase.STARTING, _short(why))
         if waiting.reason in PULLING:
             why = f"the image of container {each.name} cannot be pulled: {waiting.message or waiting.reason}"
         else:
-            why = f"container {each.name} cannot start, {_plain(waiting.reason)}: {waiting.message}"
-        wait = Wait.NOTHING if waiting.reason in HOPELESS else Wait.MENDING
-        return Verdict(CopyPhase.STARTING, _short(why), wait=wait)
+            why = f"container {each.name} cannot start, {_readable(waiting.reason)}: {waiting.message}"
+        wait = Wait.NEVER_STARTS if waiting.reason in PERMANENT else Wait.USER_FIX
+        return PodState(WorkloadPhase.STARTING, _short(why), wait=wait)
     return None
 
 
@@ -211,7 +213,7 @@ def _condition(conditions: Iterable[Condition], kind: str, status: str = "True")
     return next((each for each in conditions if each.type == kind and each.status == status), None)
 
 
-def _plain(word: str) -> str:
+def _readable(word: str) -> str:
     """Turn Kubernetes' CamelCase into words."""
     if word.startswith("OutOf"):
         return f"out of {word.removeprefix('OutOf')}"
@@ -222,4 +224,4 @@ def _plain(word: str) -> str:
 def _short(text: str) -> str:
     """Put a text on one line that is not too long."""
     line = " ".join(text.split()).rstrip(": ")
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}…"

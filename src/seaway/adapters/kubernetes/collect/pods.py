@@ -9,7 +9,7 @@ from sys import intern
 import msgspec
 
 from seaway.adapters.kubernetes.collect.owned import attempt_of
-from seaway.adapters.kubernetes.collect.pod_status import Verdict, judge
+from seaway.adapters.kubernetes.collect.pod_status import PodState, pod_state
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.meta import Meta, Part
@@ -20,7 +20,7 @@ from seaway.domain.placement import DeviceSlice
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PodSummary:
     """A pod.
 
     Attributes
@@ -31,21 +31,21 @@ class Seen:
         Where it is; empty before it is bound.
     slices
         The shares of devices that it holds, or held before it ended.
-    holds
+    holds_resources
         Whether it still does.
-    mine
+    attempt
         Job and attempt; None for a pod that is not Seaway's.
     part, replicas, index
         Of Seaway's own: its part, the replicas of that, and which of these it is, -1 where any will do.
-    verdict
+    state
         Of Seaway's own: how the replica does.
     containers
         Of Seaway's own: what runs in it, sidecars last.
-    before
+    init_containers
         Of Seaway's own: names of what runs in it before those do, and ends.
-    leaves
+    deleting
         Whether it is being deleted.
-    wants
+    pinned_to
         Of Seaway's own: the node that it is pinned to, by its label; empty where several would do.
     holders
         Which container holds each of the slices, by name; empty where that cannot be told.
@@ -63,17 +63,17 @@ class Seen:
     slices: tuple[DeviceSlice, ...]
     cpu_milli: int
     memory_mib: int
-    holds: bool
-    mine: tuple[str, int] | None = None
+    holds_resources: bool
+    attempt: tuple[str, int] | None = None
     part: str = ""
     replicas: tuple[int, ...] = ()
     index: int = -1
-    verdict: Verdict | None = None
+    state: PodState | None = None
     containers: tuple[Container, ...] = ()
-    leaves: bool = False
-    wants: str = ""
+    deleting: bool = False
+    pinned_to: str = ""
     holders: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    init_containers: tuple[str, ...] = ()
     pods: int = 1
     resource_version: str = field(default="", compare=False)
 
@@ -83,7 +83,7 @@ class Seen:
         return f"{self.namespace}/{self.name}"
 
 
-def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
+def summarise_pod(pod: PodObject, view: PodView, namespace: str) -> PodSummary:
     """Keep what matters of a pod.
 
     Parameters
@@ -102,9 +102,9 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)
         holds, holders = alive or bool(view.holding), _holders(pod, held)
         which, taken = (meta.namespace, meta.name, meta.uid, "", view.node), (slices, cpu, memory, holds)
-        return Seen(*which, *taken, holders=holders, pods=int(alive), resource_version=meta.resource_version)
+        return PodSummary(*which, *taken, holders=holders, pods=int(alive), resource_version=meta.resource_version)
     index = meta.annotations.get(INDEX, "")
-    return Seen(
+    return PodSummary(
         meta.namespace,
         meta.name,
         meta.uid,
@@ -118,7 +118,7 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         meta.labels.get(PART, ""),
         _numbers(meta.annotations.get(REPLICAS, "")),
         int(index) if index.isascii() and index.isdigit() else -1,
-        judge(pod),
+        pod_state(pod),
         _containers(pod),
         bool(meta.deletion_timestamp),
         pod.spec.node_selector.get(HOSTNAME, ""),

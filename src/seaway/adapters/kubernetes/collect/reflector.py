@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
-from seaway.adapters.kubernetes.collect.changes import TURN_S
+from seaway.adapters.kubernetes.collect.changes import TIME_SLICE_S
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.connection.api import SOON_S, Api
+from seaway.adapters.kubernetes.connection.api import RETRY_AFTER_S, Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
-from seaway.adapters.kubernetes.connection.responses import MOST_BYTES, ApiError
+from seaway.adapters.kubernetes.connection.responses import MAX_BYTES, ApiError
 from seaway.adapters.kubernetes.objects.decode import (
     Broken,
     Failure,
@@ -35,13 +35,13 @@ from seaway.adapters.kubernetes.objects.decode import (
 from seaway.adapters.kubernetes.objects.meta import Item, Meta, Part
 from seaway.domain.errors import UnavailableError
 
-CALLS = 12
+LIST_TIMEOUT_CALLS = 12
 """How many times as long as a call it may take in all; without a byte no longer than a call."""
 
 T = TypeVar("T", bound=Part)
 
 
-async def read_at_once(api: Api, path: str, params: Mapping[str, str], kind: type[T]) -> Page[T]:
+async def read_in_slices(api: Api, path: str, params: Mapping[str, str], kind: type[T]) -> Page[T]:
     """Read a list that may have 50,000 objects, and decode it in turns: other clusters are followed meanwhile.
 
     Raises
@@ -51,27 +51,30 @@ async def read_at_once(api: Api, path: str, params: Mapping[str, str], kind: typ
     UnavailableError
         It did not answer in time, or more than anybody can take.
     UndecodableError
-        It is no list.
+        It is not a list.
     """
     page = read_body(await _whole(api, path, params), RawPage)
     read: list[T | Broken] = []
-    end_s = perf_counter() + TURN_S
+    end_s = perf_counter() + TIME_SLICE_S
     for raw in page.items or ():
         read.append(read_item(raw, kind))
         if perf_counter() >= end_s:
             await asyncio.sleep(0)
-            end_s = perf_counter() + TURN_S
+            end_s = perf_counter() + TIME_SLICE_S
     return page_of(page, read)
 
 
 async def _whole(api: Api, path: str, params: Mapping[str, str]) -> bytes:
     said, size = [], 0
-    async with api.pieces(path, params, api.call_s) as pieces, asyncio.timeout(CALLS * api.call_s):
+    async with (
+        api.pieces(path, params, api.request_timeout_s) as pieces,
+        asyncio.timeout(LIST_TIMEOUT_CALLS * api.request_timeout_s),
+    ):
         async for piece in pieces:
             said.append(piece)
             size += len(piece)
-            if size > MOST_BYTES:
-                raise UnavailableError(f"{api.name} answers more than {MOST_BYTES} bytes at once to {path}")
+            if size > MAX_BYTES:
+                raise UnavailableError(f"{api.name} answers more than {MAX_BYTES} bytes at once to {path}")
     return b"".join(said)
 
 
@@ -83,13 +86,13 @@ PAGE = 500
 WATCH_S = 290
 """How long a watch is asked to go on."""
 
-SILENCE_S = 75.0
+IDLE_TIMEOUT_S = 75.0
 """After how long without a byte a watch is given up; servers send a bookmark about every minute."""
 
-ABSENT_S = 300.0
+ABSENT_RETRY_S = 300.0
 """How long until a kind that the server does not have is asked for again."""
 
-BRIEF_S = 1.0
+MIN_WATCH_S = 1.0
 """A watch that a server ends before that was none: it is begun again later every time."""
 
 T_contra = TypeVar("T_contra", bound=Part, contravariant=True)
@@ -115,9 +118,9 @@ class Source(Generic[T]):
         Only objects with these fields; empty for all.
     label
         What a cluster's health calls them; their path when empty.
-    spared
+    skippable
         Whether Seaway can do without seeing them, where it has no right to that, or where they fail for long.
-    moves
+    versioned
         Whether they may be at another path once they are not at this one: then they are followed no more.
     """
 
@@ -128,8 +131,8 @@ class Source(Generic[T]):
     namespace: str = ""
     fields: str = ""
     label: str = ""
-    spared: bool = False
-    moves: bool = False
+    skippable: bool = False
+    versioned: bool = False
 
     def within(self, namespace: str) -> Source[T]:
         """Return the same, looked for in one namespace only."""
@@ -170,12 +173,12 @@ class Sink(Protocol[T_contra]):
 
 
 class _OverrunError(Exception):
-    """The version that was asked from is too old: everything has to be listed anew."""
+    """The version that was asked from is too old: everything must be listed again."""
 
 
 @dataclass(slots=True)
-class _Told:
-    """Up to which version a sink was told, however the telling ended; empty when everything has to be listed."""
+class _Position:
+    """Up to which version a sink was told, however the telling ended; empty when everything must be listed."""
 
     version: str = ""
 
@@ -185,58 +188,58 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
 
     Whatever fails is noted in `health` and tried again, later every time; what was heard before stands meanwhile.
     """
-    told = _Told()
+    position = _Position()
     while True:
         try:
-            if not told.version:
-                told.version = await _list(api, source, sink)
-                health.heard(source.name)
+            if not position.version:
+                position.version = await _list(api, source, sink)
+                health.succeeded(source.name)
             began_s = asyncio.get_running_loop().time()
-            await _watch(api, source, sink, told, health, backoff)
-            if asyncio.get_running_loop().time() - began_s < BRIEF_S:
+            await _watch(api, source, sink, position, health, backoff)
+            if asyncio.get_running_loop().time() - began_s < MIN_WATCH_S:
                 await backoff.pause()
         except _OverrunError:
-            told.version = ""
+            position.version = ""
             await backoff.pause()
         except ApiError as error:
-            told.version = ""
-            if await _is_over(error, api, source, sink, health, backoff):
+            position.version = ""
+            if await _should_stop(error, api, source, sink, health, backoff):
                 return
         except UnavailableError as error:
-            health.failed(source.name, str(error), spared=source.spared)
-            await backoff.pause(error.retry_after_s if error.retry_after_s > SOON_S else 0)
+            health.failed(source.name, str(error), optional=source.skippable)
+            await backoff.pause(error.retry_after_s if error.retry_after_s > RETRY_AFTER_S else 0)
         except UndecodableError as error:
-            told.version = ""
-            health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}", spared=source.spared)
+            position.version = ""
+            health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}", optional=source.skippable)
             await backoff.pause()
         except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
-            told.version = ""
+            position.version = ""
             log.exception("%s: following %s failed", api.name, source.path)
-            health.failed(source.name, str(error) or type(error).__name__, spared=source.spared)
+            health.failed(source.name, str(error) or type(error).__name__, optional=source.skippable)
             await backoff.pause()
 
 
-async def _is_over(
+async def _should_stop(
     error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff
 ) -> bool:
     """Take a refusal, and wait until it makes sense to ask again; tell whether that never does."""
-    if not await _does_without(error, api, source, sink, health):
-        health.failed(source.name, f"{api.name}: {error}", spared=source.spared)
+    if not await _can_skip(error, api, source, sink, health):
+        health.failed(source.name, f"{api.name}: {error}", optional=source.skippable)
         await backoff.pause()
         return False
-    if source.moves and error.missing:
+    if source.versioned and error.missing:
         return True
-    await asyncio.sleep(ABSENT_S)
+    await asyncio.sleep(ABSENT_RETRY_S)
     return False
 
 
-async def _does_without(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
+async def _can_skip(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
     """Tell whether a view can be relied on without what is not there, or may not be seen; then note that."""
     if source.optional and error.missing:
         await sink.replace(())
-        health.heard(source.name)
+        health.succeeded(source.name)
         return True
-    if source.spared and error.forbidden:
+    if source.skippable and error.forbidden:
         health.forbidden(source.name, f"{api.name}: {error}")
         return True
     return False
@@ -264,7 +267,7 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
                 raise
             items.clear()  # it took too long: from the start, and all of it at once
             broken.clear()
-            page = await read_at_once(api, source.address, source.selectors, source.kind)
+            page = await read_in_slices(api, source.address, source.selectors, source.kind)
         items += page.items
         broken += page.broken
         if not page.metadata.next_page:
@@ -275,7 +278,7 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
 
 
 async def _watch(  # what is followed, and the three who keep how it goes
-    api: Api, source: Source[T], sink: Sink[T], told: _Told, health: Health, backoff: Backoff
+    api: Api, source: Source[T], sink: Sink[T], position: _Position, health: Health, backoff: Backoff
 ) -> None:
     """Hand on changes for as long as the server tells of them, and keep up to which it did.
 
@@ -284,29 +287,29 @@ async def _watch(  # what is followed, and the three who keep how it goes
     params = {
         "watch": "true",
         "allowWatchBookmarks": "true",
-        "resourceVersion": told.version,
+        "resourceVersion": position.version,
         "timeoutSeconds": str(WATCH_S),
         **source.selectors,
     }
     try:
-        async with api.stream(source.address, params, SILENCE_S) as lines:
-            health.heard(source.name)
+        async with api.stream(source.address, params, IDLE_TIMEOUT_S) as lines:
+            health.succeeded(source.name)
             async for line in lines:
                 event = read_event(line)
-                told.version = _hand_on(event, source, sink) or told.version
-                health.heard(source.name)
-                backoff.worked()
+                position.version = _deliver(event, source, sink) or position.version
+                health.succeeded(source.name)
+                backoff.reset()
     except ApiError as error:
         raise (_OverrunError if error.gone else error) from None
 
 
-def _hand_on(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
+def _deliver(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
     """Hand on one change; return the version that it brought."""
     if event.type == "ERROR":
         said = read_body(bytes(event.object), Failure)
         if said.code == 410:
             raise _OverrunError
-        raise UnavailableError(said.message or said.reason or "the watch failed", retry_after_s=SOON_S)
+        raise UnavailableError(said.message or said.reason or "the watch failed", retry_after_s=RETRY_AFTER_S)
     if event.type == "BOOKMARK":
         return read_body(bytes(event.object), Item).metadata.resource_version
     item = read_item(event.object, source.kind)

@@ -15,15 +15,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from seaway.adapters.kubernetes.collect.limits import Lasting
+from seaway.adapters.kubernetes.collect.limits import Debounce
 from seaway.domain import job_spec as ids
-from seaway.domain.deployment import Cause, Copy, CopyPhase
+from seaway.domain.deployment import Cause, Workload, WorkloadPhase
 
 Attempt = tuple[str, int]
 
-LONGEST = 500
+MAX_REASON_LENGTH = 500
 
-DENIED = (
+FINAL_MESSAGES = (
     "is forbidden",
     "denied the request",
     "is invalid",
@@ -33,7 +33,7 @@ DENIED = (
 )
 """What is said where asking again does not help: somebody decided so."""
 
-MAY_PASS = (
+TRANSIENT_MESSAGES = (
     "error looking up service account",
     "failed calling webhook",
     "the object has been modified",
@@ -44,12 +44,12 @@ MAY_PASS = (
 )
 """What is said where it may: of something that is not there yet, or did not answer."""
 
-_ROUND_ABOUT = re.compile(
+_PREFIXES = re.compile(
     r"^(\(combined from similar events\): |Failed to apply all manifests \(\d+/\d+\): |Error creating: "
     r"|create Pod \S+ in StatefulSet \S+ failed error: )+"
 )
-_NAMED = re.compile(r'[\w.-]+ "[^"]*" is forbidden: ')
-"""Names of pods are made up anew with every try: they say nothing, and every reason would be another."""
+_POD_NAME = re.compile(r'[\w.-]+ "[^"]*" is forbidden: ')
+"""Names of pods are made up again with every try: they say nothing, and every reason would be another."""
 
 _NAME = re.compile(r"(?:^|-)sw-([0-9a-z]+)-([0-9]{1,9})(?:-|$)")
 
@@ -60,50 +60,50 @@ def attempt_named(name: str) -> Attempt | None:
     return (found[1], int(found[2])) if found and ids.decode(found[1]) is not None else None
 
 
-def plain(said: str) -> str:
+def short_reason(message: str) -> str:
     """Say in short why something is denied."""
-    line = _NAMED.sub("", _ROUND_ABOUT.sub("", " ".join(said.split())))
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    line = _POD_NAME.sub("", _PREFIXES.sub("", " ".join(message.split())))
+    return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}…"
 
 
-def is_decided(said: str) -> bool:
-    """Tell whether a denial is somebody's decision, rather than something that may pass by itself."""
-    return any(each in said for each in DENIED) and not any(each in said for each in MAY_PASS)
+def is_final(message: str) -> bool:
+    """Tell whether a denial is a user's decision, rather than something that may pass by itself."""
+    return any(each in message for each in FINAL_MESSAGES) and not any(each in message for each in TRANSIENT_MESSAGES)
 
 
 @dataclass(frozen=True, slots=True)
-class Denial:
+class Rejection:
     """Why something of an attempt is not made.
 
     Attributes
     ----------
     reason
         What people read.
-    decided
-        Whether it is somebody's decision.
-    whole
+    is_final
+        Whether it is a user's decision.
+    rejects_objects
         Whether it is the attempt's own objects that are denied, so that nothing of it may be there.
     """
 
     reason: str
-    decided: bool
-    whole: bool = False
+    is_final: bool
+    rejects_objects: bool = False
 
 
-def pods_denied(said: str) -> Denial:
+def pods_rejected(message: str) -> Rejection:
     """Return what it means that a controller could not make pods, by what it says."""
-    return Denial(f"its pods cannot be made: {plain(said)}", is_decided(said))
+    return Rejection(f"its pods cannot be made: {short_reason(message)}", is_final(message))
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class RejectionTimeouts:
     """How long a denial lasts before the cluster is taken to refuse, seconds: a decision, and what may pass."""
 
-    decided_s: float
+    final_s: float
     other_s: float
 
 
-class Denials:
+class Rejections:
     """The denials of one cluster, by who told of them.
 
     Parameters
@@ -119,35 +119,35 @@ class Denials:
     def __init__(
         self,
         cluster: str,
-        later: Callable[[float, Callable[[], None]], object],
-        told: Callable[[Attempt], None],
-        pauses: Pauses,
+        schedule: Callable[[float, Callable[[], None]], object],
+        notify: Callable[[Attempt], None],
+        pauses: RejectionTimeouts,
     ) -> None:
         self._cluster = cluster
-        self._told = told
+        self._notify = notify
         self._pauses = pauses
-        self._lasting: Lasting[Attempt] = Lasting(later)
-        self._of: defaultdict[Attempt, dict[str, Denial]] = defaultdict(dict)
+        self._persistent: Debounce[Attempt] = Debounce(schedule)
+        self._by_attempt: defaultdict[Attempt, dict[str, Rejection]] = defaultdict(dict)
         self._by_source: dict[str, Attempt] = {}
 
     def __contains__(self, key: Attempt) -> bool:
         """Tell whether anything of an attempt is denied."""
-        return key in self._of
+        return key in self._by_attempt
 
     @property
-    def wholes(self) -> set[Attempt]:
+    def without_objects(self) -> set[Attempt]:
         """The attempts of which nothing may be there."""
-        return {key for key, found in self._of.items() if any(each.whole for each in found.values())}
+        return {key for key, found in self._by_attempt.items() if any(each.rejects_objects for each in found.values())}
 
-    def deny(self, key: Attempt, source: str, denial: Denial) -> None:
+    def reject(self, key: Attempt, source: str, rejection: Rejection) -> None:
         """Take what a source says is denied of an attempt; the first that it said stands while it goes on."""
-        before = self._of.get(key, {}).get(source)
-        if before and before.decided == denial.decided:
+        before = self._by_attempt.get(key, {}).get(source)
+        if before and before.is_final == rejection.is_final:
             return
         self._by_source[source] = key
-        self._of[key][source] = denial
+        self._by_attempt[key][source] = rejection
         self._watch(key)
-        self._told(key)
+        self._notify(key)
 
     def allow(self, source: str) -> None:
         """Note that a source says nothing is denied, any more."""
@@ -155,40 +155,40 @@ class Denials:
         if key is not None:
             self._drop(key, source)
             self._watch(key)
-            self._told(key)
+            self._notify(key)
 
-    def weigh(self, key: Attempt, copy: Copy | None) -> Copy | None:
+    def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
         """Say how a copy does, given what is denied of it; None when there is nothing of it, nor could be.
 
         Once every replica has a pod, what was said of its pods is over.
         """
-        found = self._of.get(key)
+        found = self._by_attempt.get(key)
         if not found:
-            return copy
-        if copy and (copy.phase is not CopyPhase.STARTING or all(each.pod for each in copy.replicas)):
-            for source in [source for source, each in found.items() if not each.whole]:
+            return workload
+        if workload and (workload.phase is not WorkloadPhase.STARTING or all(each.pod for each in workload.replicas)):
+            for source in [source for source, each in found.items() if not each.rejects_objects]:
                 del self._by_source[source]
                 self._drop(key, source)
             self._watch(key)
-            return copy
-        denials = sorted(found.values(), key=lambda each: not each.decided)
-        if copy is None and not any(each.whole for each in denials):
+            return workload
+        denials = sorted(found.values(), key=lambda each: not each.is_final)
+        if workload is None and not any(each.rejects_objects for each in denials):
             return None
-        made = copy or Copy(*key, self._cluster, CopyPhase.STARTING)
-        phase = CopyPhase.FAILED if key in self._lasting else CopyPhase.STARTING
-        return replace(made, phase=phase, reason=denials[0].reason, cause=Cause.DENIED)
+        made = workload or Workload(*key, self._cluster, WorkloadPhase.STARTING)
+        phase = WorkloadPhase.FAILED if key in self._persistent else WorkloadPhase.STARTING
+        return replace(made, phase=phase, reason=denials[0].reason, cause=Cause.REJECTED)
 
     def _drop(self, key: Attempt, source: str) -> None:
-        del self._of[key][source]
-        if not self._of[key]:
-            del self._of[key]
+        del self._by_attempt[key][source]
+        if not self._by_attempt[key]:
+            del self._by_attempt[key]
 
     def _watch(self, key: Attempt) -> None:
         """Look again at an attempt when its denials have gone on for so long that they will."""
-        found = self._of.get(key)
+        found = self._by_attempt.get(key)
         if not found:
-            self._lasting.end(key)
+            self._persistent.end(key)
             return
-        decided = any(each.decided for each in found.values())
-        seconds = self._pauses.decided_s if decided else self._pauses.other_s
-        self._lasting.begin(key, decided, seconds, lambda: self._told(key))
+        decided = any(each.is_final for each in found.values())
+        seconds = self._pauses.final_s if decided else self._pauses.other_s
+        self._persistent.begin(key, decided, seconds, lambda: self._notify(key))

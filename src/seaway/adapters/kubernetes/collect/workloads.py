@@ -17,11 +17,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes.collect.owned import attempt_of
-from seaway.adapters.kubernetes.collect.pod_status import STUCK, Verdict, Wait
-from seaway.adapters.kubernetes.collect.pods import Seen
+from seaway.adapters.kubernetes.collect.pod_status import STUCK, PodState, Wait
+from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.objects.meta import Condition, Meta, Part
 from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
-from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
+from seaway.domain.deployment import Cause, ReplicaStatus, Workload, WorkloadPhase
 
 
 class VolcanoState(Part, frozen=True):
@@ -63,7 +63,7 @@ HELD = frozenset({"Suspended", "RayClusterSuspended"})
 """Conditions that say that pods are not to be made for now: somebody, like Kueue, has not let it in yet."""
 
 END = frozenset({"Failed", "FailureTarget"})
-"""Conditions that say that a workload failed for good; a Job has the second while its pods are still leaving."""
+"""Conditions that say that a workload failed permanently; a Job has the second while its pods are still leaving."""
 
 LOST = "BackoffLimitExceeded"
 """Why a Job fails that may not try again: a pod of it failed, or was deleted."""
@@ -75,16 +75,16 @@ RAY_OVER = frozenset({"Complete", "Failed"})
 """KubeRay's word where it leaves it at that; else it may try again, with a new cluster, what Ray says has failed."""
 
 VOLCANO_ENDS = {
-    "Completed": Verdict(CopyPhase.SUCCEEDED),
-    "Failed": Verdict(CopyPhase.FAILED, "Volcano gave its job up"),
-    "Terminated": Verdict(CopyPhase.FAILED, "Volcano ended its job, of which a pod is gone", Cause.INFRASTRUCTURE),
-    "Aborted": Verdict(CopyPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
+    "Completed": PodState(WorkloadPhase.SUCCEEDED),
+    "Failed": PodState(WorkloadPhase.FAILED, "Volcano gave its job up"),
+    "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job, of which a pod is gone", Cause.INFRASTRUCTURE),
+    "Aborted": PodState(WorkloadPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
 }
 """How a Job of Volcano's ends. Seaway has it ended when a pod failed, which says so itself, or was evicted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class WorkloadPart:
     """A workload of an attempt.
 
     Attributes
@@ -93,7 +93,7 @@ class Workload:
         What it is of.
     replicas
         The numbers of its replicas; empty for what runs nothing, like a service.
-    trouble
+    rejection
         Why it has not all its pods; empty when nothing is known to be wrong.
     uid
         Which object it is.
@@ -101,7 +101,7 @@ class Workload:
         How it ended, by its own word; None while it goes on. Its pods may be gone by then.
     decides
         Whether `ended` counts whatever its pods said before they were gone: Ray's do not end when its job does.
-    held
+    gate
         Why it is to have no pods for now; empty when it is to have them.
     """
 
@@ -109,14 +109,14 @@ class Workload:
     attempt: int
     part: str
     replicas: tuple[int, ...]
-    trouble: str = ""
+    rejection: str = ""
     uid: str = ""
-    ended: Verdict | None = None
+    ended: PodState | None = None
     decides: bool = False
-    held: str = ""
+    gate: str = ""
 
 
-def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
+def read_workload(written: WorkloadObject, namespace: str) -> WorkloadPart | None:
     """Read a workload; None for one that is not Seaway's."""
     owner = attempt_of(written.metadata, namespace)
     try:
@@ -128,85 +128,85 @@ def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
     meta, conditions = written.metadata, written.status.conditions
     by_ray = _ended_by_ray(written.status)
     ended, decides = by_ray or _ended_by_volcano(written.status) or _ended(conditions), by_ray is not None
-    part, trouble, held = meta.labels.get(PART, ""), _trouble(conditions), _held(written.status)
-    return Workload(*owner, part, replicas, trouble, meta.uid, ended, decides, held)
+    part, trouble, held = meta.labels.get(PART, ""), _rejection_message(conditions), _gate_reason(written.status)
+    return WorkloadPart(*owner, part, replicas, trouble, meta.uid, ended, decides, held)
 
 
-def _trouble(conditions: tuple[Condition, ...]) -> str:
+def _rejection_message(conditions: tuple[Condition, ...]) -> str:
     failed = next((each for each in conditions if each.type in FAILURES and each.status == "True"), None)
-    return _said(failed) if failed else ""
+    return _condition_text(failed) if failed else ""
 
 
-def _held(status: WorkloadStatus) -> str:
+def _gate_reason(status: WorkloadStatus) -> str:
     """Say why a workload has no pods while it is suspended; empty for one that is not."""
     found = next((each for each in status.conditions if each.type in HELD and each.status == "True"), None)
     if found:
-        return f"it is suspended there: {_said(found)}"
+        return f"it is suspended there: {_condition_text(found)}"
     return "it is suspended there" if status.job_deployment_status == "Suspended" else ""
 
 
-def _ended(conditions: tuple[Condition, ...]) -> Verdict | None:
+def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
     """Say how a workload ended; None while it has not."""
     true = {each.type: each for each in conditions if each.status == "True"}
     if SUCCESS & true.keys():
-        return Verdict(CopyPhase.SUCCEEDED)
+        return PodState(WorkloadPhase.SUCCEEDED)
     failed = next((true[each] for each in sorted(END & true.keys())), None)
     if failed is None:
         return None
     cause = Cause.INFRASTRUCTURE if failed.reason == LOST else Cause.WORKLOAD
-    return Verdict(CopyPhase.FAILED, f"its pods are gone: {_said(failed)}", cause)
+    return PodState(WorkloadPhase.FAILED, f"its pods are gone: {_condition_text(failed)}", cause)
 
 
-def _ended_by_ray(status: WorkloadStatus) -> Verdict | None:
+def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
     """Say how a RayJob ended; None for one that goes on, and for other kinds."""
     if status.job_status == "SUCCEEDED":
-        return Verdict(CopyPhase.SUCCEEDED)
+        return PodState(WorkloadPhase.SUCCEEDED)
     said = " ".join(status.message.split())[:500]
     if status.job_deployment_status == "ValidationFailed":  # it never made a pod: another cluster's may know more
-        how, cause = "the KubeRay there does not take it", Cause.DENIED
+        how, cause = "the KubeRay there does not take it", Cause.REJECTED
     elif status.job_deployment_status in RAY_OVER and status.job_status in RAY_ENDS:
         how, cause = RAY_ENDS[status.job_status], Cause.WORKLOAD
     elif status.job_deployment_status == "Failed":
         how, cause = f"KubeRay gave it up, {status.reason}".rstrip(", "), Cause.WORKLOAD
     else:
         return None
-    return Verdict(CopyPhase.FAILED, f"{how}: {said}" if said else how, cause)
+    return PodState(WorkloadPhase.FAILED, f"{how}: {said}" if said else how, cause)
 
 
-def _ended_by_volcano(status: WorkloadStatus) -> Verdict | None:
+def _ended_by_volcano(status: WorkloadStatus) -> PodState | None:
     """Say how a Job of Volcano's ended; None for one that goes on, and for other kinds."""
     state = status.state
     end = VOLCANO_ENDS.get(state.phase) if isinstance(state, VolcanoState) else None
-    if end is None or end.phase is CopyPhase.SUCCEEDED or isinstance(state, str):
+    if end is None or end.phase is WorkloadPhase.SUCCEEDED or isinstance(state, str):
         return end
     said = " ".join((state.message or state.reason).split())[:500]
     return replace(end, reason=f"{end.reason}: {said}") if said else end
 
 
-def _said(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     return " ".join((condition.message or condition.reason).split())[:500]
 
 
-STARTED = frozenset({CopyPhase.RUNNING, CopyPhase.SUCCEEDED})
-NOT_YET = Verdict(CopyPhase.STARTING)
-RUNS = Verdict(CopyPhase.RUNNING)
+STARTED = frozenset({WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED})
+NOT_YET = PodState(WorkloadPhase.STARTING)
+RUNS = PodState(WorkloadPhase.RUNNING)
 
 
 def assemble(
     key: tuple[str, int],
     cluster: str,
-    workloads: Iterable[Workload],
-    pods: Iterable[Seen],
+    workloads: Iterable[WorkloadPart],
+    pods: Iterable[PodSummary],
     *,
-    lasting: Mapping[str, Cause],
+    persistent_waits: Mapping[str, Cause],
     lost: AbstractSet[str] = frozenset(),
     address: str = "",
-) -> Copy | None:
+) -> Workload | None:
     """Put an attempt's copy in a cluster together; None when nothing of it is there.
 
     Parameters
     ----------
-    lasting
+    persistent_waits
         Pods, by uid, that have been waiting for so long that they fail, and what that comes from.
     lost
         Workloads, by uid, that failed so long ago that a pod which says better why would have been heard.
@@ -214,23 +214,25 @@ def assemble(
         Where a service of it answers.
     """
     workloads = tuple(each for each in workloads if each.replicas)
-    seated = list(seats(workloads, pods))
+    seated = list(replica_pods(workloads, pods))
     if not seated:
         return None
     stands = {  # a RayJob's own RayCluster stands for the same, and knows less
         replica: each for each in sorted(workloads, key=lambda one: one.decides) for replica in each.replicas
     }
-    found = [(replica, pod, _verdict(pod, lasting, stands.get(replica))) for _, replica, pod in seated]
-    if all(verdict.phase is not CopyPhase.FAILED for _, _, verdict in found):  # else a pod says best what happened
-        found = [(replica, pod, _in_the_end(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
+    found = [(replica, pod, _replica_state(pod, persistent_waits, stands.get(replica))) for _, replica, pod in seated]
+    if all(verdict.phase is not WorkloadPhase.FAILED for _, _, verdict in found):  # else a pod says best what happened
+        found = [(replica, pod, _final_state(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
     replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
-    phase, reason, cause = _sum_up([verdict for _, _, verdict in found])
-    return Copy(*key, cluster, phase, replicas, reason, address, cause)
+    phase, reason, cause = _summarise([verdict for _, _, verdict in found])
+    return Workload(*key, cluster, phase, replicas, reason, address, cause)
 
 
-def seats(workloads: Iterable[Workload], pods: Iterable[Seen]) -> Iterator[tuple[str, int, Seen | None]]:
+def replica_pods(
+    workloads: Iterable[WorkloadPart], pods: Iterable[PodSummary]
+) -> Iterator[tuple[str, int, PodSummary | None]]:
     """Say which pod is which replica: yield the part, the replica's number, and its pod or None."""
-    by_part: defaultdict[str, list[Seen]] = defaultdict(list)
+    by_part: defaultdict[str, list[PodSummary]] = defaultdict(list)
     parts: dict[str, tuple[int, ...]] = {}
     for pod in pods:
         by_part[pod.part].append(pod)
@@ -240,18 +242,18 @@ def seats(workloads: Iterable[Workload], pods: Iterable[Seen]) -> Iterator[tuple
         if each.part not in parts:
             parts[each.part] = tuple(replica for replica in each.replicas if replica not in covered)
     for part, replicas in parts.items():
-        for replica, seated in _seats(replicas, by_part[part]):
+        for replica, seated in _replica_pods(replicas, by_part[part]):
             yield part, replica, seated
 
 
-def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, Seen | None]]:
+def _replica_pods(replicas: tuple[int, ...], pods: list[PodSummary]) -> Iterator[tuple[int, PodSummary | None]]:
     """Say which pod is which replica: by its index where it has one, else in the order in which they were made.
 
     Of several pods for one replica the latest that is not leaving counts: a controller made it for the others.
     """
-    seats: dict[int, Seen | None] = dict.fromkeys(replicas)
-    rest: list[Seen] = []
-    for pod in sorted(pods, key=lambda each: (not each.leaves, each.created_at, each.name)):
+    seats: dict[int, PodSummary | None] = dict.fromkeys(replicas)
+    rest: list[PodSummary] = []
+    for pod in sorted(pods, key=lambda each: (not each.deleting, each.created_at, each.name)):
         if 0 <= pod.index < len(replicas):
             seats[replicas[pod.index]] = pod
         else:
@@ -263,52 +265,58 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
     return iter(seats.items())
 
 
-def _verdict(pod: Seen | None, lasting: Mapping[str, Cause], workload: Workload | None) -> Verdict:
+def _replica_state(
+    pod: PodSummary | None, persistent_waits: Mapping[str, Cause], workload: WorkloadPart | None
+) -> PodState:
     if workload and workload.decides and workload.ended:
-        if workload.ended.phase is CopyPhase.SUCCEEDED:
-            return workload.ended if pod is None or not pod.holds else RUNS  # what still runs still has its devices
-        if pod and pod.leaves and not pod.holds:  # it was ended as all is over, and says only that
+        if workload.ended.phase is WorkloadPhase.SUCCEEDED:
+            return (
+                workload.ended if pod is None or not pod.holds_resources else RUNS
+            )  # what still runs still has its devices
+        if pod and pod.deleting and not pod.holds_resources:  # it was ended as all is over, and says only that
             return workload.ended
-    if pod is None or pod.verdict is None:
-        return Verdict(CopyPhase.STARTING, workload.trouble) if workload and workload.trouble else NOT_YET
-    if pod.verdict.wait is Wait.TURN:
-        return pod.verdict if pod.uid in lasting else NOT_YET
-    if pod.uid in lasting:
-        return Verdict(CopyPhase.FAILED, pod.verdict.reason, lasting[pod.uid])
-    return pod.verdict
+    if pod is None or pod.state is None:
+        return PodState(WorkloadPhase.STARTING, workload.rejection) if workload and workload.rejection else NOT_YET
+    if pod.state.wait is Wait.SCHEDULER:
+        return pod.state if pod.uid in persistent_waits else NOT_YET
+    if pod.uid in persistent_waits:
+        return PodState(WorkloadPhase.FAILED, pod.state.reason, persistent_waits[pod.uid])
+    return pod.state
 
 
-def _in_the_end(pod: Seen | None, said: Verdict, workload: Workload | None, lost: AbstractSet[str]) -> Verdict:
+def _final_state(
+    pod: PodSummary | None, state: PodState, workload: WorkloadPart | None, lost: AbstractSet[str]
+) -> PodState:
     """Take a workload's word for how a replica ended whose pod is gone, or goes without having ended."""
-    if workload is None or workload.ended is None or said.phase is CopyPhase.SUCCEEDED:
-        return said
-    if workload.decides and workload.ended.phase is CopyPhase.FAILED:
-        return workload.ended if pod is None else said
-    if workload.ended.phase is CopyPhase.SUCCEEDED:
-        return workload.ended if pod is None else said
-    goes = pod is None or pod.leaves
-    return workload.ended if goes and workload.uid in lost else said
+    if workload is None or workload.ended is None or state.phase is WorkloadPhase.SUCCEEDED:
+        return state
+    if workload.decides and workload.ended.phase is WorkloadPhase.FAILED:
+        return workload.ended if pod is None else state
+    if workload.ended.phase is WorkloadPhase.SUCCEEDED:
+        return workload.ended if pod is None else state
+    goes = pod is None or pod.deleting
+    return workload.ended if goes and workload.uid in lost else state
 
 
-def _status(replica: int, pod: Seen | None, verdict: Verdict) -> ReplicaStatus:
+def _status(replica: int, pod: PodSummary | None, verdict: PodState) -> ReplicaStatus:
     if pod is None:
         return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
     taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders, pod.containers)
-    stuck = pod.verdict is not None and pod.verdict.wait in STUCK  # it holds its devices, whatever is made of that
-    return ReplicaStatus(replica, CopyPhase.STARTING if stuck else verdict.phase, pod.node, *taken)
+    stuck = pod.state is not None and pod.state.wait in STUCK  # it holds its devices, whatever is made of that
+    return ReplicaStatus(replica, WorkloadPhase.STARTING if stuck else verdict.phase, pod.node, *taken)
 
 
-def _sum_up(verdicts: list[Verdict]) -> tuple[CopyPhase, str, Cause]:
+def _summarise(states: list[PodState]) -> tuple[WorkloadPhase, str, Cause]:
     """Say how a copy does as a whole."""
-    failed = [each for each in verdicts if each.phase is CopyPhase.FAILED]
+    failed = [each for each in states if each.phase is WorkloadPhase.FAILED]
     if failed:
-        by_weight = {Cause.DENIED: 0, Cause.REFUSED: 0, Cause.INFRASTRUCTURE: 1, Cause.WORKLOAD: 2}
+        by_weight = {Cause.REJECTED: 0, Cause.UNSCHEDULABLE: 0, Cause.INFRASTRUCTURE: 1, Cause.WORKLOAD: 2}
         first = min(failed, key=lambda each: by_weight[each.cause])
-        return CopyPhase.FAILED, first.reason, first.cause
-    phases = {each.phase for each in verdicts}
-    if phases == {CopyPhase.SUCCEEDED}:
-        return CopyPhase.SUCCEEDED, "", Cause.WORKLOAD
+        return WorkloadPhase.FAILED, first.reason, first.cause
+    phases = {each.phase for each in states}
+    if phases == {WorkloadPhase.SUCCEEDED}:
+        return WorkloadPhase.SUCCEEDED, "", Cause.WORKLOAD
     if phases <= STARTED:
-        return CopyPhase.RUNNING, "", Cause.WORKLOAD
-    reason = next((each.reason for each in verdicts if each.phase is CopyPhase.STARTING and each.reason), "")
-    return CopyPhase.STARTING, reason, Cause.WORKLOAD
+        return WorkloadPhase.RUNNING, "", Cause.WORKLOAD
+    reason = next((each.reason for each in states if each.phase is WorkloadPhase.STARTING and each.reason), "")
+    return WorkloadPhase.STARTING, reason, Cause.WORKLOAD

@@ -15,35 +15,42 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
-from seaway.adapters.kubernetes.connection.credentials import Credentials, Renewing
+from seaway.adapters.kubernetes.connection.credentials import Credentials, RenewalLimit
 from seaway.adapters.kubernetes.connection.event_loop import in_thread
-from seaway.adapters.kubernetes.connection.responses import ApiError, at_most, last, lines, refusal, whole
-from seaway.adapters.kubernetes.connection.session import Line
+from seaway.adapters.kubernetes.connection.responses import (
+    ApiError,
+    error_of,
+    read_at_most,
+    read_body,
+    read_lines,
+    read_tail,
+)
+from seaway.adapters.kubernetes.connection.session import Session
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
 Read = TypeVar("Read")
 
-CALL_S = 10.0
+REQUEST_TIMEOUT_S = 10.0
 """How long a call may take."""
 
-CREDENTIALS_S = 30.0
-"""How long it may take to find out who Seaway is: a program of somebody's cloud may have to ask around."""
+CREDENTIALS_TIMEOUT_S = 30.0
+"""How long it may take to find out who Seaway is: a program of a user's cloud may have to ask around."""
 
-LINGERS_S = 1.0
+TERMINATION_TIMEOUT_S = 1.0
 """How long a program is waited for that is ended because it took longer."""
 
-HEADER_S = 10.0
+HEADER_TTL_S = 10.0
 """How long a token is used before it is looked at whether it expired."""
 
-RENEW_S = 60.0
-"""How often a page behind a proxy may have it asked anew who Seaway is."""
+PAGE_RENEWAL_INTERVAL_S = 60.0
+"""How often a page behind a proxy may have it asked again who Seaway is."""
 
-LONGEST_WAIT_S = 30
+MAX_RETRY_AFTER_S = 30
 """The longest that a server, or a proxy before it, may tell Seaway to stay away."""
 
-MOST_RETIRED = 2
+MAX_RETIRED = 2
 """Connections with credentials that were replaced, which calls that are under way may go on with."""
 
 MERGE = "application/merge-patch+json"
@@ -51,10 +58,10 @@ APPLY = "application/apply-patch+yaml"
 MANAGER = "seaway"
 """Who Seaway is to the fields that it writes."""
 
-SOON_S = 1
+RETRY_AFTER_S = 1
 """When another try makes sense where the server does not say it; who tries again has delays of its own."""
 
-BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """What an API server answers that may do better a little later."""
 
 
@@ -69,30 +76,32 @@ class Api:
         Who Seaway is there.
     prefix
         What stands before every path: of a member, where its proxy is.
-    call_s
+    request_timeout_s
         How long a call may take.
     """
 
-    def __init__(self, name: str, credentials: Credentials, prefix: str = "", call_s: float = CALL_S) -> None:
+    def __init__(
+        self, name: str, credentials: Credentials, prefix: str = "", request_timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> None:
         self.name = name
-        self.call_s = call_s
+        self.request_timeout_s = request_timeout_s
         self._credentials = credentials
         self._prefix = prefix
-        self._line: Line | None = None
-        self._retired: list[Line] = []
+        self._session: Session | None = None
+        self._retired: list[Session] = []
         self._connecting = asyncio.Lock()
         self._reading: Future[Any] | None = None
         self._header: dict[str, str] = {}
         self._header_until_s = 0.0
-        self._unknown = ""
+        self._credentials_error = ""
         """Why it could not be found out who Seaway is, while nothing is known of that."""
-        self._renewing = Renewing(time.monotonic)
-        self._renewing_for_pages = Renewing(time.monotonic, RENEW_S, RENEW_S)
+        self._renewal_limit = RenewalLimit(time.monotonic)
+        self._page_renewal_limit = RenewalLimit(time.monotonic, PAGE_RENEWAL_INTERVAL_S, PAGE_RENEWAL_INTERVAL_S)
         self._closed = False
 
-    def behind(self, name: str, prefix: str) -> Api:
+    def proxied(self, name: str, prefix: str) -> Api:
         """Return the API server that this one has a proxy to."""
-        return Api(name, self._credentials, self._prefix + prefix, self.call_s)
+        return Api(name, self._credentials, self._prefix + prefix, self.request_timeout_s)
 
     async def close(self) -> None:
         """Let go of all connections, and make no other: who still asks for something is told that it is unavailable.
@@ -102,12 +111,12 @@ class Api:
         self._closed = True
         if self._reading is not None and not self._reading.done():
             self._credentials.end()
-        lines, self._line, self._retired = [self._line, *self._retired], None, []
+        lines, self._session, self._retired = [self._session, *self._retired], None, []
         for line in lines:
             if line:
                 await line.close()
 
-    async def ready(self) -> None:
+    async def authenticate(self) -> None:
         """Find out who Seaway is, where that is not known, so that the next call asks the server at once.
 
         Raises
@@ -115,9 +124,9 @@ class Api:
         UnavailableError
             When that fails.
         """
-        async with self._answering("GET", "/"):
-            await self._connected()
-            await self._who()
+        async with self._request_errors("GET", "/"):
+            await self._get_session()
+            await self._auth_headers()
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         """Read something; raises as `call`."""
@@ -159,12 +168,12 @@ class Api:
         """
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if content is None else {"content-type": kind}
-        async with self._answering(method, path):
-            refused: Line | None = None
-            while (line := await self._connected(refused)) is not refused:
-                who = await self._who()
-                ask = partial(line.ask, method, self._prefix + path, params, headers | who, content)
-                async with asyncio.timeout(self.call_s):
+        async with self._request_errors(method, path):
+            refused: Session | None = None
+            while (line := await self._get_session(refused)) is not refused:
+                who = await self._auth_headers()
+                ask = partial(line.request, method, self._prefix + path, params, headers | who, content)
+                async with asyncio.timeout(self.request_timeout_s):
                     try:
                         answer, said = await _read(ask())
                     except aiohttp.ServerDisconnectedError:  # it hung up on a connection that it had kept open;
@@ -178,127 +187,131 @@ class Api:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read an answer line by line for as long as it goes on; raises as `call`, also while it is read.
 
         Parameters
         ----------
-        silence_s
+        idle_timeout_s
             After how long without a byte the server is given up.
         """
-        async with self._opened(path, params, silence_s) as answer:
-            yield lines(answer)
+        async with self._opened(path, params, idle_timeout_s) as answer:
+            yield read_lines(answer)
 
     @asynccontextmanager
     async def pieces(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read an answer as it comes, as `stream` does its lines."""
-        async with self._opened(path, params, silence_s) as answer:
+        async with self._opened(path, params, idle_timeout_s) as answer:
             yield answer.content.iter_any()
 
-    async def tail(self, path: str, params: Mapping[str, str], most_bytes: int) -> bytes:
+    async def tail(self, path: str, params: Mapping[str, str], max_bytes: int) -> bytes:
         """Read an answer, however long it is, and return its last bytes; raises as `call`.
 
         It may take longer than a call, for as long as it goes on.
         """
         try:
-            return await self._tail(path, params, most_bytes)
+            return await self._tail(path, params, max_bytes)
         except ApiError as error:
             if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
-        return await self._tail(path, params, most_bytes)  # as whom the kubeconfig says now
+        return await self._tail(path, params, max_bytes)  # as whom the kubeconfig says now
 
-    async def _tail(self, path: str, params: Mapping[str, str], most_bytes: int) -> bytes:
-        async with self._opened(path, params, self.call_s) as answer:
-            return await last(answer, most_bytes)
+    async def _tail(self, path: str, params: Mapping[str, str], max_bytes: int) -> bytes:
+        async with self._opened(path, params, self.request_timeout_s) as answer:
+            return await read_tail(answer, max_bytes)
 
     @asynccontextmanager
     async def _opened(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for an answer that is read bit by bit."""
-        async with self._answering("GET", path):
-            line = await self._connected()
-            asked = line.ask("GET", self._prefix + path, params, await self._who(), silence_s=silence_s)
+        async with self._request_errors("GET", path):
+            line = await self._get_session()
+            asked = line.request(
+                "GET", self._prefix + path, params, await self._auth_headers(), idle_timeout_s=idle_timeout_s
+            )
             async with AsyncExitStack() as ended:
-                async with asyncio.timeout(self.call_s):
+                async with asyncio.timeout(self.request_timeout_s):
                     answer = await ended.enter_async_context(asked)
                 if not _is_success(answer):
-                    async with asyncio.timeout(self.call_s):
-                        said = await whole(answer)
+                    async with asyncio.timeout(self.request_timeout_s):
+                        said = await read_body(answer)
                     if answer.status == HTTPStatus.UNAUTHORIZED:
-                        await self._connected(line)  # for who tries again
+                        await self._get_session(line)  # for who tries again
                     raise self._error(answer, said)
                 yield answer
 
-    async def page(self, path: str, most_bytes: int) -> bytes:
-        """Read what somebody behind the server's proxy says: whatever that is, it ends; raises as `call`.
+    async def page(self, path: str, max_bytes: int) -> bytes:
+        """Read what a user behind the server's proxy says: whatever that is, it ends; raises as `call`.
 
-        That somebody may answer as if it were the server that does not know Seaway any more: who Seaway is is asked
-        anew for that seldom.
+        That a user may answer as if it were the server that does not know Seaway any more: who Seaway is is asked
+        again for that seldom.
 
         Raises
         ------
         RejectedError
-            When it says more than `most_bytes`, or says it compressed.
+            When it says more than `max_bytes`, or says it compressed.
         """
         headers = {"accept": "text/plain", "accept-encoding": "identity"}
-        async with self._answering("GET", path):
-            line = await self._connected()
-            who = await self._who()
+        async with self._request_errors("GET", path):
+            line = await self._get_session()
+            who = await self._auth_headers()
             async with (
-                asyncio.timeout(self.call_s),
-                line.ask("GET", self._prefix + path, None, headers | who) as answer,
+                asyncio.timeout(self.request_timeout_s),
+                line.request("GET", self._prefix + path, None, headers | who) as answer,
             ):
-                said = await at_most(answer, most_bytes)
-            if answer.status == HTTPStatus.UNAUTHORIZED and self._renewing_for_pages.may():
-                await self._connected(line)  # for who tries again
+                said = await read_at_most(answer, max_bytes)
+            if answer.status == HTTPStatus.UNAUTHORIZED and self._page_renewal_limit.allows():
+                await self._get_session(line)  # for who tries again
         if _is_success(answer):
             return said
         raise self._error(answer, said)
 
-    def _error(self, answer: aiohttp.ClientResponse, said: bytes) -> Exception:
-        error = refusal(answer.status, said)
-        if error.status in BUSY:
+    def _error(self, answer: aiohttp.ClientResponse, body: bytes) -> Exception:
+        error = error_of(answer.status, body)
+        if error.status in TRANSIENT_STATUSES:
             wait = answer.headers.get("retry-after", "")
             return UnavailableError(f"{self.name}: {error}", retry_after_s=_wait_s(wait))
         return error
 
     @asynccontextmanager
-    async def _answering(self, method: str, path: str) -> AsyncIterator[None]:
+    async def _request_errors(self, method: str, path: str) -> AsyncIterator[None]:
         """Say of a connection that failed whose it was."""
         try:
             yield
         except TimeoutError:
             raise UnavailableError(
-                f"{self.name}: did not answer {method} {path} in time", retry_after_s=SOON_S
+                f"{self.name}: did not answer {method} {path} in time", retry_after_s=RETRY_AFTER_S
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            why = _why(error)
-            where = f" at {self._line.address}" if self._line else ""
-            raise UnavailableError(f"{self.name}: cannot be reached{where}: {why}", retry_after_s=SOON_S) from None
+            why = _error_text(error)
+            where = f" at {self._session.address}" if self._session else ""
+            raise UnavailableError(
+                f"{self.name}: cannot be reached{where}: {why}", retry_after_s=RETRY_AFTER_S
+            ) from None
 
-    async def _who(self) -> dict[str, str]:
+    async def _auth_headers(self) -> dict[str, str]:
         """Return the headers that say who asks."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._header_until_s:
             async with self._connecting:
-                if clock() >= self._header_until_s:  # else somebody else was quicker
-                    header = await self._found_out(self._credentials.authorization)
+                if clock() >= self._header_until_s:  # else another user was quicker
+                    header = await self._load_credentials(self._credentials.authorization)
                     if not (header.isascii() and header.isprintable()):
                         raise UnavailableError(f"the token for {self.name} has characters that no token has")
                     self._header = {"authorization": header} if header else {}
-                    self._header_until_s = clock() + HEADER_S
+                    self._header_until_s = clock() + HEADER_TTL_S
         return self._header
 
-    async def _found_out(self, read: Callable[[], Read], *, now: bool = False) -> Read:
+    async def _load_credentials(self, read: Callable[[], Read], *, force: bool = False) -> Read:
         """Read credentials. Where that failed it is not done for whoever asks next, who is told what went wrong.
 
         Parameters
         ----------
-        now
+        force
             Whether it is known to be time for it.
 
         Raises
@@ -306,21 +319,21 @@ class Api:
         UnavailableError
             When it fails, or did before; somebody may mend the file, or log in.
         """
-        if self._unknown and not (now or self._renewing.may()):
-            raise UnavailableError(self._unknown)
+        if self._credentials_error and not (force or self._renewal_limit.allows()):
+            raise UnavailableError(self._credentials_error)
         try:
-            found = await self._patiently(read)
+            found = await self._read_in_thread(read)
         except (RejectedError, UnavailableError) as error:
-            self._unknown = str(error)
-            self._renewing.failed()
-            raise UnavailableError(self._unknown) from None
-        self._unknown = ""
+            self._credentials_error = str(error)
+            self._renewal_limit.failed()
+            raise UnavailableError(self._credentials_error) from None
+        self._credentials_error = ""
         return found
 
-    async def _patiently(self, read: Callable[[], Read]) -> Read:
+    async def _read_in_thread(self, read: Callable[[], Read]) -> Read:
         """Read credentials in a thread of their own: a program that a kubeconfig names may take as long as it likes.
 
-        One that hangs is ended, keeps nobody else from reading theirs, and is not begun again before it ended.
+        One that hangs is ended, keeps no one else from reading theirs, and is not begun again before it ended.
         """
         if self._reading is not None and not self._reading.done():
             raise UnavailableError(
@@ -328,55 +341,59 @@ class Api:
             )
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
-        reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # too late, nobody hears it
-        done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_S)
+        reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # too late, no one hears it
+        done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_TIMEOUT_S)
         if not done:
             self._credentials.end()
-            await asyncio.wait([reading], timeout=LINGERS_S)
+            await asyncio.wait([reading], timeout=TERMINATION_TIMEOUT_S)
         if not done and (not reading.done() or reading.exception()):  # else what was given before still holds
-            raise UnavailableError(f"{self.name}: who Seaway is there was not found out in {CREDENTIALS_S:g} s")
+            raise UnavailableError(f"{self.name}: who Seaway is there was not found out in {CREDENTIALS_TIMEOUT_S:g} s")
         return reading.result()
 
-    async def _connected(self, refused: Line | None = None) -> Line:
+    async def _get_session(self, rejected: Session | None = None) -> Session:
         """Return the connections; others than those over which Seaway was refused, if it is time to find out who it is.
 
         That costs, where a program has to say it, so it is not done for every refusal of a server that goes on.
         """
-        if (line := self._line) and line is not refused and not line.ended:
+        if (line := self._session) and line is not rejected and not line.expired:
             return line
         async with self._connecting:
-            before = self._line
-            if before and before is not refused and not before.ended:
-                return before  # somebody else was quicker
-            self._not_closed()
-            if before and not self._renewing.may():
+            before = self._session
+            if before and before is not rejected and not before.expired:
+                return before  # another user was quicker
+            self._require_open()
+            if before and not self._renewal_limit.allows():
                 return before
-            who = await self._found_out(self._credentials.load, now=before is not None)
-            self._not_closed()
-            self._line, self._header_until_s = Line(who, self.call_s), 0.0
+            who = await self._load_credentials(self._credentials.load, force=before is not None)
+            self._require_open()
+            self._session, self._header_until_s = Session(who, self.request_timeout_s), 0.0
         if before is not None:
-            log.debug("%s: credentials were read anew", self.name)
+            log.debug("%s: credentials were read again", self.name)
             self._retired.append(before)
-            while len(self._retired) > MOST_RETIRED:
+            while len(self._retired) > MAX_RETIRED:
                 await self._retired.pop(0).close()
-        return self._line
+        return self._session
 
-    def _not_closed(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
             raise UnavailableError(f"{self.name} is not followed any more")
 
 
-async def _read(asked: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:
-    async with asked as answer:
-        return answer, await whole(answer)
+async def _read(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:
+    async with request as answer:
+        return answer, await read_body(answer)
 
 
-def _wait_s(said: str) -> int:
+def _wait_s(retry_after: str) -> int:
     """Return for how long a server is to be left alone, by its header."""
-    return min(int(said), LONGEST_WAIT_S) if said.isdecimal() and len(said) < LONGEST_WAIT_S else SOON_S
+    return (
+        min(int(retry_after), MAX_RETRY_AFTER_S)
+        if retry_after.isdecimal() and len(retry_after) < MAX_RETRY_AFTER_S
+        else RETRY_AFTER_S
+    )
 
 
-def _why(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Say what went wrong with a connection, without the address of a proxy, which may have a password in it."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{error.status} {error.message}".strip()

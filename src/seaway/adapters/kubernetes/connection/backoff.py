@@ -6,25 +6,25 @@ import asyncio
 from contextlib import suppress
 from random import Random
 
-LEAST_S = 0.2
-MOST_S = 5.0
+MIN_S = 0.2
+MAX_S = 5.0
 """Short enough that a cluster which comes back is seen soon, also where nothing rings."""
 
 
-class Bell:
+class WakeSignal:
     """Wakes those who wait to try again; a try that was under way when it rang is made once more at once."""
 
     def __init__(self) -> None:
-        self._rung: list[asyncio.Event] = []
+        self._events: list[asyncio.Event] = []
 
-    def heard_by(self) -> asyncio.Event:
+    def subscribe(self) -> asyncio.Event:
         """Return what is set at every ring, for one who waits."""
-        self._rung.append(asyncio.Event())
-        return self._rung[-1]
+        self._events.append(asyncio.Event())
+        return self._events[-1]
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody; on the event loop."""
-        for each in self._rung:
+        for each in self._events:
             each.set()
 
 
@@ -35,18 +35,18 @@ class Backoff:
     ----------
     random
         Where the chance comes from.
-    bell
+    wake_signal
         Ends a wait early; None for nothing.
     """
 
     def __init__(
-        self, random: Random, least_s: float = LEAST_S, most_s: float = MOST_S, bell: Bell | None = None
+        self, random: Random, min_s: float = MIN_S, max_s: float = MAX_S, wake_signal: WakeSignal | None = None
     ) -> None:
         self._random = random
-        self._least_s = least_s
-        self._most_s = most_s
+        self._least_s = min_s
+        self._most_s = max_s
         self._failures = 0
-        self._rung = (bell or Bell()).heard_by()
+        self._woken = (wake_signal or WakeSignal()).subscribe()
 
     def failed(self) -> float:
         """Note a failure; return how long to wait, seconds."""
@@ -54,16 +54,16 @@ class Backoff:
         self._failures += 1
         return longest_s * self._random.uniform(0.5, 1)
 
-    async def pause(self, least_s: float = 0.0) -> None:
+    async def pause(self, min_s: float = 0.0) -> None:
         """Note a failure and wait, until the bell rings at the longest; at least for so long, whatever rings."""
         wait_s = self.failed()
-        await asyncio.sleep(least_s)
+        await asyncio.sleep(min_s)
         with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s - least_s):
-                await self._rung.wait()
-        self._rung.clear()
+            async with asyncio.timeout(wait_s - min_s):
+                await self._woken.wait()
+        self._woken.clear()
 
-    def worked(self) -> None:
+    def reset(self) -> None:
         """Note that it worked."""
         self._failures = 0
-        self._rung.clear()
+        self._woken.clear()

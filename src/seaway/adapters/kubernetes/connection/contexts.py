@@ -33,14 +33,14 @@ class Context:
         The context's name there.
     server
         By what its API server is known: a digest of address and certificate authority; empty where it names none.
-    says
+    digest
         A digest of all that is said of it, with the client's certificate where that is in a file of its own.
     """
 
     file: Path
     context: str
     server: str
-    says: str = field(default="", compare=False)
+    digest: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def read_kubeconfig(file: Path) -> dict[str, Any]:
     try:
         written = read_yaml(said)
     except RejectedError as error:
-        raise RejectedError(f"{file} is no kubeconfig: {error}") from None
+        raise RejectedError(f"{file} is not a kubeconfig: {error}") from None
     if not isinstance(written, dict) or written.get("kind", "Config") != "Config":
-        raise RejectedError(f"{file} is no kubeconfig")
+        raise RejectedError(f"{file} is not a kubeconfig")
     return written
 
 
@@ -91,7 +91,7 @@ def content(file: Path) -> bytes:
     except OSError as error:
         raise RejectedError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise RejectedError(f"{str(file)!r} is no name that a file can have") from None
+        raise RejectedError(f"{str(file)!r} is not a name that a file can have") from None
     if len(said) > LARGEST_FILE:
         raise RejectedError(f"{file} is too large for a kubeconfig or a certificate")
     return said
@@ -99,12 +99,12 @@ def content(file: Path) -> bytes:
 
 def cluster_of(written: dict[str, Any], context: str) -> dict[str, Any]:
     """Return what a kubeconfig says of the cluster of a context; nothing where there is none."""
-    return _meant(written, named(written, "contexts", "context").get(context), "clusters", "cluster")
+    return _resolve(written, named(written, "contexts", "context").get(context), "clusters", "cluster")
 
 
 def user_of(written: dict[str, Any], context: str) -> dict[str, Any]:
     """Return what a kubeconfig says of the user of a context; nothing where there is none."""
-    return _meant(written, named(written, "contexts", "context").get(context), "users", "user")
+    return _resolve(written, named(written, "contexts", "context").get(context), "users", "user")
 
 
 def _contexts(file: Path, written: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def current_context(file: Path) -> str:
     Raises
     ------
     RejectedError
-        When the file is no kubeconfig, or leaves the choice open.
+        When the file is not a kubeconfig, or leaves the choice open.
     """
     written = read_kubeconfig(file)
     names = tuple(_contexts(file, written))
@@ -177,16 +177,16 @@ def cluster_name(context: str) -> str:
     return NOT_IN_NAMES.sub("-", context).strip("-.") or "cluster"
 
 
-def _meant(written: dict[str, Any], context: Any, kind: str, key: str) -> dict[str, Any]:  # noqa: ANN401  # as below
+def _resolve(written: dict[str, Any], context: Any, kind: str, key: str) -> dict[str, Any]:  # noqa: ANN401  # as below
     """Return the entry of a list of a kubeconfig that a context names; empty where there is none."""
     name = context.get(key) if isinstance(context, dict) else None
     entry = named(written, kind, key).get(name) if isinstance(name, str) else None
     return entry if isinstance(entry, dict) else {}
 
 
-def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever somebody wrote
-    """Make a digest of all that a kubeconfig says of a context; files with tokens are read anew as these expire."""
-    cluster, user = _meant(written, context, "clusters", "cluster"), _meant(written, context, "users", "user")
+def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever a user wrote
+    """Make a digest of all that a kubeconfig says of a context; files with tokens are read again as these expire."""
+    cluster, user = _resolve(written, context, "clusters", "cluster"), _resolve(written, context, "users", "user")
     paths = [path for each in ("client-certificate", "client-key") if isinstance(path := user.get(each), str)]
     said = [repr((context, cluster, user)).encode(), *(_bytes(file.parent / path) for path in paths)]
     return hashlib.sha256(b"\0".join(said)).hexdigest()
@@ -200,9 +200,9 @@ def _bytes(file: Path) -> bytes:
         return b""
 
 
-def _server(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever somebody wrote
+def _server(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever a user wrote
     """Say by what the API server of a context is known: how it is reached, and which authority vouches for it."""
-    cluster = _meant(written, context, "clusters", "cluster")
+    cluster = _resolve(written, context, "clusters", "cluster")
     said = {name: value for name, value in cluster.items() if isinstance(value, str)}
     if not said.get("server"):
         return ""
@@ -224,7 +224,7 @@ FILES = {
 """Settings that name a file, and those that hold what is in it."""
 
 
-def alone(file: Path, context: str, name: str) -> str:
+def minified(file: Path, context: str, name: str) -> str:
     """Write a context with its cluster and user, certificates put in, as a kubeconfig with nothing else.
 
     Parameters
@@ -248,7 +248,7 @@ def alone(file: Path, context: str, name: str) -> str:
         {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": name, "cluster": _standing(cluster, folder)}],
+            "clusters": [{"name": name, "cluster": _with_absolute_paths(cluster, folder)}],
             "users": [{"name": name, "user": _user(user, folder)}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
@@ -261,11 +261,11 @@ def _entry(written: dict[str, Any], kind: str, name: str, key: str, file: Path) 
     entries = named(written, kind, key)
     found = entries.get(name)
     if not isinstance(found, dict):
-        raise RejectedError(f"{file} has no {key} {name!r}; there are: {', '.join(entries) or 'none'}")
+        raise RejectedError(f"{file} has no {key} {name!r}; available: {', '.join(entries) or 'none'}")
     return found
 
 
-def _standing(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _with_absolute_paths(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Put what is in files in place of their names."""
     after = {}
     for name, value in settings.items():
@@ -280,8 +280,8 @@ def _standing(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _user(user: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Have a user stand alone; a token's file stays a file, as somebody exchanges it."""
-    after = _standing(user, folder)
+    """Have a user stand alone; a token's file stays a file, as a user exchanges it."""
+    after = _with_absolute_paths(user, folder)
     token = after.get("tokenFile")
     if isinstance(token, str):
         after["tokenFile"] = str((folder / token).absolute())

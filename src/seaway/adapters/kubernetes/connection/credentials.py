@@ -1,4 +1,4 @@
-"""Who Seaway is to an API server: read from a kubeconfig by Kubernetes' own client, and anew when it expires.
+"""Who Seaway is to an API server: read from a kubeconfig by Kubernetes' own client, and again when it expires.
 
 Programs that it names are run here, and the client sees what they said as if it stood in the kubeconfig.
 
@@ -25,15 +25,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig, user_of
-from seaway.adapters.kubernetes.connection.exec_plugins import Given, Programs
+from seaway.adapters.kubernetes.connection.exec_plugins import ExecCredential, ExecPlugins
 from seaway.domain.errors import RejectedError, UnavailableError
 
-LEAST_S = 1.0
-MOST_S = 30.0
-"""A program of somebody's cloud may cost a second of a processor each time; what was mended is seen as late as this."""
+MIN_S = 1.0
+MAX_S = 30.0
+"""A program of a user's cloud may cost a second of a processor each time; what was mended is seen as late as this."""
 
 
-class Renewing:
+class RenewalLimit:
     """Lets the first one through at once, and more after pauses that double; forgets when there was none for a while.
 
     Answers that are good do not count: part of a server may know Seaway, and part not.
@@ -44,14 +44,14 @@ class Renewing:
         Seconds.
     """
 
-    def __init__(self, clock: Callable[[], float], least_s: float = LEAST_S, most_s: float = MOST_S) -> None:
+    def __init__(self, clock: Callable[[], float], min_s: float = MIN_S, max_s: float = MAX_S) -> None:
         self._clock = clock
-        self._least_s = least_s
-        self._most_s = most_s
+        self._least_s = min_s
+        self._most_s = max_s
         self._last_s = float("-inf")
         self._pause_s = 0.0
 
-    def may(self) -> bool:
+    def allows(self) -> bool:
         """Tell whether it is time for one, which is then begun."""
         since_s = self._clock() - self._last_s
         if since_s < self._pause_s:
@@ -70,7 +70,7 @@ PORTS = {"http": 80, "https": 443}
 """What an address means that names no port."""
 
 
-def is_spared(server: str, no_proxy: str) -> bool:
+def bypasses_proxy(server: str, no_proxy: str) -> bool:
     """Tell whether no proxy of the environment is gone through to a server.
 
     Parameters
@@ -97,7 +97,7 @@ def is_spared(server: str, no_proxy: str) -> bool:
     return bool(rest.should_bypass_proxies(url, spared))
 
 
-def proxy_address(said: str) -> str:
+def proxy_address(value: str) -> str:
     """Return a proxy's address as it is called; one without a scheme speaks HTTP.
 
     Raises
@@ -105,7 +105,7 @@ def proxy_address(said: str) -> str:
     RejectedError
         When it is none that Seaway can speak to; does not show it, as there may be a password in it.
     """
-    address = said if "://" in said else f"http://{said}"
+    address = value if "://" in value else f"http://{value}"
     try:
         where = urlsplit(address)
         known = where.scheme in PORTS and bool(where.hostname) and where.port != 0
@@ -132,7 +132,7 @@ KEY = "BearerToken"
 """What the client calls the header with the token."""
 
 
-EARLY = timedelta(minutes=1)
+EXPIRY_MARGIN = timedelta(minutes=1)
 """How long before a program's token ends another is asked for."""
 
 
@@ -150,25 +150,25 @@ class Identity:
         What the server's certificate names instead of the address; empty for the address.
     proxy
         Address of a proxy on the way; empty without one.
-    ends
-        When the certificate that it shows ends, where a program gave it and said so; None where nobody did.
+    expires_at
+        When the certificate that it shows ends, where a program gave it and said so; None where no one did.
     """
 
     server: str
     tls: ssl.SSLContext
     server_name: str
     proxy: str
-    ends: datetime | None
+    expires_at: datetime | None
 
 
-class _NoneGivenError(Exception):
+class _NoCredentialsError(Exception):
     """A program gave no credentials."""
 
 
 class Credentials:
     """What a context of a kubeconfig says, kept up to date.
 
-    Reading may run a program that somebody's cloud brings and that takes as long as it likes: call every
+    Reading may run a program that a user's cloud brings and that takes as long as it likes: call every
     method from a thread that may wait.
 
     Parameters
@@ -184,12 +184,12 @@ class Credentials:
         self._context = context
         self._reading = threading.Lock()
         self._read: Any = None
-        self._programs = Programs()
-        self._given: Given | None = None
-        self._renewing = Renewing(time.monotonic)
+        self._programs = ExecPlugins()
+        self._given: ExecCredential | None = None
+        self._renewing = RenewalLimit(time.monotonic)
 
     def load(self) -> Identity:
-        """Read everything anew.
+        """Read everything again.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class Credentials:
         """
         library: Any = import_module("kubernetes")  # here, as it takes a second, and only real clusters need it
         found, own_proxy, ends = library.client.Configuration(), False, None
-        with self._reading, _complaints() as said:
+        with self._reading, _captured_warnings() as said:
             try:
                 if self._file is None:
                     library.config.load_incluster_config(client_configuration=found)
@@ -207,15 +207,15 @@ class Credentials:
                     self._given = given = self._run(written)
                     if given:
                         user_of(written, self._context).update(given.user)
-                        ends = given.ends if given.certificate else None
+                        ends = given.expires_at if given.certificate else None
                     loader = library.config.kube_config.KubeConfigLoader(
                         written, self._context, config_base_path=str(self._file.parent.absolute())
                     )
                     loader.load_and_set(found)
                     own_proxy = "proxy-url" in cluster_of(written, self._context)
-            except _NoneGivenError as error:
+            except _NoCredentialsError as error:
                 raise RejectedError(f"{self._where} gives no credentials: {_short(error)}") from None
-            except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
+            except Exception as error:  # noqa: BLE001  # whatever is wrong in a user's file
                 raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
             if said:  # the client goes on without credentials when what it asks for them fails
                 raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
@@ -234,7 +234,7 @@ class Credentials:
         UnavailableError
             When a program that gives tokens failed.
         """
-        with self._reading, _complaints() as said:
+        with self._reading, _captured_warnings() as said:
             if (given := self._given) and given.token:
                 return f"Bearer {self._renewed(given).token}"
             header = self._read.get_api_key_with_prefix(KEY) if self._read else ""
@@ -246,7 +246,7 @@ class Credentials:
         """End what a program of the kubeconfig does right now; for any thread."""
         self._programs.end()
 
-    def _run(self, written: dict[str, Any]) -> Given | None:
+    def _run(self, written: dict[str, Any]) -> ExecCredential | None:
         """Have the program say who Seaway is that a kubeconfig names; None where it says that itself."""
         user = user_of(written, self._context)
         wanted = user.pop("exec", None)
@@ -255,27 +255,27 @@ class Credentials:
         try:
             return self._programs.run(wanted, cluster_of(written, self._context), self._file.parent.absolute())
         except RejectedError as error:
-            raise _NoneGivenError(error.message) from None
+            raise _NoCredentialsError(error.message) from None
 
-    def _renewed(self, given: Given) -> Given:
+    def _renewed(self, given: ExecCredential) -> ExecCredential:
         """Return what a program gave, or what it gives now if that ends soon.
 
         One that fails then is asked again after pauses: what it gave holds until its end.
         """
-        if self._file is None or given.ends is None or datetime.now(UTC) < given.ends - EARLY:
+        if self._file is None or given.expires_at is None or datetime.now(UTC) < given.expires_at - EXPIRY_MARGIN:
             return given
-        if datetime.now(UTC) < given.ends and not self._renewing.may():
+        if datetime.now(UTC) < given.expires_at and not self._renewing.allows():
             return given
         try:
             self._given = self._run(read_kubeconfig(self._file)) or given
-        except (RejectedError, _NoneGivenError) as error:
+        except (RejectedError, _NoCredentialsError) as error:
             self._renewing.failed()
             why = f"{self._where} gives no credentials: {_short(error)}"
-            if datetime.now(UTC) >= given.ends:
+            if datetime.now(UTC) >= given.expires_at:
                 raise UnavailableError(why) from None
-            log.warning("%s; those that it gave hold until %s", why, given.ends.isoformat(timespec="seconds"))
+            log.warning("%s; those that it gave hold until %s", why, given.expires_at.isoformat(timespec="seconds"))
             return given
-        self._renewing = Renewing(time.monotonic)
+        self._renewing = RenewalLimit(time.monotonic)
         return self._given
 
     @property
@@ -294,7 +294,7 @@ def _proxy(found: Any, *, own: bool) -> str:  # noqa: ANN401  # as below
     try:
         if "@" in urlsplit(found.host).netloc:
             raise RejectedError("the server's address has a user in it; give a token or a certificate")
-        spared = not found.proxy or (not own and is_spared(found.host, found.no_proxy or ""))
+        spared = not found.proxy or (not own and bypasses_proxy(found.host, found.no_proxy or ""))
     except ValueError as error:
         raise RejectedError(f"the server's address is none: {error}") from None
     return "" if spared else proxy_address(found.proxy)
@@ -316,23 +316,23 @@ def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the clien
 
 
 @contextmanager
-def _complaints() -> Iterator[list[str]]:
+def _captured_warnings() -> Iterator[list[str]]:
     """Hear what the client only writes into the log."""
-    said: list[str] = []
+    messages: list[str] = []
     me = threading.get_ident()
 
-    def hear(record: logging.LogRecord) -> bool:
+    def capture(record: logging.LogRecord) -> bool:
         if record.thread == me:
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
             return False
         return True
 
     root = logging.getLogger()
-    root.addFilter(hear)
+    root.addFilter(capture)
     try:
-        yield said
+        yield messages
     finally:
-        root.removeFilter(hear)
+        root.removeFilter(capture)
 
 
 def _short(error: object) -> str:

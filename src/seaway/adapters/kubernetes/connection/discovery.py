@@ -78,10 +78,10 @@ class Discovery:
             When the server does not answer.
         """
         if (version, name) not in self._kinds:
-            await self._ask(version)
+            await self._fetch(version)
         return self._kinds.get((version, name))
 
-    async def kind_now(self, version: str, name: str) -> Kind | None:
+    async def refresh_kind(self, version: str, name: str) -> Kind | None:
         """Return a kind as `kind` does, by what the server says now: it may have been taken out."""
         self._kinds.pop((version, name), None)
         return await self.kind(version, name)
@@ -103,7 +103,7 @@ class Discovery:
                 return ""
             raise
 
-    async def _ask(self, version: str) -> None:
+    async def _fetch(self, version: str) -> None:
         prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
         try:
             told = read_body(await self._api.get(prefix), _Resources)

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 CLOSE_S = 5.0
 
 
-class Reactor:
+class EventLoopThread:
     """Runs coroutines for threads that wait for them, or that do not."""
 
     def __init__(self) -> None:
@@ -30,22 +30,22 @@ class Reactor:
         self._thread = threading.Thread(target=self._run, name="kubernetes", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, Result], within_s: float) -> Result:
+    def run(self, work: Coroutine[Any, Any, Result], timeout_s: float) -> Result:
         """Run something and wait for it.
 
         Raises
         ------
         UnavailableError
-            When it takes longer than `within_s`; it is cancelled.
+            When it takes longer than `timeout_s`; it is cancelled.
         """
-        future = self.begin(work)
+        future = self.submit(work)
         try:
-            return future.result(within_s)
+            return future.result(timeout_s)
         except TimeoutError:
             future.cancel()
-            raise UnavailableError(f"nothing was answered within {within_s:g} s") from None
+            raise UnavailableError(f"nothing was answered within {timeout_s:g} s") from None
 
-    def begin(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+    def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
         """Have something run; cancelling the future ends it.
 
         Raises
@@ -58,18 +58,18 @@ class Reactor:
             raise UnavailableError("shutting down")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def keep(self, whom: str, work: Coroutine[Any, Any, None]) -> Future[None]:
-        """Have something run that follows `whom` until it is cancelled; it is logged if a mistake of ours ends it."""
+    def run_forever(self, name: str, work: Coroutine[Any, Any, None]) -> Future[None]:
+        """Have something run that follows `name` until it is cancelled; it is logged if a mistake of ours ends it."""
 
         def ended(following: Future[None]) -> None:
             if not following.cancelled() and (error := following.exception()):
-                log.error("%s is not followed any more", whom, exc_info=error)
+                log.error("%s is not followed any more", name, exc_info=error)
 
-        following = self.begin(work)
+        following = self.submit(work)
         following.add_done_callback(ended)
         return following
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
         """Have something called on the event loop after so many seconds; this may be called by any thread.
 
         Once the reactor is closed nothing is called any more.

@@ -1,4 +1,4 @@
-"""Programs that a kubeconfig names to say who Seaway is: run as kubectl does, and ended when nobody waits any more.
+"""Programs that a kubeconfig names to say who Seaway is: run as kubectl does, and ended when no one waits any more.
 
 Kubernetes' own client waits for them without limit, and leaves what they began behind.
 
@@ -29,7 +29,7 @@ from weakref import WeakSet
 from seaway.adapters.kubernetes.connection.contexts import content
 from seaway.domain.errors import RejectedError
 
-MOST_MIB = 1
+MAX_MIB = 1
 """The most that one may print. Tokens and certificates have some KiB."""
 
 PIECE = 1 << 16
@@ -37,7 +37,7 @@ PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgramOutput:
     """What a program left.
 
     Attributes
@@ -53,7 +53,7 @@ class Said:
     err: str
 
 
-class Program:
+class ExecPlugin:
     """One that was begun just now, without a terminal.
 
     Parameters
@@ -88,7 +88,7 @@ class Program:
             self._rope.close()
             raise
 
-    def said(self) -> Said:
+    def output(self) -> ProgramOutput:
         """Wait until it ended, and whatever it began printed the last; or until it is ended.
 
         Raises
@@ -111,11 +111,11 @@ class Program:
                     key.data.extend(piece)
                     if not piece:
                         waiting.unregister(key.fileobj)
-                    if len(key.data) > MOST_MIB << 20:
+                    if len(key.data) > MAX_MIB << 20:
                         self.end()
                         self._process.wait()
-                        raise RejectedError(f"prints more than {MOST_MIB} MiB")
-        return Said(self._process.wait(), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+                        raise RejectedError(f"prints more than {MAX_MIB} MiB")
+        return ProgramOutput(self._process.wait(), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
     def end(self) -> None:
         """End it and whatever it began, as far as that is still of its group; for any thread, until it is closed."""
@@ -134,12 +134,12 @@ VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1b
 EXTENSION = "client.authentication.k8s.io/exec"
 """What a kubeconfig says of a cluster for programs alone."""
 
-PASSED = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+PASSED_VARIABLES = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
 """What a program is told of a cluster, if it is to be told of it, in the words of kubeconfigs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ExecCredential:
     """What a program said.
 
     Attributes
@@ -148,14 +148,14 @@ class Given:
         Empty where a certificate says it all.
     certificate, key
         As PEM; empty without.
-    ends
+    expires_at
         Until when that holds; None where the program did not say so.
     """
 
     token: str
     certificate: str
     key: str
-    ends: datetime | None
+    expires_at: datetime | None
 
     @property
     def user(self) -> dict[str, str]:
@@ -167,20 +167,20 @@ class Given:
         return said
 
 
-class Programs:
+class ExecPlugins:
     """Runs them, and ends those that run, with all that they began; they have no terminal."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[Program] = set()
+        self._running: set[ExecPlugin] = set()
         _known.add(self)
 
-    def run(self, wanted: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> Given:
+    def run(self, config: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> ExecCredential:
         """Run one and return what it said; takes as long as the program does, unless `end` is called.
 
         Parameters
         ----------
-        wanted
+        config
             What a kubeconfig says of it under ``exec``.
         cluster
             What the kubeconfig says of the cluster.
@@ -192,17 +192,17 @@ class Programs:
         RejectedError
             When it cannot be run, fails, is ended or says nothing that helps.
         """
-        version, command = _checked(wanted)
+        version, command = _checked(config)
         environment = (
-            os.environ | _variables(wanted) | {"KUBERNETES_EXEC_INFO": _info(wanted, version, cluster, folder)}
+            os.environ | _variables(config) | {"KUBERNETES_EXEC_INFO": _info(config, version, cluster, folder)}
         )
-        said = self._said([command, *_arguments(wanted)], environment, folder, _hint(wanted))
+        said = self._output([command, *_arguments(config)], environment, folder, _hint(config))
         code, err = said.code, said.err.strip()
         if code < 0:
             raise RejectedError(f"exec: {command!r} was ended: {signal.strsignal(-code) or -code}")
         if code:
             raise RejectedError(f"exec: {command!r} ended with {code}{': ' if err else ''}{err}")
-        return _given(said.out, version, command)
+        return _credential(said.out, version, command)
 
     def end(self) -> None:
         """End what runs, and whatever it began; what is left of it is not listened to any more."""
@@ -210,16 +210,16 @@ class Programs:
             for each in self._running:
                 each.end()
 
-    def _said(self, command: list[str], environment: Mapping[str, str], folder: Path, hint: str) -> Said:
+    def _output(self, command: list[str], environment: Mapping[str, str], folder: Path, hint: str) -> ProgramOutput:
         with self._lock:
             try:
-                program = Program(command, environment, folder)
+                program = ExecPlugin(command, environment, folder)
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or str(error)
                 raise RejectedError(f"exec: {command[0]!r} cannot be run: {why}{'; ' if hint else ''}{hint}") from None
             self._running.add(program)
         try:
-            return program.said()
+            return program.output()
         except RejectedError as error:
             raise RejectedError(f"exec: {command[0]!r} {error.message}") from None
         finally:
@@ -228,7 +228,7 @@ class Programs:
                 program.close()
 
 
-_known: WeakSet[Programs] = WeakSet()
+_known: WeakSet[ExecPlugins] = WeakSet()
 
 
 @atexit.register
@@ -238,41 +238,41 @@ def _end_all() -> None:
         each.end()
 
 
-def _checked(wanted: Mapping[str, Any]) -> tuple[str, str]:
+def _checked(config: Mapping[str, Any]) -> tuple[str, str]:
     """Return version and command of what a kubeconfig wants to be run."""
-    version, command = wanted.get("apiVersion"), wanted.get("command")
+    version, command = config.get("apiVersion"), config.get("command")
     if version not in VERSIONS:
         raise RejectedError(f"exec: its apiVersion is {version!r}; {' and '.join(VERSIONS)} are known")
     if not isinstance(command, str) or not command:
         raise RejectedError("exec: it names no command")
-    if wanted.get("interactiveMode") == "Always":
+    if config.get("interactiveMode") == "Always":
         raise RejectedError(f"exec: {command!r} wants a terminal (interactiveMode Always), which Seaway has not")
     return version, command
 
 
-def _arguments(wanted: Mapping[str, Any]) -> list[str]:
-    given = wanted.get("args") or []
+def _arguments(config: Mapping[str, Any]) -> list[str]:
+    given = config.get("args") or []
     if not isinstance(given, list):
-        raise RejectedError("exec: its args are no list")
+        raise RejectedError("exec: its args are not a list")
     return [str(each) for each in given]
 
 
-def _hint(wanted: Mapping[str, Any]) -> str:
-    return " ".join(str(wanted.get("installHint") or "").split())
+def _hint(config: Mapping[str, Any]) -> str:
+    return " ".join(str(config.get("installHint") or "").split())
 
 
-def _variables(wanted: Mapping[str, Any]) -> dict[str, str]:
+def _variables(config: Mapping[str, Any]) -> dict[str, str]:
     try:
-        return {str(each["name"]): str(each["value"]) for each in wanted.get("env") or ()}
+        return {str(each["name"]): str(each["value"]) for each in config.get("env") or ()}
     except (TypeError, KeyError):
-        raise RejectedError("exec: its env is no list of names and values") from None
+        raise RejectedError("exec: its env is not a list of names and values") from None
 
 
-def _info(wanted: Mapping[str, Any], version: str, cluster: Mapping[str, Any], folder: Path) -> str:
+def _info(config: Mapping[str, Any], version: str, cluster: Mapping[str, Any], folder: Path) -> str:
     """Return what a program is told of who asks, and of the cluster if it wants to know."""
     spec: dict[str, Any] = {"interactive": False}
-    if wanted.get("provideClusterInfo"):
-        spec["cluster"] = {each: cluster[each] for each in PASSED if each in cluster}
+    if config.get("provideClusterInfo"):
+        spec["cluster"] = {each: cluster[each] for each in PASSED_VARIABLES if each in cluster}
         if "certificate-authority" in cluster and "certificate-authority-data" not in cluster:
             authority = content(folder / str(cluster["certificate-authority"]))
             spec["cluster"]["certificate-authority-data"] = base64.b64encode(authority).decode()
@@ -282,13 +282,13 @@ def _info(wanted: Mapping[str, Any], version: str, cluster: Mapping[str, Any], f
     return json.dumps({"apiVersion": version, "kind": "ExecCredential", "spec": spec}, default=str)
 
 
-def _given(out: str, version: str, command: str) -> Given:
+def _credential(out: str, version: str, command: str) -> ExecCredential:
     try:
         said = json.loads(out)
     except ValueError:
-        raise RejectedError(f"exec: what {command!r} says is no JSON") from None
+        raise RejectedError(f"exec: what {command!r} says is not JSON") from None
     if not isinstance(said, dict) or said.get("kind") != "ExecCredential":
-        raise RejectedError(f"exec: what {command!r} says is no ExecCredential")
+        raise RejectedError(f"exec: what {command!r} says is not an ExecCredential")
     if said.get("apiVersion") != version:
         raise RejectedError(f"exec: {command!r} speaks {said.get('apiVersion')!r}, and {version} was asked for")
     status = said.get("status")
@@ -300,14 +300,14 @@ def _given(out: str, version: str, command: str) -> Given:
         raise RejectedError(f"exec: {command!r} gives a certificate without its key, or a key alone")
     if not (token or certificate):
         raise RejectedError(f"exec: {command!r} gives neither token nor certificate")
-    return Given(token, certificate, key, _time(status.get("expirationTimestamp"), command))
+    return ExecCredential(token, certificate, key, _time(status.get("expirationTimestamp"), command))
 
 
-def _time(said: object, command: str) -> datetime | None:
-    if not said:
+def _time(value: object, command: str) -> datetime | None:
+    if not value:
         return None
     try:
-        when = datetime.fromisoformat(str(said))
+        when = datetime.fromisoformat(str(value))
     except ValueError:
-        raise RejectedError(f"exec: {command!r} gives something until {said!r}, which is no time") from None
+        raise RejectedError(f"exec: {command!r} gives something until {value!r}, which is not a time") from None
     return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -12,24 +12,24 @@ import msgspec
 
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 
-LONGEST = 1000
+MAX_MESSAGE_LENGTH = 1000
 
-PASSING = (
+TRANSIENT_REASONS = (
     "because it is being terminated",
     "error looking up service account",
     "not yet ready to handle request",
     "status unknown for quota",
 )
-"""What servers say along with 403 that nobody decided: soon it is otherwise."""
+"""What servers say along with 403 that no one decided: soon it is otherwise."""
 
-DECIDED = (
+FINAL_REASONS = (
     "failed to create typed patch object",
     "field not declared in schema",
     "failed to convert new object",
 )
 """What servers say of what they cannot read in an object that is applied: with 500, and without a reason."""
 
-CONVERTED = "conversion webhook"
+CONVERSION_FAILURES = "conversion webhook"
 """Who may have failed to convert an object instead, and may do better later."""
 
 
@@ -72,9 +72,13 @@ class ApiError(SeawayError):
         return self.status == HTTPStatus.UNAUTHORIZED
 
     @property
-    def passing(self) -> bool:
-        """Whether it is nobody's decision, so that the same may be done a little later."""
-        return self.unauthorized or self.conflict or (self.forbidden and any(each in str(self) for each in PASSING))
+    def transient(self) -> bool:
+        """Whether it is no one's decision, so that the same may be done a little later."""
+        return (
+            self.unauthorized
+            or self.conflict
+            or (self.forbidden and any(each in str(self) for each in TRANSIENT_REASONS))
+        )
 
     @property
     def gone(self) -> bool:
@@ -88,24 +92,24 @@ class ApiError(SeawayError):
 
     @property
     def conflict(self) -> bool:
-        """Whether somebody else changed the object, or it is there already."""
+        """Whether another user changed the object, or it is there already."""
         return self.status == HTTPStatus.CONFLICT
 
 
-def refusal(status: int, body: bytes) -> ApiError:
+def error_of(status: int, body: bytes) -> ApiError:
     """Make an error of an answer."""
     try:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
-        said = _Status(message=body[:LONGEST].decode("utf-8", "replace").strip())
+        said = _Status(message=body[:MAX_MESSAGE_LENGTH].decode("utf-8", "replace").strip())
     message = said.message or responses.get(status) or "no reason was given"
     if message.startswith("<"):
         message = f"it answers {status} with a web page; is that the address of a Kubernetes API server?"
     if status == HTTPStatus.UNAUTHORIZED:
         message = f"Seaway's credentials are not accepted there ({message}): they are wrong, or have expired"
     if _is_unreadable(status, said.reason, message):
-        return ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", message[:LONGEST])
-    return ApiError(status, said.reason, message[:LONGEST])
+        return ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", message[:MAX_MESSAGE_LENGTH])
+    return ApiError(status, said.reason, message[:MAX_MESSAGE_LENGTH])
 
 
 def _is_unreadable(status: int, reason: str, message: str) -> bool:
@@ -118,19 +122,19 @@ def _is_unreadable(status: int, reason: str, message: str) -> bool:
     return (
         status == HTTPStatus.INTERNAL_SERVER_ERROR
         and not reason
-        and any(each in message for each in DECIDED)
-        and CONVERTED not in message
+        and any(each in message for each in FINAL_REASONS)
+        and CONVERSION_FAILURES not in message
     )
 
 
-MOST_BYTES = 512 * 1024**2
+MAX_BYTES = 512 * 1024**2
 """The longest answer: a list of everything, where a server could not keep its pages for long enough."""
 
-MOST_LINE_BYTES = 32 * 1024**2
-"""The longest line of a stream. Objects have 1.5 MiB at most, and a few times that where somebody raised it."""
+MAX_LINE_BYTES = 32 * 1024**2
+"""The longest line of a stream. Objects have 1.5 MiB at most, and a few times that where a user raised it."""
 
 
-async def whole(answer: aiohttp.ClientResponse) -> bytes:
+async def read_body(answer: aiohttp.ClientResponse) -> bytes:
     """Read an answer to its end.
 
     Raises
@@ -142,12 +146,12 @@ async def whole(answer: aiohttp.ClientResponse) -> bytes:
     async for piece in answer.content.iter_any():
         pieces.append(piece)
         size += len(piece)
-        if size > MOST_BYTES:
-            raise _too_long(answer, MOST_BYTES)
+        if size > MAX_BYTES:
+            raise _too_long(answer, MAX_BYTES)
     return b"".join(pieces)
 
 
-async def at_most(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def read_at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """Read an answer that is not longer than this.
 
     Raises
@@ -160,24 +164,24 @@ async def at_most(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     said = bytearray()
     async for piece in answer.content.iter_any():
         said += piece
-        if len(said) > most_bytes:
-            raise RejectedError(f"it answers more than {most_bytes} bytes")
+        if len(said) > max_bytes:
+            raise RejectedError(f"it answers more than {max_bytes} bytes")
     return bytes(said)
 
 
-async def last(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def read_tail(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """Read an answer to its end and return its last bytes."""
     pieces: deque[bytes] = deque()
     size = 0
     async for piece in answer.content.iter_any():
         pieces.append(piece)
         size += len(piece)
-        while size - len(pieces[0]) >= most_bytes:
+        while size - len(pieces[0]) >= max_bytes:
             size -= len(pieces.popleft())
-    return b"".join(pieces)[-most_bytes:]
+    return b"".join(pieces)[-max_bytes:]
 
 
-async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def read_lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """Cut an answer into lines, without what ends them.
 
     Raises
@@ -194,11 +198,11 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             for line in ended:
                 if line:
                     yield line
-        if len(rest) > MOST_LINE_BYTES:
-            raise _too_long(answer, MOST_LINE_BYTES)
+        if len(rest) > MAX_LINE_BYTES:
+            raise _too_long(answer, MAX_LINE_BYTES)
     if rest:
         yield bytes(rest)
 
 
-def _too_long(answer: aiohttp.ClientResponse, most_bytes: int) -> UnavailableError:
-    return UnavailableError(f"{answer.url.host} answers more than {most_bytes} bytes at once to {answer.url.path}")
+def _too_long(answer: aiohttp.ClientResponse, max_bytes: int) -> UnavailableError:
+    return UnavailableError(f"{answer.url.host} answers more than {max_bytes} bytes at once to {answer.url.path}")

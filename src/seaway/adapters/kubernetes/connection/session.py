@@ -11,57 +11,57 @@ import aiohttp
 from seaway.adapters.kubernetes.connection.credentials import Identity
 from seaway.domain.errors import RejectedError
 
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 """Each watch holds one for as long as it goes on; the others are for calls."""
 
 USER_AGENT = "seaway"
 """What the server's audit log says."""
 
 
-class Line:
+class Session:
     """A pool of connections, with what an identity shows and trusts. For one event loop.
 
     Parameters
     ----------
-    who
+    identity
         Whom to reach, and as whom.
-    connect_s
+    connect_timeout_s
         How long making a connection may take.
     """
 
-    def __init__(self, who: Identity, connect_s: float) -> None:
-        self.address = who.server.rstrip("/")
-        self._server_name = who.server_name or None
-        self._proxy = who.proxy or None
-        self._connect_s = connect_s
-        self._ends = who.ends
+    def __init__(self, identity: Identity, connect_timeout_s: float) -> None:
+        self.address = identity.server.rstrip("/")
+        self._server_name = identity.server_name or None
+        self._proxy = identity.proxy or None
+        self._connect_s = connect_timeout_s
+        self._expires_at = identity.expires_at
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=who.tls, limit=MOST_CONNECTIONS),
+            connector=aiohttp.TCPConnector(ssl=identity.tls, limit=MAX_CONNECTIONS),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"user-agent": USER_AGENT, "accept": "application/json"},
         )
         self._read: set[aiohttp.ClientResponse] = set()
 
     @property
-    def ended(self) -> bool:
+    def expired(self) -> bool:
         """Whether the certificate that is shown has ended: a proxy may refuse that before anything is asked."""
-        return self._ends is not None and datetime.now(UTC) >= self._ends
+        return self._expires_at is not None and datetime.now(UTC) >= self._expires_at
 
     @asynccontextmanager
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
         params: Mapping[str, str] | None,
         headers: Mapping[str, str],
         content: bytes | None = None,
-        silence_s: float | None = None,
+        idle_timeout_s: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for something; the answer's head is there when the context is entered.
 
         Parameters
         ----------
-        silence_s
+        idle_timeout_s
             After how long without a byte the server is given up; None where whoever asks has a limit of his own.
 
         Raises
@@ -84,7 +84,7 @@ class Line:
             allow_redirects=False,
             proxy=self._proxy,
             server_hostname=self._server_name,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s, sock_read=silence_s),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s, sock_read=idle_timeout_s),
         ) as answer:
             self._read.add(answer)
             try:

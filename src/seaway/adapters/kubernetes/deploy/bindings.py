@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from seaway.adapters.kubernetes.collect.rejections import Attempt, Denial, attempt_named, is_decided, plain
+from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejection, attempt_named, is_final, short_reason
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.decode import Broken
@@ -24,8 +24,8 @@ from seaway.domain.errors import UnavailableError
 log = logging.getLogger(__name__)
 
 BINDINGS = "/apis/work.karmada.io/v1alpha2/resourcebindings"
-AT_ONCE = 16
-AGAIN_S = 1.0
+MAX_CONCURRENT = 16
+RETRY_INTERVAL_S = 1.0
 
 
 class ClusterAffinity(Part, frozen=True):
@@ -86,10 +86,10 @@ class BindingObject(Part, frozen=True):
     status: BindingStatus = BindingStatus()
 
 
-class Denied(Protocol):
+class RejectionSink(Protocol):
     """Who is told what members will not have; on the event loop."""
 
-    def deny(self, cluster: str, key: Attempt, source: str, denial: Denial) -> None:
+    def reject(self, cluster: str, key: Attempt, source: str, rejection: Rejection) -> None:
         """Take what a source says a member denies of an attempt."""
 
     def allow(self, source: str) -> None:
@@ -103,18 +103,18 @@ class Bindings:
     ----------
     api
         Karmada's API server.
-    denied
+    rejections
         Told what members will not have.
     """
 
-    def __init__(self, api: Api, denied: Denied) -> None:
+    def __init__(self, api: Api, rejections: RejectionSink) -> None:
         self._api = api
-        self._denied = denied
+        self._rejections = rejections
         self._bound: dict[str, tuple[Target, ...]] = {}
-        self._refused: dict[str, ApiError] = {}
+        self._errors: dict[str, ApiError] = {}
         """Why bindings did not get their clusters when that was tried last."""
-        self._awaited: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._free = asyncio.Semaphore(MAX_CONCURRENT)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def bound(self, names: Sequence[str], within_s: float) -> None:
@@ -131,38 +131,38 @@ class Bindings:
             async with asyncio.timeout(within_s):
                 for name in names:
                     while not self._bound.get(name):
-                        if refused := self._refused.get(name):
+                        if refused := self._errors.get(name):
                             raise refused
-                        await self._news_of(name)
+                        await self._next_change(name)
         except TimeoutError:
             missing = next((name for name in names if not self._bound.get(name)), names[-1])
             raise UnavailableError(f"Karmada has not bound {missing} within {within_s:g} s") from None
 
-    async def _news_of(self, name: str) -> None:
+    async def _next_change(self, name: str) -> None:
         """Wait until something is told of a binding."""
-        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._awaited[name].add(news)
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters[name].add(changed)
         try:
-            await news
+            await changed
         finally:
-            self._awaited[name].discard(news)
-            if not self._awaited[name]:
-                del self._awaited[name]
+            self._waiters[name].discard(changed)
+            if not self._waiters[name]:
+                del self._waiters[name]
 
     def _wake(self, name: str) -> None:
         """Have who waits for a binding look again."""
-        for news in self._awaited.get(name, ()):
-            if not news.done():
-                news.set_result(None)
+        for changed in self._waiters.get(name, ()):
+            if not changed.done():
+                changed.set_result(None)
 
     # What is told of bindings.
 
     async def replace(self, items: Sequence[BindingObject]) -> None:
         """Take these for all bindings."""
         for name in self._bound.keys() - {each.metadata.full_name for each in items}:
-            self._denied.allow(_source(name))
+            self._rejections.allow(_source(name))
         self._bound.clear()
-        self._refused.clear()
+        self._errors.clear()
         for each in items:
             self.put(each)
 
@@ -172,60 +172,62 @@ class Bindings:
         if spec.scheduler_name != SCHEDULER:
             return
         name = item.metadata.full_name
-        wanted = _wanted(spec)
+        wanted = _desired_clusters(spec)
         self._bound[name] = spec.clusters if spec.clusters == wanted else ()
-        self._refused.pop(name, None)
+        self._errors.pop(name, None)
         if wanted and spec.clusters != wanted:
             self._begin(self._bind(item.metadata, wanted))
-        self._tell(name, item)
+        self._report_rejection(name, item)
         self._wake(name)
 
     def drop(self, item: BindingObject) -> None:
         """Note that a binding is gone."""
         name = item.metadata.full_name
         self._bound.pop(name, None)
-        self._refused.pop(name, None)
-        self._denied.allow(_source(name))
+        self._errors.pop(name, None)
+        self._rejections.allow(_source(name))
 
     def broken(self, what: Broken) -> None:
         """Say that a binding cannot be read."""
         log.warning("%s: the binding %s/%s cannot be read: %s", self._api.name, what.namespace, what.name, what.text)
 
-    def _tell(self, name: str, item: BindingObject) -> None:
+    def _report_rejection(self, name: str, item: BindingObject) -> None:
         """Tell what members say of an object: that one will not have it, or nothing like that."""
         denied = [each for each in item.status.aggregated_status if each.applied_message and not each.applied]
         key = attempt_named(item.spec.resource.name)
         if key and denied:
             said, kind = denied[0].applied_message, item.spec.resource.kind
-            denial = Denial(f"its {kind} cannot be made there: {plain(said)}", is_decided(said), whole=True)
-            self._denied.deny(denied[0].cluster_name, key, _source(name), denial)
+            denial = Rejection(
+                f"its {kind} cannot be made there: {short_reason(said)}", is_final(said), rejects_objects=True
+            )
+            self._rejections.reject(denied[0].cluster_name, key, _source(name), denial)
         else:
-            self._denied.allow(_source(name))
+            self._rejections.allow(_source(name))
 
-    async def _bind(self, meta: Meta, wanted: tuple[Target, ...]) -> None:
+    async def _bind(self, meta: Meta, clusters_wanted: tuple[Target, ...]) -> None:
         clusters: list[dict[str, Any]] = [
-            {"name": each.name} | ({"replicas": each.replicas} if each.replicas else {}) for each in wanted
+            {"name": each.name} | ({"replicas": each.replicas} if each.replicas else {}) for each in clusters_wanted
         ]
         path = f"/apis/work.karmada.io/v1alpha2/namespaces/{meta.namespace}/resourcebindings/{meta.name}"
         body = {"metadata": {"resourceVersion": meta.resource_version}, "spec": {"clusters": clusters}}
         name, forbidden = meta.full_name, False
-        while not self._bound.get(name, wanted):
+        while not self._bound.get(name, clusters_wanted):
             try:
                 async with self._free:
                     await self._api.patch(path, body)
             except ApiError as error:
                 if error.conflict or error.missing:  # the next event says how it is now
                     return
-                if not error.passing and (forbidden or not error.forbidden):
+                if not error.transient and (forbidden or not error.forbidden):
                     log.warning("%s: %s cannot be bound: %s", self._api.name, name, error)
-                    self._refused[name] = error
+                    self._errors[name] = error
                     self._wake(name)
                     return
-                forbidden = error.forbidden and not error.passing  # believed when it is said twice
-                await asyncio.sleep(AGAIN_S)
+                forbidden = error.forbidden and not error.transient  # believed when it is said twice
+                await asyncio.sleep(RETRY_INTERVAL_S)
             except UnavailableError as error:
                 log.warning("%s: %s is not bound yet: %s", self._api.name, name, error)
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_INTERVAL_S)
             else:
                 return
 
@@ -239,7 +241,7 @@ def _source(name: str) -> str:
     return f"binding {name}"
 
 
-def _wanted(spec: BindingSpec) -> tuple[Target, ...]:
+def _desired_clusters(spec: BindingSpec) -> tuple[Target, ...]:
     """Return what a binding has to say: the one cluster that its policy names, with all replicas."""
     names = spec.placement.cluster_affinity.cluster_names
     return (Target(names[0], spec.replicas),) if len(names) == 1 else ()

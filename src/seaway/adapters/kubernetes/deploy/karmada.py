@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.owned import Key, Owned, Place
+from seaway.adapters.kubernetes.collect.owned import AttemptKey, ObjectKey, OwnerIndex
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
 from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.templates.context import Options
+from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.karmada import POLICY_API, binding, for_karmada
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.registry import Templates, render
@@ -20,11 +20,11 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 NAME = "Karmada"
 
-BIND_S = 10.0
+BIND_TIMEOUT_S = 10.0
 """How long Karmada may take to make a binding of what it was given."""
 
 
-class Karmada(Deployer):
+class KarmadaDeployer(Deployer):
     """Carries commands out for one member, through Karmada.
 
     Parameters
@@ -43,9 +43,9 @@ class Karmada(Deployer):
         self,
         objects: Objects,
         bindings: Bindings,
-        owned: Owned,
+        owned: OwnerIndex,
         health: Health,
-        options: Options,
+        options: TemplateOptions,
         templates: Templates,
     ) -> None:
         super().__init__(objects, options, templates)
@@ -72,26 +72,26 @@ class Karmada(Deployer):
         A deployment that its member could have is refused by Karmada alone, which would do so for any other member.
         """
         answer = await super().carry_out(command)
-        return replace(answer, by=NAME) if answer.refused and self._would_do(command) else answer
+        return replace(answer, by=NAME) if answer.refused and self._can_render(command) else answer
 
-    def _would_do(self, command: Command) -> bool:
+    def _can_render(self, command: Command) -> bool:
         """Tell whether a command can be written down for its member."""
         try:
             return isinstance(command, Deployment) and bool(self.manifests(command))
         except RejectedError:
             return False
 
-    def there(self, key: Key) -> Collection[Place]:
+    def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
         """Return what Karmada's control plane has of an attempt."""
         return self._owned.of(key)
 
-    def not_seen(self) -> Collection[str]:
+    def unlistable(self) -> Collection[str]:
         """Return the kinds that cannot be listed in Karmada's control plane."""
-        return self._health.not_seen()
+        return self._health.unavailable()
 
-    async def settled(self, awaited: Sequence[str]) -> None:
+    async def wait_for(self, awaited: Sequence[str]) -> None:
         """See bindings made and told their cluster."""
-        await self._bindings.bound(awaited, BIND_S)
+        await self._bindings.bound(awaited, BIND_TIMEOUT_S)
 
     async def remove(self, removal: Removal) -> None:
         """Delete workloads with their policies: deleting a policy alone leaves what it sent.
@@ -102,10 +102,10 @@ class Karmada(Deployer):
             When Karmada was not listed yet: who started a moment ago knows of nothing there.
         """
         if not self._health.complete:
-            why = self._health.silence(0).removeprefix("Karmada: ")
+            why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
             raise UnavailableError(f"Karmada: {why}")
         key = key_of(removal)
-        places = self._owned.of(key) | self._written.places(key)
+        places = self._owned.of(key) | self._written.locations(key)
         policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}
         await self._objects.delete(places - policies)
         await self._objects.delete(policies)

@@ -18,14 +18,14 @@ from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB
 from seaway.domain.errors import RejectedError
 
 
-async def together(works: Iterable[Callable[[], Awaitable[None]]], most: int) -> None:
+async def run_concurrently(works: Iterable[Callable[[], Awaitable[None]]], limit: int) -> None:
     """Do works, so many at the same time; once one has failed no other is begun.
 
     Parameters
     ----------
     works
         Each called when its turn comes.
-    most
+    limit
         At the same time.
 
     Raises
@@ -33,7 +33,7 @@ async def together(works: Iterable[Callable[[], Awaitable[None]]], most: int) ->
     Exception
         Of the first that failed, when those under way have ended.
     """
-    free = asyncio.Semaphore(most)
+    free = asyncio.Semaphore(limit)
     failed: list[Exception] = []
 
     async def do(work: Callable[[], Awaitable[None]]) -> None:
@@ -52,13 +52,13 @@ async def together(works: Iterable[Callable[[], Awaitable[None]]], most: int) ->
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 32
+MAX_CONCURRENT_WRITES = 32
 """Calls that change something under way at the same time; others wait, which is none of their own time."""
 
-OF_ONE = 8
+MAX_WRITES_PER_ATTEMPT = 8
 """Of those at most so many for one attempt: where its calls hang, others have their turns."""
 
-BELIEVED_S = 1.0
+FORBIDDEN_RETRY_S = 1.0
 """How long until it is asked once more whether something is not allowed: a server that just began may not know yet."""
 
 
@@ -83,7 +83,7 @@ class Objects:
         self._namespace = namespace
         self._discovery = Discovery(api)
         self._making = asyncio.Lock()
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
         self.answered = 0
 
     async def write(self, body: Mapping[str, Any], begun: Callable[[str], None], *, create_only: bool = False) -> None:
@@ -111,7 +111,7 @@ class Objects:
         except ApiError as error:
             if not error.missing:
                 raise
-            kind = self._known(await self._discovery.kind_now(version, name), body)
+            kind = self._known(await self._discovery.refresh_kind(version, name), body)
             if not kind.namespaced:
                 raise
             begun(kind.path)
@@ -131,13 +131,13 @@ class Objects:
         ApiError, UnavailableError
             As `write` does.
         """
-        await together((partial(self._delete, *each) for each in places), OF_ONE)
+        await run_concurrently((partial(self._delete, *each) for each in places), MAX_WRITES_PER_ATTEMPT)
 
     async def _delete(self, kind: str, full_name: str) -> None:
         namespace, _, name = full_name.partition("/")
         prefix, _, plural = kind.rpartition("/")
         try:
-            async with self._turn():
+            async with self._slot():
                 await self._api.delete(f"{prefix}/namespaces/{namespace}/{plural}/{name}")
         except ApiError as error:
             if not error.missing:
@@ -153,9 +153,9 @@ class Objects:
         try:
             await self._put_once(kind, body, create_only=create_only)
         except ApiError as error:
-            if not error.forbidden or error.passing:
+            if not error.forbidden or error.transient:
                 raise
-            await asyncio.sleep(BELIEVED_S)
+            await asyncio.sleep(FORBIDDEN_RETRY_S)
             await self._put_once(kind, body, create_only=create_only)
 
     async def _put_once(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
@@ -164,7 +164,7 @@ class Objects:
             await self._apply(f"{collection}/{body['metadata']['name']}", body)
             return
         try:
-            async with self._turn():
+            async with self._slot():
                 await self._api.create(collection, body)
         except ApiError as error:
             if error.reason != "AlreadyExists":
@@ -173,10 +173,10 @@ class Objects:
     async def _apply(self, path: str, body: Mapping[str, Any]) -> None:
         """Have an object be as `body` says; one that is there already stays where it may not be changed.
 
-        What runs was changed then by somebody in the cluster who may, as Kueue does while a Job is suspended, or it was
+        What runs was changed then by a user in the cluster who may, as Kueue does while a Job is suspended, or it was
         written by another version of Seaway. It is the same attempt's.
         """
-        async with self._turn():
+        async with self._slot():
             try:
                 await self._api.apply(path, body)
             except ApiError as error:
@@ -189,7 +189,7 @@ class Objects:
                 log.info("%s: %s stays as it is: %s", self._api.name, path, error)
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _slot(self) -> AsyncIterator[None]:
         """Wait for a turn to call the server, and note that it answered."""
         async with self._free:
             try:
@@ -200,7 +200,7 @@ class Objects:
             self.answered += 1
 
     async def _make_namespace(self) -> None:
-        """Make the namespace, unless somebody else just did."""
+        """Make the namespace, unless another user just did."""
         async with self._making:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
             try:
@@ -208,8 +208,8 @@ class Objects:
             except ApiError as error:
                 if error.reason == "AlreadyExists":
                     return
-                if error.passing:
+                if error.transient:
                     raise
                 raise RejectedError(
-                    f"there is no namespace {self._namespace!r}, and it cannot be made: {error}"
+                    f"namespace {self._namespace!r} not found, and it cannot be made: {error}"
                 ) from None

@@ -1,7 +1,7 @@
 """Giving devices that are known by number only to pods, so that what is held can be booked.
 
-Which card a pod really has, nobody says; but as all cards of one resource are alike, it is enough that each share of
-them has one holder, that a pod of Seaway's has those that were booked for it, and that nobody's share moves while it
+Which card a pod really has, no one says; but as all cards of one resource are alike, it is enough that each share of
+them has one holder, that a pod of Seaway's has those that were booked for it, and that no one's share moves while it
 is held, unless it turns out to be on a device that was booked.
 """
 
@@ -16,11 +16,11 @@ from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView
 NONE: Mapping[str, Sequence[str]] = {}
 
 
-def settle(
+def assign_devices(
     view: NodeView,
     held: Mapping[str, Sequence[Held]],
     before: Mapping[str, Sequence[str]],
-    booked: Mapping[str, Sequence[str]] = NONE,
+    allocated: Mapping[str, Sequence[str]] = NONE,
 ) -> dict[str, tuple[Held, ...]]:
     """Name a device for every share that has none.
 
@@ -31,8 +31,8 @@ def settle(
     held
         By pod, what `read_pod` says that it holds.
     before
-        By pod, the devices that were named for it earlier; kept as far as nobody else has them booked.
-    booked
+        By pod, the devices that were named for it earlier; kept as far as no one else has them booked.
+    allocated
         By pod, the devices that Seaway chose for it, or for it and others like it, on this node or others.
 
     Returns
@@ -40,21 +40,21 @@ def settle(
     dict
         By pod, in the same order, all that it holds. Shares beyond what the node has stay without a device.
     """
-    books = _Books(view, held)
+    assignment = _Assignment(view, held)
     for pod in held:
-        books.give(pod, [uuid for uuid in before.get(pod, ()) if uuid in booked.get(pod, ())])
-    for wishes in (booked, before):
+        assignment.give(pod, [uuid for uuid in before.get(pod, ()) if uuid in allocated.get(pod, ())])
+    for preferred in (allocated, before):
         for pod in held:
-            books.give(pod, wishes.get(pod, ()))
+            assignment.give(pod, preferred.get(pod, ()))
     for pod in held:
-        books.fill(pod)
+        assignment.fill(pod)
     return {
-        pod: tuple(replace(share, uuid=uuid) for share, uuid in zip(shares, books.given[pod], strict=True))
+        pod: tuple(replace(share, uuid=uuid) for share, uuid in zip(shares, assignment.given[pod], strict=True))
         for pod, shares in held.items()
     }
 
 
-class _Books:
+class _Assignment:
     """Who was given what so far.
 
     Attributes
@@ -66,7 +66,7 @@ class _Books:
     def __init__(self, view: NodeView, held: Mapping[str, Sequence[Held]]) -> None:
         self._view = view
         self._held = held
-        self._room = Counter({uuid: max(device.share_limit, 1) for uuid, device in view.devices.items()})
+        self._free = Counter({uuid: max(device.share_limit, 1) for uuid, device in view.devices.items()})
         self.given = {pod: [share.uuid for share in shares] for pod, shares in held.items()}
 
     def give(self, pod: str, uuids: Sequence[str]) -> None:
@@ -86,15 +86,15 @@ class _Books:
         for at in self._open(pod):
             fitting = [uuid for uuid in devices if self._fits(uuid, pod, at)]
             if fitting:
-                self._take(pod, at, max(fitting, key=lambda uuid: (devices[uuid].healthy, self._room[uuid])))
+                self._take(pod, at, max(fitting, key=lambda uuid: (devices[uuid].healthy, self._free[uuid])))
 
     def _open(self, pod: str) -> list[int]:
         return [at for at, uuid in enumerate(self.given[pod]) if not uuid]
 
     def _fits(self, uuid: str, pod: str, at: int) -> bool:
         access = self._view.by_uuid.get(uuid)
-        return access is not None and access.terms.count == self._held[pod][at].resource and self._room[uuid] > 0
+        return access is not None and access.resources.count == self._held[pod][at].resource and self._free[uuid] > 0
 
     def _take(self, pod: str, at: int, uuid: str) -> None:
         self.given[pod][at] = uuid
-        self._room[uuid] -= 1
+        self._free[uuid] -= 1

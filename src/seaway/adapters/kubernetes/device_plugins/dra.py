@@ -1,7 +1,7 @@
 """Dynamic resource allocation: the cards in resource slices of NVIDIA's driver and of HAMi's.
 
 A card that can be cut into MIG instances at will is listed once whole and once for each instance that could be; these
-become one device with profiles. Instances that are there for good are devices of their own.
+become one device with profiles. Instances that are there permanently are devices of their own.
 
 References
 ----------
@@ -17,19 +17,19 @@ from dataclasses import dataclass, field, replace
 from sys import intern
 
 from seaway.adapters.kubernetes import quantities
-from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MOST_SAID, Findings, named
-from seaway.adapters.kubernetes.device_plugins.resources import MOST_CARDS
+from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MAX_QUOTED, Findings, named
+from seaway.adapters.kubernetes.device_plugins.resources import MAX_CARDS
 from seaway.adapters.kubernetes.device_plugins.vendors import compute_slices, nvidia_model, profile_slices
 from seaway.adapters.kubernetes.device_plugins.views import (
     Access,
     CoreUnit,
-    Dialect,
+    DevicePlugin,
+    DeviceResources,
     Held,
     NodeView,
     Part,
-    Terms,
-    Trouble,
-    TroubleKind,
+    Problem,
+    ProblemKind,
     core_steps,
 )
 from seaway.adapters.kubernetes.objects.core import NodeObject
@@ -53,7 +53,7 @@ class ClaimView:
     name: str
     held: tuple[Held, ...] = ()
     users: tuple[str, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 def read_claim(claim: ResourceClaim, view: NodeView) -> ClaimView:
@@ -61,7 +61,7 @@ def read_claim(claim: ResourceClaim, view: NodeView) -> ClaimView:
     name = f"{claim.metadata.namespace}/{claim.metadata.name}"
     results = claim.status.allocation.devices.results if claim.status.allocation else ()
     held: list[Held] = []
-    troubles: list[Trouble] = []
+    problems: list[Problem] = []
     for result in results:
         found = view.by_part.get((result.driver, result.pool, result.device))
         if found is None or result.admin_access:
@@ -69,10 +69,10 @@ def read_claim(claim: ResourceClaim, view: NodeView) -> ClaimView:
         try:
             held.append(replace(_held(result, *found, view.devices[found[0].uuid]), claim=name))
         except RejectedError as error:
-            troubles.append(Trouble(TroubleKind.BROKEN, f"claim {name}: {result.device}", f"{error}; all is held"))
+            problems.append(Problem(ProblemKind.BROKEN, f"claim {name}: {result.device}", f"{error}; all is held"))
             held.append(replace(_all(view.devices[found[0].uuid]), claim=name))
     users = tuple(user.uid for user in claim.status.reserved_for if user.resource in {"", "pods"})
-    return ClaimView(name, tuple(held), users, tuple(troubles))
+    return ClaimView(name, tuple(held), users, tuple(problems))
 
 
 def _held(result: ClaimResult, access: Access, part: Part, device: Device) -> Held:
@@ -140,7 +140,7 @@ class Listed:
         written = [
             f"{each.key}={each.value}:{each.effect}" if each.value else f"{each.key}:{each.effect}" for each in keep
         ]
-        return intern(f"tainted {', '.join(written)}"[:MOST_SAID]) if keep else ""
+        return intern(f"tainted {', '.join(written)}"[:MAX_QUOTED]) if keep else ""
 
 
 def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> Iterator[Listed]:
@@ -174,11 +174,11 @@ UNKNOWN_DRIVERS = frozenset({"ascend.project-hami.io", "dra.hygon.com"})
 WHOLE_PROFILE = "full"
 """The profile that stands for all of a card that could also be cut."""
 
-MOST_SHARES = 100
+MAX_SHARES = 100
 """Claims that may share a card; the driver itself sets no limit."""
 
-NVIDIA = Terms(Dialect.DRA, "NVIDIA", driver=NVIDIA_DRIVER)
-HAMI = Terms(Dialect.DRA, "NVIDIA", driver=HAMI_DRIVER)
+NVIDIA = DeviceResources(DevicePlugin.DRA, "NVIDIA", driver=NVIDIA_DRIVER)
+HAMI = DeviceResources(DevicePlugin.DRA, "NVIDIA", driver=HAMI_DRIVER)
 
 _MINOR = re.compile(r"(?:hami-)?gpu-([0-9]{1,4})(?:-.*)?")
 _SLICE = re.compile(r"memory-slice-([0-7])")
@@ -254,10 +254,10 @@ def _add_whole(each: Listed, findings: Findings) -> None:
     shared = DeviceMode.HAMI_CORE if each.driver == HAMI_DRIVER else DeviceMode.SHARED
     device = Device(
         named(each.text("uuid"), "uuid"),
-        minor if minor is not None and 0 <= minor < MOST_CARDS else _index(each) or 0,
+        minor if minor is not None and 0 <= minor < MAX_CARDS else _index(each) or 0,
         nvidia_model(each.text("productName")),
         each.memory_mib(),
-        share_limit=MOST_SHARES if several else 1,
+        share_limit=MAX_SHARES if several else 1,
         numa=_numa(each),
         healthy=not each.taints,
         reason=each.taints,
@@ -269,7 +269,7 @@ def _add_whole(each: Listed, findings: Findings) -> None:
 
 
 def _add_instance(each: Listed, findings: Findings) -> None:
-    """Keep an instance that is there for good, as a device with one profile and one place."""
+    """Keep an instance that is there permanently, as a device with one profile and one place."""
     profile = named(each.text("profile"), "profile")
     model = nvidia_model(each.text("productName"))
     memory_mib = each.memory_mib()
@@ -318,7 +318,7 @@ def _add_divisible(minor: int, card: _Card, findings: Findings) -> None:
         profiles[WHOLE_PROFILE] = MigProfile(WHOLE_PROFILE, memory_mib, WHOLE_DEVICE_MILLI, 7, 8, (0,))
         parts[card.whole.device.name] = Part(WHOLE_PROFILE, 0)
     else:
-        uuid = findings.own(f"gpu-{minor}")
+        uuid = findings.own_device(f"gpu-{minor}")
     if not profiles:
         return
     device = Device(

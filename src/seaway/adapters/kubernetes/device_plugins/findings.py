@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from seaway.adapters.kubernetes.device_plugins.views import Access, NodeView, Options, Trouble, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import Access, NodeView, PluginOptions, Problem, ProblemKind
 from seaway.domain.device import Device, MigProfile
 from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node
@@ -13,16 +13,16 @@ from seaway.domain.node import Node
 LARGEST = (1 << 31) - 1
 """The largest figure; of memory 2 PiB."""
 
-MOST_CPU_MILLI = (1 << 30) - 1
+MAX_CPU_MILLI = (1 << 30) - 1
 """Of a node: a million cores."""
 
-MOST_MIB = 1 << 24
+MAX_MIB = 1 << 24
 """Of a device: 16 TiB. One with a wrong figure leaves room for those beside it."""
 
-MOST_CORE_MILLI = 1 << 20
+MAX_CORE_MILLI = 1 << 20
 """Of a device: as much as a thousand unscaled ones."""
 
-MOST_CORE_MILLI_TOGETHER = (1 << 26) - 1
+MAX_CORE_MILLI_TOGETHER = (1 << 26) - 1
 """Of all devices of a node."""
 
 
@@ -43,12 +43,12 @@ class Sizes:
         """
         parts: tuple[Device | MigProfile, ...] = (device, *device.mig_profiles)
         for each in parts:
-            if each.memory_mib > MOST_MIB:
-                raise _too_large(f"{each.memory_mib} MiB", MOST_MIB)
-            if each.core_milli > MOST_CORE_MILLI:
-                raise _too_large(f"{each.core_milli} thousandths of cores", MOST_CORE_MILLI)
+            if each.memory_mib > MAX_MIB:
+                raise _too_large(f"{each.memory_mib} MiB", MAX_MIB)
+            if each.core_milli > MAX_CORE_MILLI:
+                raise _too_large(f"{each.core_milli} thousandths of cores", MAX_CORE_MILLI)
         memory_mib, core_milli = self.memory_mib + device.memory_mib, self.core_milli + device.core_milli
-        if memory_mib > LARGEST or core_milli > MOST_CORE_MILLI_TOGETHER:
+        if memory_mib > LARGEST or core_milli > MAX_CORE_MILLI_TOGETHER:
             raise RejectedError("with it the node's devices are larger than Seaway can count with; it is left out")
         self.memory_mib, self.core_milli = memory_mib, core_milli
 
@@ -57,7 +57,7 @@ def _too_large(figure: str, most: int) -> RejectedError:
     return RejectedError(f"{figure} are more than a device can have ({most}); it is left out")
 
 
-MOST_SAID = 200
+MAX_QUOTED = 200
 """Characters of what a cluster says of a node or a device, in its own words."""
 
 
@@ -73,10 +73,10 @@ class Findings:
 
     cluster: str
     node: str
-    options: Options = field(default_factory=Options)
+    options: PluginOptions = field(default_factory=PluginOptions)
     devices: list[Device] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     _uuids: set[str] = field(default_factory=set)
     _sizes: Sizes = field(default_factory=Sizes)
 
@@ -94,26 +94,26 @@ class Findings:
         self.devices.append(device)
         self.accesses.append(access)
 
-    def own(self, name: str) -> str:
+    def own_device(self, name: str) -> str:
         """Make an id for something that has none, or one that is unique within its node only."""
         return "/".join(part for part in (self.cluster, self.node, name) if part)
 
     def broken(self, where: str, text: str) -> None:
         """Note something that was left out."""
-        self.troubles.append(Trouble(TroubleKind.BROKEN, where, text))
+        self.problems.append(Problem(ProblemKind.BROKEN, where, text))
 
     def unusable(self, where: str, text: str) -> None:
         """Note something that takes no new work."""
-        self.troubles.append(Trouble(TroubleKind.UNUSABLE, where, text))
+        self.problems.append(Problem(ProblemKind.UNUSABLE, where, text))
 
     def uncertain(self, where: str, text: str) -> None:
         """Note something that may be otherwise."""
-        self.troubles.append(Trouble(TroubleKind.UNCERTAIN, where, text))
+        self.problems.append(Problem(ProblemKind.UNCERTAIN, where, text))
 
-    def close(self, node: Node, *, answers: bool) -> NodeView:
+    def close(self, node: Node, *, reachable: bool) -> NodeView:
         """Return all that was found."""
         found = replace(node, devices=tuple(self.devices))
-        return NodeView(found, tuple(self.accesses), tuple(dict.fromkeys(self.troubles)), answers)
+        return NodeView(found, tuple(self.accesses), tuple(dict.fromkeys(self.problems)), reachable)
 
 
 @lru_cache(64)
@@ -134,11 +134,11 @@ def bounded(value: object, what: str, *, least: int = 0) -> int:
     Raises
     ------
     RejectedError
-        When it is no whole number from `least` to 2^31 - 1, which is as far as the vGPU layers count.
+        When it is not a whole number from `least` to 2^31 - 1, which is as far as the vGPU layers count.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
         shown = repr(value) if not isinstance(value, int) or abs(value) < 1 << 64 else "a huge number"
-        raise RejectedError(f"{what} is {shown[:60]}, but has to be a whole number from {least} to 2^31 - 1")
+        raise RejectedError(f"{what} is {shown[:60]}, but must be a whole number from {least} to 2^31 - 1")
     return value
 
 
@@ -152,7 +152,7 @@ def bounded_text(value: str, what: str, *, least: int = 0) -> int:
     """
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
-        raise RejectedError(f"{what} is {value[:60]!r}, but has to be a whole number from {least} to 2^31 - 1")
+        raise RejectedError(f"{what} is {value[:60]!r}, but must be a whole number from {least} to 2^31 - 1")
     return bounded(int(value), what, least=least)
 
 
@@ -162,8 +162,8 @@ def named(value: object, what: str) -> str:
     Raises
     ------
     RejectedError
-        When it is no text, empty, longer than 200 characters, or has blanks or signs that cannot be shown.
+        When it is not a text, empty, longer than 200 characters, or has blanks or signs that cannot be shown.
     """
     if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable() or " " in value:
-        raise RejectedError(f"{what} is {str(value)[:60]!r}, but has to be a name without blanks")
+        raise RejectedError(f"{what} is {str(value)[:60]!r}, but must be a name without blanks")
     return value

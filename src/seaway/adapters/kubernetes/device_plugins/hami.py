@@ -33,7 +33,7 @@ def _entry(at: int, fields: object) -> Entry:
         raise RejectedError("not a JSON object")
     model, healthy = fields.get("model", ""), fields.get("healthy", False)
     if not isinstance(model, str) or not isinstance(healthy, bool):
-        raise RejectedError("model has to be a text, and healthy true or false")
+        raise RejectedError("model must be a text, and healthy true or false")
     return Entry(
         named(fields.get("uuid"), "uuid"),
         at,
@@ -78,7 +78,7 @@ def _profile(fields: object) -> MigProfile:
 def _place(fields: object) -> tuple[int, int]:
     """Return start and size of a placement."""
     if not isinstance(fields, dict):
-        raise RejectedError("a placement is no JSON object")
+        raise RejectedError("a placement is not JSON object")
     return bounded(fields.get("start", 0), "start"), bounded(fields.get("size", 0), "size", least=1)
 
 
@@ -153,7 +153,7 @@ def _add(vendor: Vendor, entry: Entry, unserved: str, cordoned: bool, findings: 
     cores = vendor.whole_cores or entry.cores or 100
     unique = vendor.nvidia or _ONE_OF_A_KIND.search(entry.id)
     device = Device(
-        entry.id if unique else findings.own(entry.id),
+        entry.id if unique else findings.own_device(entry.id),
         entry.index,
         nvidia_model(entry.type) if vendor.nvidia else entry.type or terms.vendor,
         entry.memory,
@@ -165,7 +165,7 @@ def _add(vendor: Vendor, entry: Entry, unserved: str, cordoned: bool, findings: 
         cordoned or bool(closed),
         mode or DeviceMode.HAMI_CORE,
         profiles,
-        mig_together=mode is DeviceMode.MIG,
+        mig_single_device=mode is DeviceMode.MIG,
         core_steps=core_steps(cores, vendor.core_unit),
         memory_step_mib=terms.memory_unit_mib,
         reason=reason,

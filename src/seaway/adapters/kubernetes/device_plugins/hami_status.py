@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import msgspec
 
 from seaway.adapters.kubernetes.device_plugins.findings import Findings, bounded, bounded_text
-from seaway.adapters.kubernetes.device_plugins.resources import MOST_CARDS, Amounts
+from seaway.adapters.kubernetes.device_plugins.resources import MAX_CARDS, Amounts
 from seaway.adapters.kubernetes.device_plugins.vendors import ENFLAME_KEY, ENFLAME_SLICES, METAX_KEY
-from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, Dialect, Terms, core_steps
+from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, DevicePlugin, DeviceResources, core_steps
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 
 _XPU_KEY = "hami.io/node-register-xpu"
 _PROFILE = re.compile(r"([0-9]{1,3})g?\.(?:([0-9]{1,4})gb)?", re.IGNORECASE)
-MOST_SHARES = 100
+MAX_SHARES = 100
 """HAMi's share limit of cards that are cut by percent."""
 
-MLU = Terms(
-    Dialect.HAMI_STATUS,
+MLU = DeviceResources(
+    DevicePlugin.HAMI_STATUS,
     "MLU",
     "cambricon.com/vmlu",
     "cambricon.com/mlu.smlu.vmemory",
@@ -32,8 +32,8 @@ MLU = Terms(
     memory_unit_mib=256,
     pin="cambricon.com/use-gpuuuid",
 )
-MTHREADS = Terms(
-    Dialect.HAMI_STATUS,
+MTHREADS = DeviceResources(
+    DevicePlugin.HAMI_STATUS,
     "Mthreads",
     "mthreads.com/vgpu",
     "mthreads.com/sgpu-memory",
@@ -41,17 +41,19 @@ MTHREADS = Terms(
     memory_unit_mib=512,
     pin="mthreads.ai/use-gpuuuid",
 )
-KUNLUN = Terms(Dialect.HAMI_STATUS, "kunlun", "kunlunxin.com/xpu", pin="baidu.com/use-gpuuuid")
-METAX = Terms(Dialect.HAMI_STATUS, "Metax-GPU", "metax-tech.com/gpu", pin="metax-tech.com/use-gpuuuid")
-GCU = Terms(Dialect.HAMI_STATUS, "GCU", "enflame.com/gcu", pin="enflame.com/use-gpuuuid")
-NEURON = Terms(Dialect.HAMI_STATUS, "AWSNeuron", "aws.amazon.com/neuron", cores="aws.amazon.com/neuroncore")
+KUNLUN = DeviceResources(DevicePlugin.HAMI_STATUS, "kunlun", "kunlunxin.com/xpu", pin="baidu.com/use-gpuuuid")
+METAX = DeviceResources(DevicePlugin.HAMI_STATUS, "Metax-GPU", "metax-tech.com/gpu", pin="metax-tech.com/use-gpuuuid")
+GCU = DeviceResources(DevicePlugin.HAMI_STATUS, "GCU", "enflame.com/gcu", pin="enflame.com/use-gpuuuid")
+NEURON = DeviceResources(
+    DevicePlugin.HAMI_STATUS, "AWSNeuron", "aws.amazon.com/neuron", cores="aws.amazon.com/neuroncore"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Card:
     """What all cards of a vendor on one node are like."""
 
-    terms: Terms
+    terms: DeviceResources
     stem: str
     memory_mib: int
     shares: int = 1
@@ -76,13 +78,13 @@ def read(node: NodeObject, findings: Findings) -> None:
     _neuron(amounts, findings)
 
 
-def _cut_by_cores(terms: Terms, stem: str, cores: int, amounts: Amounts, findings: Findings) -> None:
+def _cut_by_cores(terms: DeviceResources, stem: str, cores: int, amounts: Amounts, findings: Findings) -> None:
     """Find cards of which the status sums up cores and memory."""
     total = amounts.capacity(terms.cores)
     if total:
         memory = amounts.capacity(terms.memory) * terms.memory_unit_mib * cores // total
         alive = -(-amounts.allocatable(terms.cores) // cores)
-        _add(_Card(terms, stem, memory, MOST_SHARES, cores), -(-total // cores), alive, findings)
+        _add(_Card(terms, stem, memory, MAX_SHARES, cores), -(-total // cores), alive, findings)
 
 
 def _whole(card: _Card, amounts: Amounts, findings: Findings) -> None:
@@ -100,9 +102,9 @@ def _neuron(amounts: Amounts, findings: Findings) -> None:
 
 
 def _add(card: _Card, total: int, alive: int, findings: Findings) -> None:
-    """Keep cards; those that kubelet does not give out are the last ones, as nobody says which they are."""
+    """Keep cards; those that kubelet does not give out are the last ones, as no one says which they are."""
     where = card.terms.count
-    if total > MOST_CARDS:
+    if total > MAX_CARDS:
         findings.broken(where, f"{total} cards are more than a node can have; none is taken")
         return
     lacks = "" if alive >= total else f"only {alive} of {total} {where} are allocatable"

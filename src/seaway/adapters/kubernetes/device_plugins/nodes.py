@@ -7,22 +7,22 @@ from sys import intern
 
 from seaway.adapters.kubernetes.device_plugins import dra, hami, hami_status, volcano
 from seaway.adapters.kubernetes.device_plugins import nvidia as nvidia_plugin
-from seaway.adapters.kubernetes.device_plugins.findings import MOST_SAID, Findings
+from seaway.adapters.kubernetes.device_plugins.findings import MAX_QUOTED, Findings
 from seaway.adapters.kubernetes.device_plugins.resources import Amounts
 from seaway.adapters.kubernetes.device_plugins.vendors import NVIDIA_KEY
-from seaway.adapters.kubernetes.device_plugins.views import Dialect, NodeView, Options
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, NodeView, PluginOptions
 from seaway.adapters.kubernetes.objects.core import NodeObject, TaintMark
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.node import Node, Taint, TaintEffect
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
-DEFAULTS = Options()
+DEFAULTS = PluginOptions()
 
 CORDONED = "cordoned in its cluster"
 
 
 def read_node(
-    cluster: str, node: NodeObject, slices: Iterable[ResourceSlice] = (), options: Options = DEFAULTS
+    cluster: str, node: NodeObject, slices: Iterable[ResourceSlice] = (), options: PluginOptions = DEFAULTS
 ) -> NodeView:
     """Read a node with its devices.
 
@@ -34,7 +34,7 @@ def read_node(
     cluster
         Its name; part of the ids of devices that have none of their own.
     slices
-        Resource slices; those of other nodes are passed over, and pools have to be complete among them.
+        Resource slices; those of other nodes are passed over, and pools must be complete among them.
     options
         What the cluster has named otherwise.
 
@@ -46,7 +46,7 @@ def read_node(
     findings = Findings(cluster, node.metadata.name, options)
     _cards(node, tuple(slices), findings)
     hami_status.read(node, findings)
-    amounts, silence = Amounts(node, findings), _silence(node)
+    amounts, silence = Amounts(node, findings), _not_ready_reason(node)
     return findings.close(
         Node(
             node.metadata.name,
@@ -58,19 +58,19 @@ def read_node(
             pods=amounts.pods(),
             reason="; ".join([silence, CORDONED]).removeprefix("; ") if node.spec.unschedulable else silence,
         ),
-        answers=not silence,
+        reachable=not silence,
     )
 
 
 def _cards(node: NodeObject, slices: tuple[ResourceSlice, ...], findings: Findings) -> None:
-    by_volcano = volcano.speaks(node) and not (hami.has_nvidia(node) and not _moved_to_volcano(node, findings))
+    by_volcano = volcano.is_used(node) and not (hami.has_nvidia(node) and not _moved_to_volcano(node, findings))
     hami.read(node, findings, nvidia=not by_volcano)
     if by_volcano:
         volcano.read(node, findings)
     dra.read(node, slices, findings)
     if by_volcano or hami.has_nvidia(node):
         return
-    if any(access.terms.dialect is Dialect.DRA for access in findings.accesses):
+    if any(access.resources.plugin is DevicePlugin.DRA for access in findings.accesses):
         if Amounts(node, findings).allocatable(nvidia_plugin.WHOLE[0]):
             text = "cards are counted that resource slices list, too; the slices are believed"
             findings.uncertain(nvidia_plugin.WHOLE[0], text)
@@ -87,14 +87,14 @@ def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
     return moved
 
 
-def _silence(node: NodeObject) -> str:
+def _not_ready_reason(node: NodeObject) -> str:
     """Say why a node's kubelet does not answer; empty when it does."""
     for condition in node.status.conditions:
         if condition.type == "Ready":
             if condition.status == "True":
                 return ""
             why = " ".join((condition.message or condition.reason or condition.status).split())
-            return intern(f"not ready: {why[:MOST_SAID]}")
+            return intern(f"not ready: {why[:MAX_QUOTED]}")
     return "not ready: its kubelet has not said so yet"
 
 

@@ -9,14 +9,14 @@ import re
 from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.device_plugins.findings import Findings
-from seaway.adapters.kubernetes.device_plugins.resources import MOST_CARDS, Amounts
+from seaway.adapters.kubernetes.device_plugins.resources import MAX_CARDS, Amounts
 from seaway.adapters.kubernetes.device_plugins.vendors import (
     UNKNOWN_NVIDIA,
     compute_slices,
     nvidia_label_model,
     profile_slices,
 )
-from seaway.adapters.kubernetes.device_plugins.views import Access, Dialect, Terms
+from seaway.adapters.kubernetes.device_plugins.views import Access, DevicePlugin, DeviceResources
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 
@@ -104,17 +104,17 @@ def _number(labels: dict[str, str], key: str, findings: Findings) -> int | None:
         return None
     if text.isascii() and text.isdigit() and len(text) <= 9:
         return int(text)
-    findings.broken(key, f"{text[:60]!r} is no number")
+    findings.broken(key, f"{text[:60]!r} is not a number")
     return None
 
 
 def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
-    """Keep the devices of one resource; those that are not allocatable are the last, as nobody says which they are."""
+    """Keep the devices of one resource; those that are not allocatable are the last, as no one says which they are."""
     if kind is None:
         return
     allocatable = amounts.allocatable(kind.resource)
     total, rest = divmod(max(amounts.capacity(kind.resource), allocatable), kind.replicas)
-    if total > MOST_CARDS:
+    if total > MAX_CARDS:
         findings.broken(kind.resource, f"{total} cards are more than a node can have; none is taken")
         return
     alive = min(allocatable // kind.replicas, total)
@@ -129,7 +129,7 @@ def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
 
 
 def _checked(kind: _Kind, total: int, findings: Findings) -> _Kind:
-    """Compare with the labels, which know one model only: what they leave out is of a model that nobody says."""
+    """Compare with the labels, which know one model only: what they leave out is of a model that no one says."""
     if kind.labelled is None or kind.labelled == total or (kind.every_card and kind.labelled > total):
         return kind
     text = f"{kind.labelled} by the labels, {total} by the node's status"
@@ -141,7 +141,7 @@ def _checked(kind: _Kind, total: int, findings: Findings) -> _Kind:
 
 
 def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
-    uuid = findings.own(f"mig-{kind.profile}-{number}" if kind.profile else f"gpu-{number}")
+    uuid = findings.own_device(f"mig-{kind.profile}-{number}" if kind.profile else f"gpu-{number}")
     core_milli = WHOLE_DEVICE_MILLI
     mode = DeviceMode.MPS if kind.mps else DeviceMode.SHARED if kind.replicas > 1 else DeviceMode.WHOLE
     profiles: tuple[MigProfile, ...] = ()
@@ -164,5 +164,7 @@ def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
         even_shares=mode is not DeviceMode.MIG,
         reason=reason,
     )
-    terms = Terms(Dialect.NVIDIA_PLUGIN, "NVIDIA", kind.resource, isolated=kind.replicas == 1 or kind.mps)
+    terms = DeviceResources(
+        DevicePlugin.NVIDIA_PLUGIN, "NVIDIA", kind.resource, isolated=kind.replicas == 1 or kind.mps
+    )
     findings.add(kind.resource, device, Access(uuid, "", terms))

@@ -22,14 +22,14 @@ from seaway.adapters.kubernetes.device_plugins.records import (
     mig_allocations,
     records,
 )
-from seaway.adapters.kubernetes.device_plugins.views import Dialect, Held, NodeView, PodView, Trouble, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, Held, NodeView, PodView, Problem, ProblemKind
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, Device, MigProfile
 
 
 def held_by_records(
-    pod: PodObject, found: Sequence[Record], view: NodeView | None, troubles: list[Trouble]
+    pod: PodObject, found: Sequence[Record], view: NodeView | None, problems: list[Problem]
 ) -> list[Held]:
     """Return the devices that a pod holds by its records.
 
@@ -39,15 +39,15 @@ def held_by_records(
     """
     held: list[Held] = []
     instances, broken = mig_allocations(pod.metadata.annotations)
-    troubles += broken
+    problems += broken
     for record in found:
-        troubles += record.troubles
+        problems += record.problems
         first = _first_container(pod, record)
         shares = [_held(taken, first, record, view) for taken in record.taken]
         if record.key != VOLCANO_RECORD:
             shares = _with_instances(record.taken, shares, instances)
         held += shares if first is None else _collapsed(pod, shares, view)
-    held += _alone(instances, view, troubles)
+    held += _alone(instances, view, problems)
     return held
 
 
@@ -65,10 +65,10 @@ def _first_container(pod: PodObject, record: Record) -> int | None:
 
 def _held(taken: Taken, first: int | None, record: Record, view: NodeView | None) -> Held:
     container = -1 if first is None else first + taken.slot
-    access = view.by_native.get(taken.id) if view else None
+    access = view.by_plugin_id.get(taken.id) if view else None
     if access is None:
         return Held(container, taken.id, taken.memory, taken.cores * MILLI_PER_PERCENT_POINT)
-    unit = access.terms.record_unit_mib if record.key == VOLCANO_RECORD else 1
+    unit = access.resources.record_unit_mib if record.key == VOLCANO_RECORD else 1
     return Held(container, access.uuid, taken.memory * unit, access.core_milli(taken.cores))
 
 
@@ -100,12 +100,12 @@ def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[
     ]
 
 
-def _alone(instances: Sequence[MigAllocation], view: NodeView | None, troubles: list[Trouble]) -> list[Held]:
+def _alone(instances: Sequence[MigAllocation], view: NodeView | None, problems: list[Problem]) -> list[Held]:
     """Return MIG instances that no record goes with; they are there, so they are held."""
     held = []
     for instance in instances:
         text = f"an instance of card {instance.uuid} is not among the allocated devices"
-        troubles.append(Trouble(TroubleKind.UNCERTAIN, MIG_RECORD, text))
+        problems.append(Problem(ProblemKind.UNCERTAIN, MIG_RECORD, text))
         profile = _profile(instance, view)
         memory_mib, core_milli = (profile.memory_mib, profile.core_milli) if profile else (0, 0)
         held.append(Held(-1, instance.uuid, memory_mib, core_milli, instance.profile, instance.start))
@@ -137,11 +137,11 @@ def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) ->
                 core_milli=max(peak.core_milli, share.core_milli),
             )
     for uuid, peak in peaks.items():
-        _raise_to(staying, uuid, peak)
+        _raise_peak(staying, uuid, peak)
     return staying
 
 
-def _raise_to(staying: list[Held], uuid: str, peak: Held) -> None:
+def _raise_peak(staying: list[Held], uuid: str, peak: Held) -> None:
     """Raise what is held of a device to what its init containers need, without another share."""
     at = [i for i, share in enumerate(staying) if share.uuid == uuid and not share.mig_profile]
     if not at:
@@ -168,15 +168,15 @@ def _init_over(pod: PodObject) -> bool:
 
 
 OVER = frozenset({"Succeeded", "Failed"})
-_COUNTED = frozenset({Dialect.NVIDIA_PLUGIN, Dialect.HAMI_STATUS})
+_COUNTED = frozenset({DevicePlugin.NVIDIA_PLUGIN, DevicePlugin.HAMI_STATUS})
 """Dialects in which devices may be taken by number alone."""
 
-MOST_COUNTED = 1024
+MAX_COUNTED = 1024
 """More devices than that no pod gets; a larger number must not fill the memory."""
 
 
 def node_of(pod: PodObject) -> str:
-    """Return where a pod is, or will be as its vGPU layer decided; empty while nobody has."""
+    """Return where a pod is, or will be as its vGPU layer decided; empty while no one has."""
     annotations = pod.metadata.annotations
     return pod.spec.node_name or annotations.get(HAMI_NODE, "") or annotations.get(VOLCANO_NODE, "")
 
@@ -194,31 +194,31 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
     claims
         Its resource claims. One that several pods use is held by the first that it is reserved for.
     """
-    troubles: list[Trouble] = []
+    problems: list[Problem] = []
     found = records(pod.metadata.annotations)
-    held = held_by_records(pod, found, view, troubles)
+    held = held_by_records(pod, found, view, problems)
     if view is not None:
         if pod.spec.node_name and not found:
-            held += _by_number(pod, view, troubles)
+            held += _by_number(pod, view, problems)
         for claim in claims:
             claimed = read_claim(claim, view)
-            troubles += claimed.troubles
+            problems += claimed.problems
             if claimed.users[:1] == (pod.metadata.uid,):
                 container = _container_of(pod, claim)
                 held += [replace(each, container=container) for each in claimed.held]
-    held = _sizeable(held, troubles)
+    held = _sizeable(held, problems)
     return PodView(
         node_of(pod),
         pod.status.phase not in OVER,
         tuple(held),
-        requests.cpu_milli(pod.spec, troubles),
-        requests.memory_mib(pod.spec, troubles),
-        tuple(dict.fromkeys(troubles)),
+        requests.cpu_milli(pod.spec, problems),
+        requests.memory_mib(pod.spec, problems),
+        tuple(dict.fromkeys(problems)),
         _final(pod, found),
     )
 
 
-def _sizeable(held: list[Held], troubles: list[Trouble]) -> list[Held]:
+def _sizeable(held: list[Held], problems: list[Problem]) -> list[Held]:
     """Leave out what is more of a device than Seaway can count with."""
     if all(each.memory_mib <= LARGEST and each.core_milli <= LARGEST for each in held):
         return held
@@ -228,7 +228,7 @@ def _sizeable(held: list[Held], troubles: list[Trouble]) -> list[Held]:
             kept.append(each)
         else:
             text = f"{each.memory_mib} MiB and {each.core_milli} thousandths of it are more than there can be; left out"
-            troubles.append(Trouble(TroubleKind.BROKEN, each.uuid, text))
+            problems.append(Problem(ProblemKind.BROKEN, each.uuid, text))
     return kept
 
 
@@ -264,17 +264,17 @@ def _container_of(pod: PodObject, claim: ResourceClaim) -> int:
     return users[0] if len(users) == 1 else -1
 
 
-def _by_number(pod: PodObject, view: NodeView, troubles: list[Trouble]) -> list[Held]:
+def _by_number(pod: PodObject, view: NodeView, problems: list[Problem]) -> list[Held]:
     """Return what a pod takes of devices of which it is not said which one."""
     samples: dict[str, Device] = {}
     for access in view.accesses:
-        if access.terms.dialect in _COUNTED:
-            samples.setdefault(access.terms.count, view.devices[access.uuid])
-    numbers = {each: min(requests.devices(pod.spec, each, troubles), MOST_COUNTED) for each in samples}
+        if access.resources.plugin in _COUNTED:
+            samples.setdefault(access.resources.count, view.devices[access.uuid])
+    numbers = {each: min(requests.devices(pod.spec, each, problems), MAX_COUNTED) for each in samples}
     return [
         _share(device, resource, container)
         for resource, device in samples.items()
-        for container in islice(requests.askers(pod.spec, resource), numbers[resource])
+        for container in islice(requests.requesting_containers(pod.spec, resource), numbers[resource])
     ]
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from seaway.adapters.kubernetes.device_plugins.findings import bounded, bounded_text, named
 from seaway.adapters.kubernetes.device_plugins.registers import json_list
-from seaway.adapters.kubernetes.device_plugins.views import Trouble, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
 from seaway.domain.errors import RejectedError
 
 HAMI_NODE = "hami.io/vgpu-node"
@@ -55,7 +55,7 @@ class Record:
     key: str
     slots: int
     taken: tuple[Taken, ...]
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +91,16 @@ def read_record(key: str, text: str) -> Record:
     if key != VOLCANO_RECORD and not slots[-1].strip():
         slots.pop()
     taken: list[Taken] = []
-    troubles: list[Trouble] = []
+    problems: list[Problem] = []
     for slot, devices in enumerate(slots):
         for device in devices.split(":"):
             try:
                 found = _taken(slot, device.strip())
             except RejectedError as error:
-                troubles.append(Trouble(TroubleKind.BROKEN, key, f"container {slot}: {error}"))
+                problems.append(Problem(ProblemKind.BROKEN, key, f"container {slot}: {error}"))
             else:
                 taken += found
-    return Record(key, len(slots), tuple(taken), tuple(troubles))
+    return Record(key, len(slots), tuple(taken), tuple(problems))
 
 
 def _taken(slot: int, device: str) -> list[Taken]:
@@ -109,7 +109,7 @@ def _taken(slot: int, device: str) -> list[Taken]:
         return []
     fields = device.split(",")
     if len(fields) < 4:
-        raise RejectedError(f"{device[:60]!r} is no device with id, word, memory and cores")
+        raise RejectedError(f"{device[:60]!r} is not a device with id, word, memory and cores")
     return [
         Taken(
             slot,
@@ -120,22 +120,22 @@ def _taken(slot: int, device: str) -> list[Taken]:
     ]
 
 
-def mig_allocations(annotations: Mapping[str, str]) -> tuple[list[MigAllocation], list[Trouble]]:
+def mig_allocations(annotations: Mapping[str, str]) -> tuple[list[MigAllocation], list[Problem]]:
     """Decode HAMi's record of MIG instances; what cannot be understood is left out, and noted."""
     if not annotations.get(MIG_RECORD) or not annotations.get(HAMI_NODE):
         return [], []
     found: list[MigAllocation] = []
-    troubles: list[Trouble] = []
+    problems: list[Problem] = []
     try:
         entries = json_list(annotations[MIG_RECORD])
     except RejectedError as error:
-        return [], [Trouble(TroubleKind.BROKEN, MIG_RECORD, str(error))]
+        return [], [Problem(ProblemKind.BROKEN, MIG_RECORD, str(error))]
     for at, fields in enumerate(entries):
         try:
             found.append(_mig_allocation(fields))
         except RejectedError as error:
-            troubles.append(Trouble(TroubleKind.BROKEN, MIG_RECORD, f"instance {at}: {error}"))
-    return found, troubles
+            problems.append(Problem(ProblemKind.BROKEN, MIG_RECORD, f"instance {at}: {error}"))
+    return found, problems
 
 
 def _mig_allocation(fields: object) -> MigAllocation:

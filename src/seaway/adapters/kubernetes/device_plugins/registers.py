@@ -73,7 +73,7 @@ def json_list(text: str) -> list[object]:
     Raises
     ------
     RejectedError
-        When it is no list.
+        When it is not a list.
     """
     try:
         return [_element(raw) for raw in _LISTS.decode(text)]
@@ -97,7 +97,7 @@ def truth(text: str, what: str) -> bool:
         When it is none.
     """
     if text not in _TRUE | _FALSE:
-        raise RejectedError(f"{what} is {text[:60]!r}, but has to be true or false")
+        raise RejectedError(f"{what} is {text[:60]!r}, but must be true or false")
     return text in _TRUE
 
 
@@ -125,9 +125,9 @@ def _json_entry(_: int, fields: object) -> Entry:
         fields.get("migProfiles") or [],
     )
     if not isinstance(kind, str) or not isinstance(mode, str) or not isinstance(healthy, bool):
-        raise RejectedError("type and mode have to be texts, and health true or false")
+        raise RejectedError("type and mode must be texts, and health true or false")
     if not isinstance(profiles, list):
-        raise RejectedError("migProfiles has to be a list")
+        raise RejectedError("migProfiles must be a list")
     return Entry(
         named(fields.get("id"), "id"),
         bounded(fields.get("index", 0), "index"),
@@ -156,7 +156,7 @@ def _line_entries(text: str) -> Iterator[Entry | RejectedError]:
 
 def _line_entry(at: int, fields: list[str]) -> Entry:
     if len(fields) not in {7, 9}:
-        raise RejectedError(f"{len(fields)} fields, but there have to be 7 or 9")
+        raise RejectedError(f"{len(fields)} fields, but there must be 7 or 9")
     return Entry(
         named(fields[0], "uuid"),
         bounded_text(fields[7], "index") if len(fields) == 9 else at,

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
 
 from seaway.adapters.kubernetes import quantities
-from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MOST_CPU_MILLI, Findings
-from seaway.adapters.kubernetes.device_plugins.views import Trouble, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MAX_CPU_MILLI, Findings
+from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
 from seaway.adapters.kubernetes.objects.core import Container, NodeObject, PodSpec, Resources
 from seaway.adapters.kubernetes.objects.meta import Quantity
 from seaway.domain.errors import RejectedError
@@ -23,22 +23,22 @@ from seaway.domain.errors import RejectedError
 Reader = Callable[[Quantity], int]
 
 
-def cpu_milli(spec: PodSpec, troubles: list[Trouble]) -> int:
+def cpu_milli(spec: PodSpec, problems: list[Problem]) -> int:
     """Return the CPU that a pod takes, thousandths of a core."""
-    return _counted("cpu", _effective(spec, "cpu", quantities.milli, troubles), MOST_CPU_MILLI, troubles)
+    return _counted("cpu", _effective(spec, "cpu", quantities.milli, problems), MAX_CPU_MILLI, problems)
 
 
-def memory_mib(spec: PodSpec, troubles: list[Trouble]) -> int:
+def memory_mib(spec: PodSpec, problems: list[Problem]) -> int:
     """Return the memory that a pod takes, MiB."""
-    return _counted("memory", _effective(spec, "memory", quantities.mebibytes, troubles), LARGEST, troubles)
+    return _counted("memory", _effective(spec, "memory", quantities.mebibytes, problems), LARGEST, problems)
 
 
-def devices(spec: PodSpec, resource: str, troubles: list[Trouble]) -> int:
+def devices(spec: PodSpec, resource: str, problems: list[Problem]) -> int:
     """Return how many devices a pod takes that only their number is known of."""
-    return _over_containers(spec, lambda resources: _asked(resources, resource, quantities.integer, troubles))
+    return _over_containers(spec, lambda resources: _requested(resources, resource, quantities.integer, problems))
 
 
-def askers(spec: PodSpec, resource: str) -> Iterator[int]:
+def requesting_containers(spec: PodSpec, resource: str) -> Iterator[int]:
     """Yield which container each device is for, init containers first in number.
 
     Those that stay come before those that make room for them, so that as many as the pod takes are the first.
@@ -46,56 +46,56 @@ def askers(spec: PodSpec, resource: str) -> Iterator[int]:
     first = len(spec.init_containers)
     numbered = [*enumerate(spec.containers, first), *enumerate(spec.init_containers)]
     for at, container in sorted(numbered, key=lambda each: each[0] < first and not each[1].sidecar):
-        yield from repeat(at, _asked(container.resources, resource, quantities.integer, []))
+        yield from repeat(at, _requested(container.resources, resource, quantities.integer, []))
 
 
-def _counted(resource: str, amount: int, most: int, troubles: list[Trouble]) -> int:
+def _counted(resource: str, amount: int, most: int, problems: list[Problem]) -> int:
     if amount > most:
-        troubles.append(
-            Trouble(TroubleKind.BROKEN, resource, "no node has as much as it asks for; it counts as nothing")
+        problems.append(
+            Problem(ProblemKind.BROKEN, resource, "no node has as much as it asks for; it counts as nothing")
         )
         return 0
     return amount
 
 
-def _effective(spec: PodSpec, resource: str, read: Reader, troubles: list[Trouble]) -> int:
-    overhead = _read(spec.overhead, resource, read, troubles)
+def _effective(spec: PodSpec, resource: str, read: Reader, problems: list[Problem]) -> int:
+    overhead = _read(spec.overhead, resource, read, problems)
     if resource in spec.resources.requests or resource in spec.resources.limits:
-        return _asked(spec.resources, resource, read, troubles) + overhead
-    return _over_containers(spec, lambda resources: _asked(resources, resource, read, troubles)) + overhead
+        return _requested(spec.resources, resource, read, problems) + overhead
+    return _over_containers(spec, lambda resources: _requested(resources, resource, read, problems)) + overhead
 
 
-def _over_containers(spec: PodSpec, asked: Callable[[Resources], int]) -> int:
+def _over_containers(spec: PodSpec, requested: Callable[[Resources], int]) -> int:
     sidecars, peak = 0, 0
     for container in spec.init_containers:
-        amount = asked(container.resources)
+        amount = requested(container.resources)
         if container.sidecar:
             sidecars += amount
         peak = max(peak, sidecars if container.sidecar else sidecars + amount)
-    return max(peak, sidecars + _sum(spec.containers, asked))
+    return max(peak, sidecars + _sum(spec.containers, requested))
 
 
-def _sum(containers: Iterable[Container], asked: Callable[[Resources], int]) -> int:
-    return sum(asked(container.resources) for container in containers)
+def _sum(containers: Iterable[Container], requested: Callable[[Resources], int]) -> int:
+    return sum(requested(container.resources) for container in containers)
 
 
-def _asked(resources: Resources, resource: str, read: Reader, troubles: list[Trouble]) -> int:
+def _requested(resources: Resources, resource: str, read: Reader, problems: list[Problem]) -> int:
     """Return what one container asks for; without a request, its limit is one."""
     amounts = resources.requests if resource in resources.requests else resources.limits
-    return _read(amounts, resource, read, troubles)
+    return _read(amounts, resource, read, problems)
 
 
-def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, troubles: list[Trouble]) -> int:
+def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, problems: list[Problem]) -> int:
     if resource not in amounts:
         return 0
     try:
         return read(amounts[resource])
     except RejectedError as error:
-        troubles.append(Trouble(TroubleKind.BROKEN, resource, str(error)))
+        problems.append(Problem(ProblemKind.BROKEN, resource, str(error)))
         return 0
 
 
-MOST_CARDS = 1024
+MAX_CARDS = 1024
 """More cards than that no node has; a larger number is an error, and must not fill the memory."""
 
 
@@ -120,7 +120,7 @@ class Amounts:
 
     def cpu_milli(self) -> int:
         """Return the CPU that pods can get, thousandths."""
-        return self._counted("cpu", milli, MOST_CPU_MILLI)
+        return self._counted("cpu", milli, MAX_CPU_MILLI)
 
     def memory_mib(self) -> int:
         """Return the memory that pods can get, MiB."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from seaway.adapters.kubernetes.device_plugins.views import CoreUnit, Dialect, Options, Terms
+from seaway.adapters.kubernetes.device_plugins.views import CoreUnit, DevicePlugin, DeviceResources, PluginOptions
 
 NVIDIA_KEY = "hami.io/node-nvidia-register"
 METAX_KEY = "metax-tech.com/node-gpu-devices"
@@ -39,7 +39,7 @@ class Vendor:
 
     key: str
     handshake: str
-    terms: Terms
+    terms: DeviceResources
     core_unit: CoreUnit = CoreUnit.SHARE
     whole_cores: int = 0
 
@@ -49,13 +49,15 @@ class Vendor:
         return self.key == NVIDIA_KEY
 
 
-_HAMI = Dialect.HAMI
-DCU = Terms(_HAMI, "DCU", "hygon.com/dcunum", "hygon.com/dcumem", "hygon.com/dcucores", pin="hygon.com/use-gpuuuid")
-AMD = Terms(_HAMI, "AMD", "amd.com/gpu", "amd.com/gpumem", "amd.com/gpucores", pin="amd.com/use-gpu-uuid")
-BIREN = Terms(_HAMI, "Biren", "birentech.com/gpu", pin="birentech.com/use-gpuuuid")
-VASTAI = Terms(_HAMI, "Vastai", "vastaitech.com/va", pin="vastaitech.com/use-gpuuuid")
-XPU = Terms(_HAMI, "XPU", "kunlunxin.com/vxpu", "kunlunxin.com/vxpu-memory", pin="baidu.com/use-gpuuuid")
-METAX_SLICES = Terms(
+_HAMI = DevicePlugin.HAMI
+DCU = DeviceResources(
+    _HAMI, "DCU", "hygon.com/dcunum", "hygon.com/dcumem", "hygon.com/dcucores", pin="hygon.com/use-gpuuuid"
+)
+AMD = DeviceResources(_HAMI, "AMD", "amd.com/gpu", "amd.com/gpumem", "amd.com/gpucores", pin="amd.com/use-gpu-uuid")
+BIREN = DeviceResources(_HAMI, "Biren", "birentech.com/gpu", pin="birentech.com/use-gpuuuid")
+VASTAI = DeviceResources(_HAMI, "Vastai", "vastaitech.com/va", pin="vastaitech.com/use-gpuuuid")
+XPU = DeviceResources(_HAMI, "XPU", "kunlunxin.com/vxpu", "kunlunxin.com/vxpu-memory", pin="baidu.com/use-gpuuuid")
+METAX_SLICES = DeviceResources(
     _HAMI,
     "Metax-SGPU",
     "metax-tech.com/sgpu",
@@ -64,7 +66,7 @@ METAX_SLICES = Terms(
     memory_unit_mib=1024,
     pin="metax-tech.com/use-gpuuuid",
 )
-ENFLAME_SLICES = Terms(
+ENFLAME_SLICES = DeviceResources(
     _HAMI,
     "Enflame",
     "enflame.com/drs-gcu",
@@ -75,9 +77,9 @@ ENFLAME_SLICES = Terms(
 )
 
 
-def nvidia(options: Options) -> Terms:
+def nvidia(options: PluginOptions) -> DeviceResources:
     """Return how NVIDIA's cards are asked for under HAMi."""
-    return Terms(
+    return DeviceResources(
         _HAMI,
         "NVIDIA",
         options.nvidia_count,
@@ -88,27 +90,27 @@ def nvidia(options: Options) -> Terms:
     )
 
 
-def ascend(chip: str) -> Terms:
+def ascend(chip: str) -> DeviceResources:
     """Return how Huawei's cards of one chip are asked for."""
     name = f"huawei.com/{chip}"
-    return Terms(_HAMI, chip, name, f"{name}-memory", f"{name}-core", pin=f"hami.io/use-{chip}-uuid")
+    return DeviceResources(_HAMI, chip, name, f"{name}-memory", f"{name}-core", pin=f"hami.io/use-{chip}-uuid")
 
 
-def iluvatar(chip: str) -> Terms:
+def iluvatar(chip: str) -> DeviceResources:
     """Return how Iluvatar's cards of one chip are asked for."""
     name = f"iluvatar.ai/{chip}"
     pin = f"hami.io/use-{chip}-uuid"
-    return Terms(_HAMI, chip, f"{name}-vgpu", f"{name}.vMem", f"{name}.vCore", memory_unit_mib=256, pin=pin)
+    return DeviceResources(_HAMI, chip, f"{name}-vgpu", f"{name}.vMem", f"{name}.vCore", memory_unit_mib=256, pin=pin)
 
 
-def registered(keys: Iterable[str], options: Options) -> list[Vendor]:
+def registered(keys: Iterable[str], options: PluginOptions) -> list[Vendor]:
     """Return the vendors whose registers are among a node's annotations, NVIDIA first, else by name."""
     found = [vendor for key in sorted(keys) if (vendor := _vendor(key, options)) is not None]
     return sorted(found, key=lambda vendor: not vendor.nvidia)
 
 
 @lru_cache(4096)  # the annotations of a cluster's nodes have the same few names
-def _vendor(key: str, options: Options) -> Vendor | None:
+def _vendor(key: str, options: PluginOptions) -> Vendor | None:
     if by_chip := _BY_CHIP.fullmatch(key):
         return _chip_first(key, by_chip[1])
     if by_name := _BY_NAME.fullmatch(key):
@@ -121,7 +123,7 @@ def _chip_first(key: str, chip: str) -> Vendor:
     return Vendor(key, handshake, XPU if chip == "xpu" else ascend(chip))
 
 
-def _chip_last(key: str, name: str, options: Options) -> Vendor:
+def _chip_last(key: str, name: str, options: PluginOptions) -> Vendor:
     handshake = f"hami.io/node-handshake-{name}"
     if name == "nvidia":
         return Vendor(key, "hami.io/node-handshake", nvidia(options), CoreUnit.PERCENT)
@@ -134,7 +136,7 @@ def _chip_last(key: str, name: str, options: Options) -> Vendor:
 
 NVIDIA = "NVIDIA"
 UNKNOWN_NVIDIA = "NVIDIA GPU"
-"""A card of which nobody says what it is."""
+"""A card of which no one says what it is."""
 
 _OWN_DASHES = re.compile(r"[A-Z0-9]+-(?:SXM[0-9]?|PCIE)(?:-[0-9]+GB)?(?:-LS)?\b|Max-Q")
 """Parts of product names that have dashes of their own, like ``A100-SXM4-80GB``."""

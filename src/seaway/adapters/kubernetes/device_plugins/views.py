@@ -12,7 +12,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice
 
 
-class Dialect(Enum):
+class DevicePlugin(Enum):
     """Who says what devices there are and who holds them."""
 
     HAMI = "hami"
@@ -27,7 +27,7 @@ class Dialect(Enum):
     """Resource slices and claims."""
 
 
-class TroubleKind(Enum):
+class ProblemKind(Enum):
     """What is the matter with something that was read."""
 
     BROKEN = "broken"
@@ -39,7 +39,7 @@ class TroubleKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Problem:
     """Something that whoever runs the cluster should know.
 
     Attributes
@@ -50,13 +50,13 @@ class Trouble:
         What is the matter, one line.
     """
 
-    kind: TroubleKind
+    kind: ProblemKind
     where: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PluginOptions:
     """What a cluster may have named otherwise than HAMi's and Volcano's charts do.
 
     Attributes
@@ -75,7 +75,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DeviceResources:
     """How devices of one kind are asked for.
 
     Attributes
@@ -97,7 +97,7 @@ class Terms:
         Of DRA: the driver.
     """
 
-    dialect: Dialect
+    plugin: DevicePlugin
     vendor: str
     count: str = ""
     memory: str = ""
@@ -142,7 +142,7 @@ class Access:
     ----------
     uuid
         Its id in Seaway.
-    native
+    plugin_id
         Its id in the dialect, where that has one.
     cores
         How many cores the dialect gives it, in its own unit.
@@ -157,8 +157,8 @@ class Access:
     """
 
     uuid: str
-    native: str
-    terms: Terms
+    plugin_id: str
+    resources: DeviceResources
     cores: int = 100
     core_unit: CoreUnit = CoreUnit.SHARE
     pool: str = ""
@@ -182,14 +182,14 @@ class NodeView:
     ----------
     accesses
         One for each device of the node, in their order.
-    answers
+    reachable
         Whether its kubelet does; one that is cordoned takes nothing new, and may answer.
     """
 
     node: Node
     accesses: tuple[Access, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    answers: bool = True
+    problems: tuple[Problem, ...] = ()
+    reachable: bool = True
 
     @cached_property
     def devices(self) -> dict[str, Device]:
@@ -202,15 +202,15 @@ class NodeView:
         return {access.uuid: access for access in self.accesses}
 
     @cached_property
-    def by_native(self) -> dict[str, Access]:
+    def by_plugin_id(self) -> dict[str, Access]:
         """The accesses by their device's id in its dialect."""
-        return {access.native: access for access in self.accesses if access.native}
+        return {access.plugin_id: access for access in self.accesses if access.plugin_id}
 
     @cached_property
     def by_part(self) -> dict[tuple[str, str, str], tuple[Access, Part]]:
         """What driver, pool and device name of a resource claim's result stand for."""
         return {
-            (access.terms.driver, access.pool, name): (access, part)
+            (access.resources.driver, access.pool, name): (access, part)
             for access in self.accesses
             for name, part in access.parts.items()
         }
@@ -255,7 +255,7 @@ class PodView:
     Attributes
     ----------
     node
-        Where it is, or is to be; empty while nobody has decided.
+        Where it is, or is to be; empty while no one has decided.
     alive
         False when it ended: it gave back CPU and memory, and all devices but those of claims.
     held
@@ -271,7 +271,7 @@ class PodView:
     held: tuple[Held, ...] = ()
     cpu_milli: int = 0
     memory_mib: int = 0
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
     final: bool = True
 
     @property

@@ -8,7 +8,14 @@ from seaway.adapters.kubernetes.device_plugins.findings import Findings, bounded
 from seaway.adapters.kubernetes.device_plugins.registers import HAMI_CORE, Entry, truth
 from seaway.adapters.kubernetes.device_plugins.resources import Amounts
 from seaway.adapters.kubernetes.device_plugins.vendors import nvidia_model
-from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, Dialect, Options, Terms, core_steps
+from seaway.adapters.kubernetes.device_plugins.views import (
+    Access,
+    CoreUnit,
+    DevicePlugin,
+    DeviceResources,
+    PluginOptions,
+    core_steps,
+)
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.errors import RejectedError
@@ -17,15 +24,15 @@ REGISTER_KEY = "volcano.sh/node-vgpu-register"
 HANDSHAKE_KEY = "volcano.sh/node-vgpu-handshake"
 COUNT = "volcano.sh/vgpu-number"
 
-LEAST_PLAUSIBLE_MIB = 1024
+MIN_PLAUSIBLE_MIB = 1024
 """No card has less memory; a smaller figure means that the memory factor is not what Seaway was told."""
 
 
-def terms(options: Options) -> Terms:
+def terms(options: PluginOptions) -> DeviceResources:
     """Return how Volcano's cards are asked for."""
     factor = options.volcano_memory_factor
-    return Terms(
-        Dialect.VOLCANO,
+    return DeviceResources(
+        DevicePlugin.VOLCANO,
         "NVIDIA",
         COUNT,
         "volcano.sh/vgpu-memory",
@@ -35,7 +42,7 @@ def terms(options: Options) -> Terms:
     )
 
 
-def speaks(node: NodeObject) -> bool:
+def is_used(node: NodeObject) -> bool:
     """Tell whether a node has Volcano's register."""
     return REGISTER_KEY in node.metadata.annotations
 
@@ -69,7 +76,7 @@ def read_register(text: str) -> Iterator[Entry | RejectedError]:
 
 def _entry(at: int, fields: list[str]) -> Entry:
     if len(fields) not in {5, 6}:
-        raise RejectedError(f"{len(fields)} fields, but there have to be 5 or 6")
+        raise RejectedError(f"{len(fields)} fields, but there must be 5 or 6")
     return Entry(
         named(fields[0], "uuid"),
         at,
@@ -91,7 +98,7 @@ def _add(entry: Entry, unserved: str, findings: Findings) -> None:
     if entry.mode not in {"", HAMI_CORE, DeviceMode.MPS.value}:
         closed = f"in mode {entry.mode[:60]!r}, which Volcano does not describe"
         findings.unusable(where, f"{closed}; no new work there")
-    if 0 < entry.memory * factor < LEAST_PLAUSIBLE_MIB:
+    if 0 < entry.memory * factor < MIN_PLAUSIBLE_MIB:
         findings.uncertain(where, f"only {entry.memory * factor} MiB of memory: is Volcano's memory factor {factor}?")
     device = Device(
         entry.id,

@@ -126,7 +126,7 @@ def read_event(line: bytes) -> WatchEvent:
     Raises
     ------
     UndecodableError
-        When it is no event.
+        When it is not an event.
     """
     return read_body(line, WatchEvent)
 

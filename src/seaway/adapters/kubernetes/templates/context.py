@@ -27,7 +27,7 @@ def same_name(node: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TemplateOptions:
     """How a cluster wants its objects.
 
     Attributes
@@ -72,11 +72,11 @@ class Context:
     """
 
     deployment: Deployment
-    options: Options
+    options: TemplateOptions
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, deployment: Deployment, options: Options) -> Context:
+    def of(cls, deployment: Deployment, options: TemplateOptions) -> Context:
         """Look at a deployment."""
         return cls(deployment, options, parts(deployment))
 
@@ -128,7 +128,7 @@ class PodTemplate:
     pins
         From the root of the workload that it is put in.
     claims
-        Objects that its pods refer to; they have to be there first.
+        Objects that its pods refer to; they must be there first.
     """
 
     body: dict[str, Any]

@@ -4,7 +4,7 @@ Device plugins and container runtimes speak to each other, and to what limits a 
 in a pod wins over a device plugin's. A tenant who sets one would get devices of others, or more of one than was
 booked. So jobs may not. Templates that operators write may: what stands there is the operator's word.
 
-What a job does inside of its container nobody checks here: HAMi-core's limits are for tenants who work together, and a
+What a job does inside of its container no one checks here: HAMi-core's limits are for tenants who work together, and a
 process can change its own environment. What decides which devices are there at all is settled before it starts.
 
 Variables stay free that only choose among the devices that a container has (``CUDA_VISIBLE_DEVICES``) or which of the
@@ -41,7 +41,7 @@ _UNLIMITED = "it lifts the limits of a share"
 _BESIDE = "it says how the users of a device are kept apart"
 
 _NAMES = {
-    "NVIDIA_MIG_CONFIG_DEVICES": "it lets a container cut devices of the node anew",
+    "NVIDIA_MIG_CONFIG_DEVICES": "it lets a container cut devices of the node again",
     "NVIDIA_MIG_MONITOR_DEVICES": _OPENS,
     "NVIDIA_IMEX_CHANNELS": _OPENS,
     "NVIDIA_GDS": _OPENS,
@@ -83,7 +83,7 @@ NO_DEVICES = (("NVIDIA_VISIBLE_DEVICES", "void"), ("ASCEND_VISIBLE_DEVICES", "")
 with CUDA say that they want all. A device plugin sets nothing for such containers, and a resource claim gives none."""
 
 
-def misused(spec: JobSpec) -> Iterator[RejectedError]:
+def forbidden_variables(spec: JobSpec) -> Iterator[RejectedError]:
     """Say which of a job's variables are not for jobs to set."""
     for name, _ in spec.run.env:
         if why := _why(name):

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seaway.adapters.kubernetes.templates.registry import Template
-from seaway.adapters.kubernetes.templates.safety import MOST_BYTES, Rules
+from seaway.adapters.kubernetes.templates.safety import MAX_BYTES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.errors import RejectedError
 
-MOST_FILES = 200
+MAX_FILES = 200
 
 
 def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> dict[str, Template]:
@@ -30,14 +30,14 @@ def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> di
     errors: list[RejectedError] = []
     try:
         files = sorted(each for each in folder.iterdir() if each.suffix in (".yaml", ".yml"))
-        if len(files) > MOST_FILES:
-            raise RejectedError(f"has {len(files)} templates, but {MOST_FILES} are the most", where=str(folder))
+        if len(files) > MAX_FILES:
+            raise RejectedError(f"has {len(files)} templates, but {MAX_FILES} are the most", where=str(folder))
         for file in files:
             try:
                 if file.stem in taken or file.stem in templates:
                     raise RejectedError("there is a template of this name already")
-                if file.stat().st_size > MOST_BYTES:
-                    raise RejectedError(f"is larger than {MOST_BYTES // 1024} KiB")
+                if file.stat().st_size > MAX_BYTES:
+                    raise RejectedError(f"is larger than {MAX_BYTES // 1024} KiB")
                 templates[file.stem] = read_template(file.stem, file.read_text("utf-8"), rules)
             except (RejectedError, UnicodeDecodeError) as error:
                 errors += _named(file.name, error)

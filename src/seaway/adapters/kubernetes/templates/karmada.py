@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seaway.adapters.kubernetes.templates.context import Context, Options
+from seaway.adapters.kubernetes.templates.context import Context, TemplateOptions
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.names import LONGEST, digest
+from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, digest
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 
@@ -27,7 +27,7 @@ SCHEDULER = "seaway"
 
 POLICY_API = "policy.karmada.io/v1alpha1"
 
-MOST_SELECTED = 500
+MAX_SELECTED = 500
 """Objects of one PropagationPolicy; 10,000 would not go into one."""
 
 
@@ -47,8 +47,8 @@ class Binding:
     clusters: tuple[dict[str, Any], ...]
 
 
-def for_karmada(deployment: Deployment, options: Options, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Return all that is to be written into Karmada's control plane, in the order in which it has to be.
+def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Sequence[Manifest]) -> list[Manifest]:
+    """Return all that is to be written into Karmada's control plane, in the order in which it must be.
 
     OverridePolicies come first: Karmada does not look at a workload again when one comes later. Then come
     PropagationPolicies and what they select, in the order of `manifests`.
@@ -56,7 +56,7 @@ def for_karmada(deployment: Deployment, options: Options, manifests: Sequence[Ma
     Raises
     ------
     RejectedError
-        When somebody in the cluster is to change an object, which Karmada would undo.
+        When a user in the cluster is to change an object, which Karmada would undo.
     """
     if once := [each.name for each in manifests if each.create_only]:
         raise RejectedError(
@@ -66,7 +66,7 @@ def for_karmada(deployment: Deployment, options: Options, manifests: Sequence[Ma
         )
     context = Context.of(deployment, options)
     overrides = [_override(context, each) for each in manifests if each.pins]
-    pieces = [manifests[first : first + MOST_SELECTED] for first in range(0, len(manifests), MOST_SELECTED)]
+    pieces = [manifests[first : first + MAX_SELECTED] for first in range(0, len(manifests), MAX_SELECTED)]
     policies = [_propagation(context, piece, number) for number, piece in enumerate(pieces)]
     neutral = [Manifest(each.body, (), each.replicas) for each in manifests]
     return [*overrides, *policies, *neutral]
@@ -113,7 +113,7 @@ def _override(context: Context, manifest: Manifest) -> Manifest:
 def _override_name(manifest: Manifest) -> str:
     """Name a policy after its object; objects of several kinds may have one name."""
     name = f"{manifest.name}-{manifest.kind.lower()}"
-    return name if len(name) <= LONGEST else f"{manifest.name[: LONGEST - 9]}-{digest(name)}"
+    return name if len(name) <= MAX_LABEL_LENGTH else f"{manifest.name[: MAX_LABEL_LENGTH - 9]}-{digest(name)}"
 
 
 def _selector(manifest: Manifest) -> dict[str, str]:

@@ -48,7 +48,7 @@ class Manifest:
     replicas
         Numbers of the job's replicas that run in it; empty for what runs nothing.
     create_only
-        Whether somebody else changes what stands in it, so that it may be created, but not written again.
+        Whether another user changes what stands in it, so that it may be created, but not written again.
     """
 
     body: dict[str, Any]

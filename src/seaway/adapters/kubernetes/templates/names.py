@@ -112,10 +112,10 @@ def require_free(spec: JobSpec) -> None:
             raise RejectedError(f"labels of {taken!r} are not for jobs to set: leave {key!r} out", where="labels")
 
 
-LONGEST = 63
+MAX_LABEL_LENGTH = 63
 """Characters of a DNS label."""
 
-LONGEST_OBJECT = 46
+MAX_OBJECT_NAME_LENGTH = 46
 """Characters of an object's name; leaves room for what controllers hang on: an index, ``-worker-3``, a role."""
 
 DIGEST_BYTES = 5
@@ -123,7 +123,7 @@ DIGEST_BYTES = 5
 
 DIGEST_LENGTH = 8
 
-MOST_NUMBERS = 100_000
+MAX_NUMBERS = 100_000
 """More replicas no job has."""
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -149,7 +149,7 @@ def object_name(deployment: Deployment, what: str) -> str:
     name
         The attempt's own name and `what`: a DNS label of at most 46 characters.
     """
-    return f"{_fitting(deployment.name, LONGEST_OBJECT - len(what) - 1)}-{what}"
+    return f"{_fitting(deployment.name, MAX_OBJECT_NAME_LENGTH - len(what) - 1)}-{what}"
 
 
 def cluster_digest(deployment: Deployment) -> str:
@@ -179,11 +179,11 @@ def numbers_of(text: str) -> tuple[int, ...]:
     numbers: list[int] = []
     for run in text.split(",") if text else ():
         first, _, last = run.partition("-")
-        numbers.extend(islice(range(int(first), int(last or first) + 1), MOST_NUMBERS))
-        if len(numbers) > MOST_NUMBERS:
+        numbers.extend(islice(range(int(first), int(last or first) + 1), MAX_NUMBERS))
+        if len(numbers) > MAX_NUMBERS:
             break
     if numbers_text(numbers) != text or numbers != sorted(set(numbers)):
-        raise ValueError(f"{text[:60]!r} is no list of numbers")
+        raise ValueError(f"{text[:60]!r} is not a list of numbers")
     return tuple(numbers)
 
 

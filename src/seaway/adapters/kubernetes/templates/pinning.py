@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seaway.adapters.kubernetes.device_plugins.dra import WHOLE_PROFILE
-from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, Dialect, Terms
+from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, DevicePlugin, DeviceResources
 from seaway.adapters.kubernetes.templates.manifest import Path, Pin
 from seaway.adapters.kubernetes.templates.names import DEVICES
 from seaway.adapters.kubernetes.templates.parts import Group
@@ -61,7 +61,7 @@ class Devices:
         For each part what a replica takes of each device.
     """
 
-    terms: Terms
+    terms: DeviceResources
     parts: tuple[tuple[tuple[DeviceSlice, Access], ...], ...]
 
     @property
@@ -86,10 +86,10 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
     parts = tuple(
         tuple((taken, _access(accesses, part.node, taken.uuid)) for taken in part.slices) for part in group.parts
     )
-    terms = [access.terms for part in parts for _, access in part]
+    terms = [access.resources for part in parts for _, access in part]
     if not terms:
         return None
-    counted = all(each.dialect is Dialect.NVIDIA_PLUGIN for each in terms)
+    counted = all(each.plugin is DevicePlugin.NVIDIA_PLUGIN for each in terms)
     if (not counted and len(set(terms)) > 1) or len({len(part) for part in parts}) > 1:
         raise RejectedError("its devices are shared out in different ways: narrow resources.gpu_vendor or gpu_mode")
     return Devices(terms[0], parts)
@@ -98,10 +98,12 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
 def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
     """Return the resources that a replica's container asks for; none where devices are claimed."""
     terms = devices.terms
-    if terms.dialect is Dialect.DRA:
+    if terms.plugin is DevicePlugin.DRA:
         return {}
-    if terms.dialect is Dialect.NVIDIA_PLUGIN:
-        return {name: str(count) for name, count in Counter(each.terms.count for _, each in devices.parts[0]).items()}
+    if terms.plugin is DevicePlugin.NVIDIA_PLUGIN:
+        return {
+            name: str(count) for name, count in Counter(each.resources.count for _, each in devices.parts[0]).items()
+        }
     each = len(devices.parts[0])
     times = each if terms.count in TOTALS else 1
     limits = {} if terms.count in BY_SIZE else {terms.count: str(each)}
@@ -150,12 +152,12 @@ def device_pins(devices: Devices, annotations: Path) -> tuple[Pin, ...]:
     annotations
         Where the pod template's annotations are.
     """
-    if devices.terms.dialect is Dialect.NVIDIA_PLUGIN:
+    if devices.terms.plugin is DevicePlugin.NVIDIA_PLUGIN:
         return (Pin((*annotations, DEVICES), ",".join(sorted({access.uuid for _, access in devices.all}))),)
-    pin = devices.terms.pin or (VOLCANO_PIN if devices.terms.dialect is Dialect.VOLCANO else "")
-    if not pin or devices.terms.dialect is Dialect.DRA:
+    pin = devices.terms.pin or (VOLCANO_PIN if devices.terms.plugin is DevicePlugin.VOLCANO else "")
+    if not pin or devices.terms.plugin is DevicePlugin.DRA:
         return ()
-    ids = sorted({access.native or access.uuid for _, access in devices.all})
+    ids = sorted({access.plugin_id or access.uuid for _, access in devices.all})
     pins = [Pin((*annotations, pin), ",".join(ids))]
     if devices.instances and pin in MODES:
         pins.append(Pin((*annotations, MODES[pin]), DeviceMode.MIG.value))
@@ -230,10 +232,10 @@ def _exactly(taken: Taken) -> dict[str, Any]:
     if _is_instance(share):
         return {"deviceClassName": NVIDIA_MIG}
     if not access.shared:
-        return {"deviceClassName": access.terms.driver}
+        return {"deviceClassName": access.resources.driver}
     cores = min(-(-share.core_milli // MILLI_PER_PERCENT_POINT), 100)
     amounts = {"cores": str(cores), "memory": f"{share.memory_mib}Mi"}
-    return {"deviceClassName": access.terms.driver, "capacity": {"requests": amounts}}
+    return {"deviceClassName": access.resources.driver, "capacity": {"requests": amounts}}
 
 
 def _expression(candidates: tuple[Taken, ...]) -> str:
@@ -245,12 +247,12 @@ def _expression(candidates: tuple[Taken, ...]) -> str:
 def _is(taken: Taken) -> str:
     """Write in CEL that a device is this one.
 
-    An instance that is there for good has an id; one that is cut when it is needed has only that of its card. A card
+    An instance that is there permanently has an id; one that is cut when it is needed has only that of its card. A card
     of which not even that is known has an id that Seaway made, with slashes: there the profile has to do.
     """
     share, access = taken
-    attributes = f"device.attributes[{_text(access.terms.driver)}]"
-    uuid = _text(access.native or access.uuid)
+    attributes = f"device.attributes[{_text(access.resources.driver)}]"
+    uuid = _text(access.plugin_id or access.uuid)
     if not _is_instance(share) or len(access.parts) == 1:
         return f"{attributes}.uuid == {uuid}"
     profile = f"{attributes}.profile == {_text(share.mig_profile)}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from seaway.adapters.kubernetes.device_plugins.views import Dialect
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
@@ -69,7 +69,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class PinnedFields:
     """What Seaway puts into a pod template, whoever wrote the rest.
 
     Attributes
@@ -91,9 +91,9 @@ class Ties:
     claims: tuple[Manifest, ...]
 
 
-def ties(
+def pinned_fields(
     context: Context, group: Group, at: Path, scheduler: str = "", labels: Mapping[str, str] | None = None
-) -> Ties:
+) -> PinnedFields:
     """Write down what ties a group of replicas to its place.
 
     Parameters
@@ -111,7 +111,7 @@ def ties(
         When the job asks for something that Kubernetes cannot say.
     """
     devices = devices_of(group, context.options.accesses)
-    claimed = devices is not None and devices.terms.dialect is Dialect.DRA
+    claimed = devices is not None and devices.terms.plugin is DevicePlugin.DRA
     nodes = context.spec.demand.nodes
     selected = {**(labels or {}), **dict(nodes.node_labels)}
     fields: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def ties(
         pins += device_pins(devices, (*at, "metadata", "annotations"))
     claims = (_claim(context, group, devices),) if devices and claimed else ()
     env = () if devices else NO_DEVICES
-    return Ties(fields, resources(context.spec.demand.request, devices), env, tuple(pins), claims)
+    return PinnedFields(fields, resources(context.spec.demand.request, devices), env, tuple(pins), claims)
 
 
 def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
@@ -146,7 +146,7 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
     RejectedError
         When the job names no image, or something that Kubernetes cannot say.
     """
-    tied = ties(context, group, at, pod.scheduler)
+    tied = pinned_fields(context, group, at, pod.scheduler)
     spec: dict[str, Any] = {
         "restartPolicy": pod.restart,
         "automountServiceAccountToken": False,
@@ -157,10 +157,10 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
     }
     if pod.shared_memory:
         spec["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-    return PodTemplate({"metadata": marks(context, group, pod.role), "spec": spec}, tied.pins, tied.claims)
+    return PodTemplate({"metadata": labels_of(context, group, pod.role), "spec": spec}, tied.pins, tied.claims)
 
 
-def marks(context: Context, group: Group, role: str = "") -> dict[str, Any]:
+def labels_of(context: Context, group: Group, role: str = "") -> dict[str, Any]:
     """Return the labels and annotations of pods."""
     return {
         "labels": labels(context.deployment, group.digest, role),
@@ -202,7 +202,7 @@ def resources(request: ResourceRequest, devices: Devices | None) -> dict[str, An
         written["limits"] = limits
     if own:
         written["requests"] = own
-    if devices and devices.terms.dialect is Dialect.DRA:
+    if devices and devices.terms.plugin is DevicePlugin.DRA:
         written["claims"] = [{"name": CLAIM}]
     return written
 
@@ -226,7 +226,7 @@ def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str,
     return [{"name": name, "value": value} for name, value in {**dict(env), **dict(run.env)}.items()]
 
 
-def _container(context: Context, pod: Pod, tied: Ties) -> dict[str, Any]:
+def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]:
     run = context.spec.run
     container: dict[str, Any] = {"name": pod.container, "image": image_of(context)}
     if command := run.command if pod.command is None else pod.command:
@@ -245,9 +245,9 @@ def _container(context: Context, pod: Pod, tied: Ties) -> dict[str, Any]:
 
 
 def _scheduler(context: Context, devices: Devices | None) -> str:
-    if devices and devices.terms.dialect is Dialect.VOLCANO:
+    if devices and devices.terms.plugin is DevicePlugin.VOLCANO:
         return VOLCANO_SCHEDULER
-    if devices and devices.terms.dialect in (Dialect.HAMI, Dialect.HAMI_STATUS):
+    if devices and devices.terms.plugin in (DevicePlugin.HAMI, DevicePlugin.HAMI_STATUS):
         return context.options.hami_scheduler
     return ""
 
@@ -281,7 +281,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
     """
     template = find(body, at)
     spec = template["spec"]
-    tied = ties(context, group, at, labels=spec.get("nodeSelector"))
+    tied = pinned_fields(context, group, at, labels=spec.get("nodeSelector"))
     both = {name: [*(spec.get(name) or []), *tied.fields.get(name, [])] for name in ("tolerations", "imagePullSecrets")}
     spec |= {name: value for name, value in {**tied.fields, **both}.items() if value}
     spec.setdefault("automountServiceAccountToken", False)
@@ -290,7 +290,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
     main["resources"] = _resources(main.get("resources") or {}, tied.resources)
     for each in (*(spec.get("initContainers") or ()), *spec["containers"]):
         _add_variables(each, tied.env if each is main else NO_DEVICES)
-    own = marks(context, group)
+    own = labels_of(context, group)
     metadata = template["metadata"] = template.get("metadata") or {}
     for name, marked in own.items():
         metadata[name] = {**(metadata.get(name) or {}), **marked}
@@ -298,7 +298,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
 
 
 def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) -> None:
-    """Give a container the variables that it does not have; clusters refuse what is no list of variables."""
+    """Give a container the variables that it does not have; clusters refuse what is not a list of variables."""
     theirs = container.get("env") or []
     if not isinstance(theirs, list) or not all(isinstance(each, dict) for each in theirs):
         return

@@ -121,7 +121,7 @@ def _port(context: Context) -> int:
     """Return where replica 0 listens: where the job says, if it does."""
     text = dict(context.spec.run.env).get(PORT, str(DEFAULT_PORT))
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
-        raise RejectedError(f"{PORT} is {text[:60]!r}, but has to be a port", where="run.env")
+        raise RejectedError(f"{PORT} is {text[:60]!r}, but must be a port", where="run.env")
     return int(text)
 
 

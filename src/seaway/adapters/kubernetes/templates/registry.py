@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from seaway.adapters.kubernetes.templates import plain, pytorch, ray, volcano
-from seaway.adapters.kubernetes.templates.context import Context, Options
-from seaway.adapters.kubernetes.templates.environment import misused
+from seaway.adapters.kubernetes.templates.context import Context, TemplateOptions
+from seaway.adapters.kubernetes.templates.environment import forbidden_variables
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import require_free
 from seaway.adapters.kubernetes.templates.pods import tolerations
@@ -47,11 +47,11 @@ class Template:
         Fields that a job has to fill.
     needs
         Kinds that a cluster has to know besides Kubernetes' own, as ``kind.group``.
-    together
-        Whether all replicas have to be in one cluster, where they are then placed together or not at all.
-    comes_back
+    single_cluster
+        Whether all replicas must be in one cluster, where they are then placed together or not at all.
+    restarts
         Whether what ended is started again however often, as it is meant to run until it is stopped.
-    straight
+    direct_only
         Whether it has to go straight into its cluster: somebody there changes what was written, and Karmada would
         undo that.
     writes
@@ -63,9 +63,9 @@ class Template:
     render: Callable[[Context], list[Manifest]]
     requires: tuple[str, ...] = ("run.image",)
     needs: tuple[str, ...] = ()
-    together: bool = False
-    comes_back: bool = False
-    straight: bool = False
+    single_cluster: bool = False
+    restarts: bool = False
+    direct_only: bool = False
     writes: tuple[KindName, ...] = ()
 
 
@@ -82,7 +82,7 @@ BUILT_IN: Templates = {
             "deployment",
             "a service that runs until it is stopped",
             plain.render_deployment,
-            comes_back=True,
+            restarts=True,
             writes=(KindName("apps/v1", "Deployment"),),
         ),
         Template("torchrun", "distributed PyTorch, without an operator", pytorch.render_torchrun, _FULL, writes=_JOB),
@@ -91,7 +91,7 @@ BUILT_IN: Templates = {
             "distributed PyTorch by Kubeflow's training operator",
             pytorch.render_pytorchjob,
             needs=("PyTorchJob.kubeflow.org",),
-            together=True,
+            single_cluster=True,
             writes=(KindName("kubeflow.org/v1", "PyTorchJob"),),
         ),
         Template(
@@ -99,8 +99,8 @@ BUILT_IN: Templates = {
             "a Ray cluster that stays",
             ray.render_raycluster,
             needs=("RayCluster.ray.io",),
-            together=True,
-            comes_back=True,
+            single_cluster=True,
+            restarts=True,
             writes=(KindName("ray.io/v1", "RayCluster"),),
         ),
         Template(
@@ -109,7 +109,7 @@ BUILT_IN: Templates = {
             ray.render_rayjob,
             _FULL,
             needs=("RayJob.ray.io",),
-            together=True,
+            single_cluster=True,
             writes=(KindName("ray.io/v1", "RayJob"),),
         ),
         Template(
@@ -124,15 +124,15 @@ BUILT_IN: Templates = {
             "work that Kueue lets in when its quota has room",
             plain.render_kueue,
             needs=("Workload.kueue.x-k8s.io",),
-            straight=True,
+            direct_only=True,
             writes=_JOB,
         ),
     )
 }
 
 
-def render(deployment: Deployment, options: Options, templates: Templates = BUILT_IN) -> list[Manifest]:
-    """Write down a deployment, in the order in which its objects have to be written.
+def render(deployment: Deployment, options: TemplateOptions, templates: Templates = BUILT_IN) -> list[Manifest]:
+    """Write down a deployment, in the order in which its objects must be written.
 
     Raises
     ------
@@ -140,9 +140,9 @@ def render(deployment: Deployment, options: Options, templates: Templates = BUIL
         When the job cannot become what it names.
     """
     template = _template(deployment.spec, templates)
-    for error in (*_missing(deployment.spec, template, options), *misused(deployment.spec)):
+    for error in (*_missing(deployment.spec, template, options), *forbidden_variables(deployment.spec)):
         raise error
-    if template.together and len(deployment.placements) < deployment.spec.replicas:
+    if template.single_cluster and len(deployment.placements) < deployment.spec.replicas:
         raise RejectedError(
             f"a {template.name} cannot reach over clusters: keep replicas together by placement.clusters",
             where="template",
@@ -150,13 +150,13 @@ def render(deployment: Deployment, options: Options, templates: Templates = BUIL
     return template.render(Context.of(deployment, options))
 
 
-def problems(spec: JobSpec, options: Options, templates: Templates = BUILT_IN) -> list[RejectedError]:
+def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUILT_IN) -> list[RejectedError]:
     """Say what is wrong with a job wherever it would go, before it is placed."""
     try:
         template = _template(spec, templates)
     except RejectedError as error:
         return [error]
-    found = [*_missing(spec, template, options), *misused(spec)]
+    found = [*_missing(spec, template, options), *forbidden_variables(spec)]
     for check in (lambda: require_free(spec), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()
@@ -167,11 +167,11 @@ def problems(spec: JobSpec, options: Options, templates: Templates = BUILT_IN) -
 
 def _template(spec: JobSpec, templates: Templates) -> Template:
     if spec.template not in templates:
-        raise RejectedError(f"unknown template {spec.template!r}; there are: {', '.join(templates)}", where="template")
+        raise RejectedError(f"unknown template {spec.template!r}; available: {', '.join(templates)}", where="template")
     return templates[spec.template]
 
 
-def _missing(spec: JobSpec, template: Template, options: Options) -> Iterator[RejectedError]:
+def _missing(spec: JobSpec, template: Template, options: TemplateOptions) -> Iterator[RejectedError]:
     for field in template.requires:
         if not _field(spec, field) and not (field == "run.image" and options.default_image):
             yield RejectedError(f"is needed for a {template.name}", where=field)

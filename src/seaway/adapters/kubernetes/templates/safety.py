@@ -22,7 +22,7 @@ from seaway.wire.yaml import read_yaml
 
 HOST, HOST_PATH, PRIVILEGED = "host", "host-path", "privileged"
 SERVICE_ACCOUNT, SCHEDULER = "service-account", "scheduler"
-POWERS = (HOST, HOST_PATH, PRIVILEGED, SERVICE_ACCOUNT, SCHEDULER)
+PRIVILEGES = (HOST, HOST_PATH, PRIVILEGED, SERVICE_ACCOUNT, SCHEDULER)
 """What an operator may allow to all templates."""
 
 KINDS = frozenset(
@@ -101,9 +101,9 @@ _FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 _FOR_DEVICES = "is for Seaway to ask for: leave devices to the job's resources"
 
 POINTER = "seaway.io/pod-template"
-COMES_BACK = "seaway.io/comes-back"
-TOGETHER = "seaway.io/together"
-SAYS = frozenset({POINTER, COMES_BACK, TOGETHER})
+RESTARTS = "seaway.io/comes-back"
+SINGLE_CLUSTER = "seaway.io/together"
+ANNOTATIONS = frozenset({POINTER, RESTARTS, SINGLE_CLUSTER})
 """Annotations by which a template tells Seaway about itself: where its pod template is, as a JSON pointer, and more."""
 
 
@@ -115,18 +115,18 @@ class Rules:
     ----------
     namespace
         The only one that they may name.
-    powers
+    privileges
         Of `POWERS`.
     kinds
         Besides `KINDS`.
     """
 
     namespace: str = "seaway"
-    powers: frozenset[str] = frozenset()
+    privileges: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
 
 
-def dangers(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
+def violations(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
     """Find everything in a manifest that may not be there; where it is comes as a JSON pointer."""
     yield from _identity(manifest, rules)
     for path, key, value in _fields(manifest):
@@ -160,15 +160,15 @@ def _forbidden(key: str, value: object, rules: Rules) -> str:
     if key == "capabilities":
         if isinstance(value, dict) and not value.get("add") and not _has_placeholder(value):
             return ""
-        return "" if PRIVILEGED in rules.powers else f"adds capabilities, which needs the power {PRIVILEGED!r}"
-    if key not in _FORBIDDEN or value in (None, False, 0) or _FORBIDDEN[key] in rules.powers:
+        return "" if PRIVILEGED in rules.privileges else f"adds capabilities, which needs the power {PRIVILEGED!r}"
+    if key not in _FORBIDDEN or value in (None, False, 0) or _FORBIDDEN[key] in rules.privileges:
         return ""
     power = _FORBIDDEN[key]
     return f"needs the power {power!r}, which templates have not" if power else "is not for templates to set"
 
 
 def _profile(key: str, value: object, rules: Rules) -> str:
-    if key not in _PROFILES or PRIVILEGED in rules.powers:
+    if key not in _PROFILES or PRIVILEGED in rules.privileges:
         return ""
     kind = value.get("type") if isinstance(value, dict) else None
     return "" if kind in ("RuntimeDefault", "Localhost") else "may not leave a container unconfined"
@@ -177,7 +177,7 @@ def _profile(key: str, value: object, rules: Rules) -> str:
 def _owned(path: Path, key: str) -> str:
     """Say when Seaway alone may set something: its marks, and how devices are asked for."""
     under = path[-1] if path else ""
-    if under in ("labels", "annotations") and not (under == "annotations" and key in SAYS):
+    if under in ("labels", "annotations") and not (under == "annotations" and key in ANNOTATIONS):
         domain = key.rpartition("/")[0]
         owned = any(domain == each or domain.endswith(f".{each}") for each in _OWN_DOMAINS)
         return "is for Seaway to set" if owned or _CHOOSES.fullmatch(key.rpartition("/")[2]) else ""
@@ -229,8 +229,8 @@ def _error(message: str, path: Path) -> RejectedError:
     return RejectedError(message, where=Pin(path, None).pointer)
 
 
-MOST_BYTES = 64 * 1024
-MOST_MANIFESTS = 16
+MAX_BYTES = 64 * 1024
+MAX_MANIFESTS = 16
 
 
 def read_manifests(text: str) -> list[dict[str, Any]]:
@@ -239,10 +239,10 @@ def read_manifests(text: str) -> list[dict[str, Any]]:
     Raises
     ------
     RejectedError
-        When it is no YAML, too large, has no manifest, or one that JSON could not say.
+        When it is not YAML, too large, has no manifest, or one that JSON could not say.
     """
-    if len(text.encode(errors="replace")) > MOST_BYTES:
-        raise RejectedError(f"is larger than {MOST_BYTES // 1024} KiB")
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise RejectedError(f"is larger than {MAX_BYTES // 1024} KiB")
     manifests: list[dict[str, Any]] = []
     for lines, document in _documents(text):
         value = read_yaml("\n" * lines + document)
@@ -250,11 +250,11 @@ def read_manifests(text: str) -> list[dict[str, Any]]:
             continue
         where = f"manifest {len(manifests) + 1}"
         if not isinstance(value, dict):
-            raise RejectedError("has to be an object with fields", where=where)
+            raise RejectedError("must be an object with fields", where=where)
         _require_plain(value, where)
         manifests.append(value)
-        if len(manifests) > MOST_MANIFESTS:
-            raise RejectedError(f"has more than {MOST_MANIFESTS} manifests")
+        if len(manifests) > MAX_MANIFESTS:
+            raise RejectedError(f"has more than {MAX_MANIFESTS} manifests")
     if not manifests:
         raise RejectedError("has no manifest")
     return manifests
@@ -279,7 +279,7 @@ def _require_plain(value: object, where: str) -> None:
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):
-                raise RejectedError(f"the field {key!r} is no text: quote it", where=where)
+                raise RejectedError(f"the field {key!r} is not a text: quote it", where=where)
             if "${" in key:
                 raise RejectedError(f"{key[:60]!r}: a placeholder cannot name a field", where=where)
             _require_plain(each, f"{where}/{key}")

@@ -15,20 +15,20 @@ from typing import Any, NoReturn
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import LONGEST, REPLICAS
+from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, REPLICAS
 from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
 from seaway.adapters.kubernetes.templates.pods import graft
 from seaway.adapters.kubernetes.templates.registry import KindName, Template
 from seaway.adapters.kubernetes.templates.safety import (
-    COMES_BACK,
+    ANNOTATIONS,
     POINTER,
-    SAYS,
-    TOGETHER,
+    RESTARTS,
+    SINGLE_CLUSTER,
     Rules,
-    dangers,
     kind_of,
     read_manifests,
+    violations,
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import require_name
@@ -131,7 +131,7 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     """
     require_name("template", name)
     manifests = read_manifests(text)
-    errors = list(_troubles(manifests, rules))
+    errors = list(_problems(manifests, rules))
     workload, pods = 0, ROOT
     try:
         workload, pods = _find_workload(manifests)
@@ -139,7 +139,7 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
         errors.append(error)
     else:
         chosen = manifests[workload]
-        errors += [_at(workload, chosen, each) for each in (*_misshapen(chosen, pods), *_unclear(chosen))]
+        errors += [_at(workload, chosen, each) for each in (*_structure_problems(chosen, pods), *_ambiguities(chosen))]
     if errors:
         _reject(name, errors)
     words = {word for manifest in manifests for word, _, _ in used(manifest)}
@@ -148,7 +148,7 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
     says = found.manifests[workload]
-    comes_back, together = _says(says, COMES_BACK, otherwise=kind_of(says) in _STAYS), _says(says, TOGETHER)
+    comes_back, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _STAYS), _flag(says, SINGLE_CLUSTER)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     return Template(name, purpose[:200], found.render, requires, needs, together, comes_back, writes=writes)
 
@@ -156,30 +156,30 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
 # ---------------------------------------------------------------- checking
 
 
-def _troubles(manifests: list[dict[str, Any]], rules: Rules) -> Iterator[RejectedError]:
+def _problems(manifests: list[dict[str, Any]], rules: Rules) -> Iterator[RejectedError]:
     for place, manifest in enumerate(manifests):
-        found = [*dangers(manifest, rules), *_misused(manifest), *_misnamed(manifest)]
+        found = [*violations(manifest, rules), *_forbidden_variables(manifest), *_name_problems(manifest)]
         yield from (_at(place, manifest, error) for error in found)
 
 
-def _misused(manifest: dict[str, Any]) -> Iterator[RejectedError]:
+def _forbidden_variables(manifest: dict[str, Any]) -> Iterator[RejectedError]:
     for word, alone, path in used(manifest):
         where = Pin(path, None).pointer
         if word not in PLACEHOLDERS:
             known = ", ".join(PLACEHOLDERS)
-            yield RejectedError(f"unknown placeholder {word[:60]!r}; there are: {known}", where=where)
+            yield RejectedError(f"unknown placeholder {word[:60]!r}; available: {known}", where=where)
         elif not alone and PLACEHOLDERS[word].sort in (Sort.TEXT, Sort.LIST):
             yield RejectedError(f"${{{word}}} has to stand alone, not within a longer text", where=where)
 
 
-def _misnamed(manifest: dict[str, Any]) -> Iterator[RejectedError]:
+def _name_problems(manifest: dict[str, Any]) -> Iterator[RejectedError]:
     for field in (("metadata", "labels"), ("metadata", "annotations")):
         if not isinstance(find(manifest, field), dict | None):
-            yield RejectedError("has to have fields", where=Pin(field, None).pointer)
+            yield RejectedError("must have fields", where=Pin(field, None).pointer)
     name = find(manifest, ("metadata", "name"))
     if not isinstance(name, str) or not any(each in name for each in ("${name}", "${deployment_name}")):
         yield RejectedError(
-            "has to have ${name} or ${deployment_name} in it, so that jobs do not meet", where="/metadata/name"
+            "must have ${name} or ${deployment_name} in it, so that jobs do not meet", where="/metadata/name"
         )
 
 
@@ -191,7 +191,7 @@ def _find_workload(manifests: list[dict[str, Any]]) -> tuple[int, Path]:
     if len(chosen) != 1:
         what = "none has" if not chosen else f"{len(chosen)} have"
         raise RejectedError(
-            f"exactly one manifest has to have the pod template, but {what} one: mark it by the annotation "
+            f"exactly one manifest must have the pod template, but {what} one: mark it by the annotation "
             f"{POINTER} with a JSON pointer, like /spec/template"
         )
     manifest = manifests[chosen[0]]
@@ -199,7 +199,7 @@ def _find_workload(manifests: list[dict[str, Any]]) -> tuple[int, Path]:
     return chosen[0], _POD_TEMPLATES[kind_of(manifest)] if pointer is None else _path(pointer, manifest)
 
 
-def _misshapen(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
+def _structure_problems(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
     """Say what keeps a workload from being filled in."""
     containers = find(manifest, (*path, "spec", "containers"))
     if not isinstance(containers, list) or not containers or not all(isinstance(each, dict) for each in containers):
@@ -207,32 +207,30 @@ def _misshapen(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
         containers = []
     first = find(manifest, (*path, "spec", "initContainers"))
     if first is not None and not (isinstance(first, list) and all(isinstance(each, dict) for each in first)):
-        yield RejectedError(
-            "has to be a list of containers", where=Pin((*path, "spec", "initContainers"), None).pointer
-        )
+        yield RejectedError("must be a list of containers", where=Pin((*path, "spec", "initContainers"), None).pointer)
     fields = [(*path, *field) for field in _MERGED]
     fields += [(*path, "spec", "containers", place, *field) for place in range(len(containers)) for field in _RESOURCES]
     for field in fields:
         if not isinstance(find(manifest, field), dict | None):
-            yield RejectedError("has to have fields", where=Pin(field, None).pointer)
+            yield RejectedError("must have fields", where=Pin(field, None).pointer)
     for name in ("tolerations", "imagePullSecrets"):
         if not isinstance(find(manifest, (*path, "spec", name)), list | None):
-            yield RejectedError("has to be a list", where=Pin((*path, "spec", name), None).pointer)
+            yield RejectedError("must be a list", where=Pin((*path, "spec", name), None).pointer)
     if not any(word == "replicas" for word, _, _ in used(manifest)):
         yield RejectedError("nowhere says how many replicas run: write ${replicas} where that stands", where="/spec")
     if "${name}" not in str(find(manifest, ("metadata", "name"))):
-        yield RejectedError("has to have ${name} in it: there is one for each part", where="/metadata/name")
+        yield RejectedError("must have ${name} in it: there is one for each part", where="/metadata/name")
 
 
-def _unclear(manifest: dict[str, Any]) -> Iterator[RejectedError]:
+def _ambiguities(manifest: dict[str, Any]) -> Iterator[RejectedError]:
     """Say what a workload says about itself in words that mean nothing."""
-    for key in (COMES_BACK, TOGETHER):
+    for key in (RESTARTS, SINGLE_CLUSTER):
         path = ("metadata", "annotations", key)
         if find(manifest, path) not in (None, *_TRUTH):
-            yield RejectedError('has to be "true" or "false"', where=Pin(path, None).pointer)
+            yield RejectedError('must be "true" or "false"', where=Pin(path, None).pointer)
 
 
-def _says(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:
+def _flag(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:
     said = find(manifest, ("metadata", "annotations", key))
     return otherwise if said is None else _TRUTH[said]
 
@@ -264,9 +262,11 @@ def _path(pointer: object, manifest: dict[str, Any]) -> Path:
 
 def _require_safe(name: str, place: int, body: dict[str, Any], rules: Rules) -> None:
     """Check what came of a manifest as the manifest itself was checked."""
-    errors = [_at(place, body, error) for error in dangers(body, rules)]
-    if len(body["metadata"]["name"]) > LONGEST:
-        errors.append(RejectedError(f"the name {body['metadata']['name']!r} is longer than {LONGEST} characters"))
+    errors = [_at(place, body, error) for error in violations(body, rules)]
+    if len(body["metadata"]["name"]) > MAX_LABEL_LENGTH:
+        errors.append(
+            RejectedError(f"the name {body['metadata']['name']!r} is longer than {MAX_LABEL_LENGTH} characters")
+        )
     if errors:
         _reject(name, errors)
 
@@ -277,7 +277,7 @@ def _require_safe(name: str, place: int, body: dict[str, Any], rules: Rules) -> 
 def _marked(metadata: dict[str, Any], context: Context, group: Group | None) -> dict[str, Any]:
     what, replicas = (group.digest, group.replicas) if group else (context.whole, context.replicas)
     own = context.metadata(what, replicas)
-    annotations = {key: each for key, each in (metadata.get("annotations") or {}).items() if key not in SAYS}
+    annotations = {key: each for key, each in (metadata.get("annotations") or {}).items() if key not in ANNOTATIONS}
     return {
         **metadata,
         "namespace": own["namespace"],
@@ -295,9 +295,9 @@ def _at(place: int, manifest: dict[str, Any], error: RejectedError) -> RejectedE
     return RejectedError(error.message, where=f"manifest {place + 1} ({kind}){error.where}")
 
 
-def _together(errors: list[RejectedError]) -> RejectedError:
+def _joined_errors(errors: list[RejectedError]) -> RejectedError:
     return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
 
 
 def _reject(name: str, errors: list[RejectedError]) -> NoReturn:
-    raise _together([RejectedError(each.message, where=f"template {name!r}, {each.where}") for each in errors])
+    raise _joined_errors([RejectedError(each.message, where=f"template {name!r}, {each.where}") for each in errors])

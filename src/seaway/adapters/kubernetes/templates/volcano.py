@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.adapters.kubernetes.device_plugins.views import Dialect
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
 from seaway.adapters.kubernetes.templates.parts import Group
@@ -24,7 +24,7 @@ HAMI_SCHEDULER = "hami-scheduler"
 def render(context: Context) -> list[Manifest]:
     """Write down one Job with a task for each part.
 
-    A replica that failed or was evicted ends the whole: Volcano would make another, where Seaway has to decide anew.
+    A replica that failed or was evicted ends the whole: Volcano would make another, where Seaway has to decide again.
     Pods with devices of HAMi go to HAMi's scheduler, as Volcano's knows nothing of those; then Volcano waits with
     a gang's pods until the cluster has room, but does not start them at one moment.
     """
@@ -53,6 +53,6 @@ def render(context: Context) -> list[Manifest]:
 
 def _scheduler(context: Context, group: Group) -> str:
     devices = devices_of(group, context.options.accesses)
-    if devices and devices.terms.dialect in (Dialect.HAMI, Dialect.HAMI_STATUS):
+    if devices and devices.terms.plugin in (DevicePlugin.HAMI, DevicePlugin.HAMI_STATUS):
         return context.options.hami_scheduler or HAMI_SCHEDULER
     return ""

@@ -84,7 +84,7 @@ def read_exporters(text: str) -> tuple[Exporters, ...]:
     for each in filter(None, map(str.strip, text.split(";"))):
         read = _WRITTEN.fullmatch(each)
         if read is None or not 0 < int(read["port"]) <= LAST_PORT:
-            raise RejectedError(f"{each!r} has to be LABEL=VALUE:PORT or LABEL=VALUE:PORT@NAMESPACE", where=WHERE)
+            raise RejectedError(f"{each!r} must be LABEL=VALUE:PORT or LABEL=VALUE:PORT@NAMESPACE", where=WHERE)
         found.append(Exporters(read["selector"], int(read["port"]), read["namespace"] or ""))
     return tuple(found)
 
@@ -99,11 +99,11 @@ def exporter_of(pod: PodObject, port: int, rank: int) -> Exporter | None:
 
 log = logging.getLogger(__name__)
 
-LONGEST = 300
+MAX_REASON_LENGTH = 300
 """Of what others wrote, in a line of the log."""
 
 
-class Outcome(Enum):
+class ScrapeOutcome(Enum):
     """What became of reading an exporter once."""
 
     READ = "read"
@@ -111,73 +111,73 @@ class Outcome(Enum):
     """Read, but some of its figures make no sense."""
     UNREADABLE = "unreadable"
     """It says more than anybody reads, or says it in another form."""
-    REFUSED = "refused"
+    FORBIDDEN = "refused"
     """The API server refuses, or the exporter does."""
-    SILENT = "silent"
+    UNREACHABLE = "silent"
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedReading:
     exporter: Exporter
     at_s: float
     reading: Reading
 
 
-class Measured:
+class UsageReadings:
     """Keeps what exporters of a cluster said last: told on the event loop, asked by any thread.
 
     Parameters
     ----------
     cluster
         Its name, for the log.
-    stale_s
+    stale_after_s
         After how long a figure counts no more.
     now_s
         A clock, seconds.
     """
 
-    def __init__(self, cluster: str, stale_s: float, now_s: Callable[[], float] = monotonic) -> None:
+    def __init__(self, cluster: str, stale_after_s: float, now_s: Callable[[], float] = monotonic) -> None:
         self._cluster = cluster
-        self._stale_s = stale_s
+        self._stale_s = stale_after_s
         self._now_s = now_s
         self._lock = Lock()
-        self._kept: dict[Exporter, _Kept] = {}
-        self._outcomes: dict[Exporter, Outcome] = {}
-        self._counts: Counter[Outcome] = Counter()
+        self._readings: dict[Exporter, _CachedReading] = {}
+        self._outcomes: dict[Exporter, ScrapeOutcome] = {}
+        self._counts: Counter[ScrapeOutcome] = Counter()
 
     def read(self, exporter: Exporter, reading: Reading) -> None:
         """Take what an exporter says now."""
         broken = f"{reading.broken} of its figures make no sense and are left out" if reading.broken else ""
-        self._note(exporter, Outcome.BROKEN if broken else Outcome.READ, broken)
+        self._note(exporter, ScrapeOutcome.BROKEN if broken else ScrapeOutcome.READ, broken)
         with self._lock:
-            self._kept[exporter] = _Kept(exporter, self._now_s(), reading)
+            self._readings[exporter] = _CachedReading(exporter, self._now_s(), reading)
 
-    def failed(self, exporter: Exporter, outcome: Outcome, why: str) -> None:
+    def failed(self, exporter: Exporter, outcome: ScrapeOutcome, why: str) -> None:
         """Note that an exporter was not read; what it said before stands until it is too old."""
         self._note(exporter, outcome, why)
 
     def forget(self, exporter: Exporter) -> None:
         """Note that an exporter is gone."""
         with self._lock:
-            self._kept.pop(exporter, None)
+            self._readings.pop(exporter, None)
             self._outcomes.pop(exporter, None)
 
     def counts(self) -> dict[str, int]:
         """Return how often exporters were read, by what became of it; every outcome is there."""
         with self._lock:
-            return {each.value: self._counts[each] for each in Outcome}
+            return {each.value: self._counts[each] for each in ScrapeOutcome}
 
     def usage(self) -> dict[str, NodeUsage]:
         """Return what was measured, by node, without what is too old."""
         now_s = self._now_s()
-        by_node: defaultdict[str, list[_Kept]] = defaultdict(list)
+        by_node: defaultdict[str, list[_CachedReading]] = defaultdict(list)
         with self._lock:
-            for each in self._kept.values():
+            for each in self._readings.values():
                 if now_s - each.at_s <= self._stale_s:
                     by_node[each.exporter.node].append(each)
         return {node: _usage(kept, now_s) for node, kept in by_node.items()}
 
-    def _note(self, exporter: Exporter, outcome: Outcome, why: str) -> None:
+    def _note(self, exporter: Exporter, outcome: ScrapeOutcome, why: str) -> None:
         """Count an outcome; say what is wrong unless it is known already, of this exporter or of others."""
         with self._lock:
             known = bool(why) and outcome in self._outcomes.values()
@@ -190,26 +190,26 @@ class Measured:
                 exporter.namespace,
                 exporter.name,
                 exporter.node,
-                " ".join(why.split())[:LONGEST],
+                " ".join(why.split())[:MAX_REASON_LENGTH],
             )
 
 
-def _usage(kept: Sequence[_Kept], now_s: float) -> NodeUsage:
+def _usage(readings: Sequence[_CachedReading], now_s: float) -> NodeUsage:
     """Put together what the exporters of a node say; where several tell the same, the first in rank counts."""
-    age_s = now_s - min(each.at_s for each in kept)
-    if len(kept) == 1:
-        return NodeUsage(age_s, kept[0].reading.devices, kept[0].reading.containers)
+    age_s = now_s - min(each.at_s for each in readings)
+    if len(readings) == 1:
+        return NodeUsage(age_s, readings[0].reading.devices, readings[0].reading.containers)
     devices: dict[str, Used] = {}
     containers: dict[Held, Mapping[str, Used]] = {}
-    for each in sorted(kept, key=lambda each: (each.exporter.rank, each.exporter.namespace, each.exporter.name)):
+    for each in sorted(readings, key=lambda each: (each.exporter.rank, each.exporter.namespace, each.exporter.name)):
         for uuid, used in each.reading.devices.items():
-            devices[uuid] = _over(devices.get(uuid), used)
+            devices[uuid] = _preferred(devices.get(uuid), used)
         for held, there in each.reading.containers.items():
             containers.setdefault(held, there)
     return NodeUsage(age_s, devices, containers)
 
 
-def _over(first: Used | None, second: Used) -> Used:
+def _preferred(first: Used | None, second: Used) -> Used:
     if first is None:
         return second
     return Used(

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from seaway.application.ports.usage import Held, Used
 
 MIB = 1 << 20
-MOST_BYTES = 1 << 44
+MAX_BYTES = 1 << 44
 """More memory than a device has: DCGM writes figures like this where it knows none."""
 
 WHOLE_MILLI = 1000
@@ -26,7 +26,7 @@ PERCENT = 10
 """Thousandths in a percent point."""
 
 
-class What(Enum):
+class Metric(Enum):
     """What a metric measures."""
 
     MEMORY = "memory"
@@ -66,7 +66,7 @@ class Figure:
         What its series are told apart by.
     """
 
-    what: What
+    what: Metric
     times: int
     labels: Labels
 
@@ -78,7 +78,7 @@ class Figure:
     @property
     def most(self) -> int:
         """More than this nothing can be."""
-        return MOST_BYTES if self.what is What.MEMORY else WHOLE_MILLI
+        return MAX_BYTES if self.what is Metric.MEMORY else WHOLE_MILLI
 
 
 _HAMI_DEVICE, _OLD_HAMI_DEVICE = Labels(("device_uuid",)), Labels(("deviceuuid",))
@@ -87,19 +87,19 @@ _OLD_HAMI_VGPU = Labels(("deviceuuid",), "vdeviceid", "podnamespace", "podname",
 _DCGM = Labels(("UUID", "uuid"), "GPU_I_ID")
 
 FIGURES: dict[str, Figure] = {
-    "hami_host_gpu_memory_used_bytes": Figure(What.MEMORY, 1, _HAMI_DEVICE),
-    "HostGPUMemoryUsage": Figure(What.MEMORY, 1, _OLD_HAMI_DEVICE),
-    "DCGM_FI_DEV_FB_USED": Figure(What.MEMORY, MIB, _DCGM),
-    "dcgm_fb_used": Figure(What.MEMORY, MIB, _DCGM),
-    "hami_host_gpu_utilization_ratio": Figure(What.CORES, PERCENT, _HAMI_DEVICE),
-    "HostCoreUtilization": Figure(What.CORES, PERCENT, _OLD_HAMI_DEVICE),
-    "DCGM_FI_DEV_GPU_UTIL": Figure(What.CORES, PERCENT, _DCGM),
-    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": Figure(What.CORES, WHOLE_MILLI, _DCGM),
-    "dcgm_gpu_utilization": Figure(What.CORES, PERCENT, _DCGM),
-    "hami_vgpu_memory_used_bytes": Figure(What.MEMORY, 1, _HAMI_VGPU),
-    "vGPU_device_memory_usage_in_bytes": Figure(What.MEMORY, 1, _OLD_HAMI_VGPU),
-    "hami_container_device_utilization_ratio": Figure(What.CORES, PERCENT, _HAMI_VGPU),
-    "Device_utilization_desc_of_container": Figure(What.CORES, PERCENT, _OLD_HAMI_VGPU),
+    "hami_host_gpu_memory_used_bytes": Figure(Metric.MEMORY, 1, _HAMI_DEVICE),
+    "HostGPUMemoryUsage": Figure(Metric.MEMORY, 1, _OLD_HAMI_DEVICE),
+    "DCGM_FI_DEV_FB_USED": Figure(Metric.MEMORY, MIB, _DCGM),
+    "dcgm_fb_used": Figure(Metric.MEMORY, MIB, _DCGM),
+    "hami_host_gpu_utilization_ratio": Figure(Metric.CORES, PERCENT, _HAMI_DEVICE),
+    "HostCoreUtilization": Figure(Metric.CORES, PERCENT, _OLD_HAMI_DEVICE),
+    "DCGM_FI_DEV_GPU_UTIL": Figure(Metric.CORES, PERCENT, _DCGM),
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": Figure(Metric.CORES, WHOLE_MILLI, _DCGM),
+    "dcgm_gpu_utilization": Figure(Metric.CORES, PERCENT, _DCGM),
+    "hami_vgpu_memory_used_bytes": Figure(Metric.MEMORY, 1, _HAMI_VGPU),
+    "vGPU_device_memory_usage_in_bytes": Figure(Metric.MEMORY, 1, _OLD_HAMI_VGPU),
+    "hami_container_device_utilization_ratio": Figure(Metric.CORES, PERCENT, _HAMI_VGPU),
+    "Device_utilization_desc_of_container": Figure(Metric.CORES, PERCENT, _OLD_HAMI_VGPU),
 }
 """By name; of several on one page that tell the same, the first here counts.
 
@@ -107,15 +107,15 @@ The pods that DCGM names are left out: kubelet's ids of devices are not the card
 """
 
 
-MOST_SERIES = 8192
+MAX_SERIES = 8192
 """What is read of a page: a node of 16 cards, each shared by a hundred containers, has less than half."""
 
-MOST_LINES = 65_536
+MAX_LINES = 65_536
 """What is looked at of a page at all: what else exporters tell, comments, empty lines."""
 
 LONGEST_LINE = 2048
 
-MOST_ESCAPES = 32
+MAX_ESCAPES = 32
 """Backslashes in a line: the parser takes the square of their number."""
 
 _NAME = re.compile(rb"[A-Za-z_:][A-Za-z0-9_:]*")
@@ -148,7 +148,7 @@ def read_page(page: bytes) -> Reading:
     told: defaultdict[str, defaultdict[Place, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     series = broken = 0
     for number, line in enumerate(BytesIO(page)):
-        if number >= MOST_LINES or series >= MOST_SERIES:
+        if number >= MAX_LINES or series >= MAX_SERIES:
             broken += 1
             break
         began = _NAME.match(line)
@@ -158,17 +158,17 @@ def read_page(page: bytes) -> Reading:
         series += 1
         try:
             place, part, value = _read_series(line, FIGURES[name])
-        except Exception:  # noqa: BLE001  # whatever somebody's text does to the parser
+        except Exception:  # noqa: BLE001  # whatever a user's text does to the parser
             broken += 1
             continue
         told[name][place][part] = value
-    found: defaultdict[Place, dict[What, int]] = defaultdict(dict)
+    found: defaultdict[Place, dict[Metric, int]] = defaultdict(dict)
     for name, figure in FIGURES.items():
         for place, parts in told[name].items() if name in told else ():
-            value_of = _together(figure, parts)
+            value_of = _sum_parts(figure, parts)
             if value_of is not None:
                 found[place].setdefault(figure.what, value_of)
-    return _sorted_out(found, broken)
+    return _accepted(found, broken)
 
 
 def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
@@ -179,7 +179,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
     ValueError
         When it is too long, lacks a label, or its value cannot be; the parser raises this and others.
     """
-    if len(line) > LONGEST_LINE or line.count(b"\\") > MOST_ESCAPES:
+    if len(line) > LONGEST_LINE or line.count(b"\\") > MAX_ESCAPES:
         raise ValueError("too long")
     (family,) = text_string_to_metric_families(line.decode())
     (sample,) = family.samples
@@ -189,7 +189,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
     if not uuid or not all(holder):
         raise ValueError("it does not say whose")
     value = round(sample.value * figure.times)
-    if figure.of_containers and figure.what is What.CORES:
+    if figure.of_containers and figure.what is Metric.CORES:
         value = min(value, WHOLE_MILLI)  # the sum over a container's processes, each rounded for itself
     if not 0 <= value <= figure.most:
         raise ValueError("it cannot be")
@@ -197,20 +197,20 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
     return (uuid, namespace, pod, container), labels.get(names.part, ""), value
 
 
-def _together(figure: Figure, parts: dict[str, int]) -> int | None:
+def _sum_parts(figure: Figure, parts: dict[str, int]) -> int | None:
     """Make one figure of its series; of MIG instances only memory adds up, each one's cores are a share of its own."""
     if figure.of_containers:
         return min(sum(parts.values()), figure.most)
     if "" in parts:
         return parts[""]
-    return sum(parts.values()) if figure.what is What.MEMORY else None
+    return sum(parts.values()) if figure.what is Metric.MEMORY else None
 
 
-def _sorted_out(found: dict[Place, dict[What, int]], broken: int) -> Reading:
+def _accepted(found: dict[Place, dict[Metric, int]], broken: int) -> Reading:
     devices: dict[str, Used] = {}
     containers: defaultdict[Held, dict[str, Used]] = defaultdict(dict)
     for (uuid, namespace, pod, container), figures in found.items():
-        used = Used(figures.get(What.MEMORY), figures.get(What.CORES))
+        used = Used(figures.get(Metric.MEMORY), figures.get(Metric.CORES))
         if container:
             containers[uuid, namespace, pod][container] = used
         else:

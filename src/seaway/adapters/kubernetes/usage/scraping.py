@@ -15,23 +15,30 @@ from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.usage.measured import Exporter, Exporters, Measured, Outcome, exporter_of, page_of
+from seaway.adapters.kubernetes.usage.measured import (
+    Exporter,
+    Exporters,
+    ScrapeOutcome,
+    UsageReadings,
+    exporter_of,
+    page_of,
+)
 from seaway.adapters.kubernetes.usage.parse import read_page
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """The longest page that is read: a node of 16 cards in 7 instances each has a third of that."""
 
-TOGETHER = 16
+MAX_CONCURRENT = 16
 """Exporters of one cluster that are read at once."""
 
-STALE = 3
+STALE_INTERVALS = 3
 """After how many periods without an answer figures count no more."""
 
-MOST_WAIT = 10
-"""How many periods a broken exporter is left alone for at the most."""
+MAX_BACKOFF_INTERVALS = 10
+"""How many periods a broken exporter is left alone for at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +47,19 @@ class Scraping:
 
     Attributes
     ----------
-    every_s
+    interval_s
         How often each exporter is read; 0 for never.
     exporters
         Where.
     """
 
-    every_s: float = 0.0
+    interval_s: float = 0.0
     exporters: tuple[Exporters, ...] = ()
 
     @property
-    def stale_s(self) -> float:
+    def stale_after_s(self) -> float:
         """After how long a figure counts no more."""
-        return STALE * self.every_s
+        return STALE_INTERVALS * self.interval_s
 
 
 class Scraper:
@@ -66,12 +73,12 @@ class Scraper:
         Told what they say.
     """
 
-    def __init__(self, api: Api, scraping: Scraping, measured: Measured, random: Random) -> None:
+    def __init__(self, api: Api, scraping: Scraping, measured: UsageReadings, random: Random) -> None:
         self._api = api
         self._scraping = scraping
         self._measured = measured
         self._random = random
-        self._together = asyncio.Semaphore(TOGETHER)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._reading: dict[str, tuple[Exporter, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
@@ -106,31 +113,33 @@ class Scraper:
         return [each for each, _ in self._reading.values() if each.rank == rank]
 
     async def _read_on(self, exporter: Exporter) -> None:
-        every_s = self._scraping.every_s
-        backoff = Backoff(self._random, 2 * every_s, MOST_WAIT * every_s)
-        await asyncio.sleep(self._random.uniform(0, every_s / 4))
+        interval_s = self._scraping.interval_s
+        backoff = Backoff(self._random, 2 * interval_s, MAX_BACKOFF_INTERVALS * interval_s)
+        await asyncio.sleep(self._random.uniform(0, interval_s / 4))
         while True:
             if await self._read_once(exporter):
-                backoff.worked()
-                await asyncio.sleep(every_s * self._random.uniform(0.75, 1))
+                backoff.reset()
+                await asyncio.sleep(interval_s * self._random.uniform(0.75, 1))
             else:
                 await asyncio.sleep(backoff.failed())
 
     async def _read_once(self, exporter: Exporter) -> bool:
         """Read an exporter's page, in a thread, for it may be long; tell whether it could be read."""
         try:
-            async with self._together:
-                page = await self._api.page(exporter.path, MOST_BYTES)
+            async with self._slots:
+                page = await self._api.page(exporter.path, MAX_BYTES)
                 reading = await asyncio.to_thread(read_page, page)
         except UnavailableError as error:
-            self._measured.failed(exporter, Outcome.SILENT, str(error))
+            self._measured.failed(exporter, ScrapeOutcome.UNREACHABLE, str(error))
         except ApiError as error:
-            self._measured.failed(exporter, Outcome.REFUSED, f"{error} (reading it takes the right to get pods/proxy)")
+            self._measured.failed(
+                exporter, ScrapeOutcome.FORBIDDEN, f"{error} (reading it takes the right to get pods/proxy)"
+            )
         except RejectedError as error:
-            self._measured.failed(exporter, Outcome.UNREADABLE, str(error))
+            self._measured.failed(exporter, ScrapeOutcome.UNREADABLE, str(error))
         except Exception as error:  # a mistake of ours must not end the reading of others
             log.exception("%s: reading %s failed", self._api.name, exporter.path)
-            self._measured.failed(exporter, Outcome.UNREADABLE, str(error) or type(error).__name__)
+            self._measured.failed(exporter, ScrapeOutcome.UNREADABLE, str(error) or type(error).__name__)
         else:
             self._measured.read(exporter, reading)
             return True

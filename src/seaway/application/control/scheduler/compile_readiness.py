@@ -11,10 +11,10 @@ from seaway.domain.errors import RejectedError, UnavailableError
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 20
-"""How long is waited for policies at the most: less than clients wait for an answer."""
+"""How long is waited for policies at most: less than clients wait for an answer."""
 
 
-class Warmth:
+class CompileReadiness:
     """Makes policies ready ahead of their first use, one after the other, and knows which are.
 
     Its methods may be called by any thread.

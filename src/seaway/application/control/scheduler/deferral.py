@@ -13,7 +13,7 @@ AGAIN_NS = 5_000_000_000
 NS_PER_S = 1_000_000_000
 
 
-class HeldBack:
+class Deferral:
     """Knows since when each job is held back: by its policy, or behind one that asks for the same and is.
 
     A job's clock runs from then until it is placed or gone, so that nothing that happens in between lets it be held
@@ -60,7 +60,7 @@ class HeldBack:
             self._again_ns = now_ns + AGAIN_NS
 
     def placed(self, entry: Entry) -> None:
-        """Note that a job was placed: it waits no longer, and is in nobody's way."""
+        """Note that a job was placed: it waits no longer, and is in no one's way."""
         self._since_ns.pop(entry.record.id, None)
         self._overdue.get(entry.kind, set()).discard(entry.record.id)
 

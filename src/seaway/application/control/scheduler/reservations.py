@@ -2,7 +2,7 @@
 
 The place where it will fit first is worked out from when running jobs end, and what is free there is
 kept for it. Others may still use what it does not need, and those that will be gone in time may use
-all of it. Where nobody knows when the place comes free, it is kept for a while, and then for as long not,
+all of it. Where no one knows when the place comes free, it is kept for a while, and then for as long not,
 so that nothing is blocked for ever. What runs without an end is not waited for.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from seaway.application.control.fleet import Key
 from seaway.application.control.pending import Entry
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.domain.placement import Placement
-from seaway.scheduling.allocations import Booking, book
-from seaway.scheduling.columns import CLUSTERS_GATE, NODE_CLUSTER, NODE_OPEN
+from seaway.scheduling.allocations import Allocation, allocate
+from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -26,13 +26,13 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 FOREVER_NS = 2**62
 NS_PER_S = 1_000_000_000
 
-HOPELESS_NS = 60_000_000_000
+INFEASIBLE_NS = 60_000_000_000
 """How long jobs of a kind for which no place was found are not looked at again."""
 
 OVERDUE_NS = 10_000_000_000
 """How long a job may be late for its place before another is looked for."""
 
-MOST_LOOKED_AT = 3
+MAX_LOOKED_AT = 3
 """Jobs for which a place is looked for in one go; it takes far longer than to try them."""
 
 
@@ -47,7 +47,7 @@ class Reservation:
     booking
         What is kept there; free amounts may be less than nothing until others end.
     starts_ns
-        When it is expected to start, by the monotonic clock; None when nobody knows.
+        When it is expected to start, by the monotonic clock; None when no one knows.
     until_ns
         Until when the place is kept.
     """
@@ -56,7 +56,7 @@ class Reservation:
     placements: tuple[Placement, ...]
     starts_ns: int | None
     until_ns: int
-    booking: Booking | None = None
+    booking: Allocation | None = None
 
 
 class Reservations:
@@ -70,19 +70,19 @@ class Reservations:
         Returns the policy of a queue.
     """
 
-    def __init__(self, live: Live, profile: Callable[[str], Profile]) -> None:
-        self._live = live
+    def __init__(self, live: ControlState, profile: Callable[[str], Profile]) -> None:
+        self._state = live
         self._profile = profile
         self._made: dict[str, Reservation] = {}
         self._snapshot: Snapshot | None = None
-        self._hopeless: dict[Hashable, int] = {}
+        self._is_infeasible: dict[Hashable, int] = {}
         self._looked_at = 0
 
     def made(self) -> Collection[Reservation]:
         """Return all that is kept."""
         return self._made.values()
 
-    def bookings(self) -> list[Booking]:
+    def bookings(self) -> list[Allocation]:
         """Return what is booked for what is kept."""
         return [each.booking for each in self._made.values() if each.booking]
 
@@ -91,14 +91,14 @@ class Reservations:
         return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
 
     def current(self) -> bool:
-        """Tell whether what is kept is kept on the snapshot that there is now, which may have been made anew."""
-        return self._snapshot is self._live.fleet.snapshot
+        """Tell whether what is kept is kept on the snapshot that there is now, which may have been re-created."""
+        return self._snapshot is self._state.fleet.snapshot
 
     def drop_all(self) -> None:
         """Forget what was kept on a snapshot that is gone."""
         self._made.clear()
-        self._hopeless.clear()
-        self._snapshot = self._live.fleet.snapshot
+        self._is_infeasible.clear()
+        self._snapshot = self._state.fleet.snapshot
 
     def fulfil(self, job_id: str) -> None:
         """Keep nothing any more for a job that has its place."""
@@ -112,19 +112,19 @@ class Reservations:
 
     def review(self) -> None:
         """Lift what is kept for jobs that wait no more, where nothing will come free, or behind a better claim."""
-        now_ns = self._live.clock.monotonic_ns()
-        self._hopeless = {kind: until_ns for kind, until_ns in self._hopeless.items() if until_ns > now_ns}
+        now_ns = self._state.clock.monotonic_ns()
+        self._is_infeasible = {kind: until_ns for kind, until_ns in self._is_infeasible.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
             if reservation.starts_ns is None and now_ns > reservation.until_ns:
-                self._hopeless[reservation.entry.kind] = now_ns + self._hold_ns()
+                self._is_infeasible[reservation.entry.kind] = now_ns + self._hold_ns()
                 self._lift(queue)
             elif not self._holds_good(reservation, now_ns) or self._is_behind(reservation.entry):
                 self._lift(queue)
 
     def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
         """Tell whether a job still waits for what is kept, in time, and the place still takes work."""
-        kept, snapshot = reservation.entry, self._live.fleet.snapshot
-        waits = self._live.waiting.get(kept.record.id)
+        kept, snapshot = reservation.entry, self._state.fleet.snapshot
+        waits = self._state.waiting.get(kept.record.id)
         return (
             waits is not None
             and (waits.kind, waits.order) == (kept.kind, kept.order)
@@ -134,8 +134,8 @@ class Reservations:
 
     def _is_behind(self, kept: Entry) -> bool:
         """Tell whether another job of the same tenant and queue is to be tried first, and may find a place."""
-        first = self._live.waiting.first(kept.record.spec.tenant, kept.queue)
-        return first is not None and first.order < kept.order and first.kind not in self._hopeless
+        first = self._state.waiting.first(kept.record.spec.tenant, kept.queue)
+        return first is not None and first.order < kept.order and first.kind not in self._is_infeasible
 
     def own(self, entry: Entry) -> str:
         """Return the queue in which a place is kept for a job; empty when none is."""
@@ -144,11 +144,11 @@ class Reservations:
 
     def may_pass(self, entry: Entry) -> bool:
         """Tell whether a job may use what is kept for others: it is what it is kept for, or will be gone in time."""
-        return self.lets_pass(entry.record.spec.ends_within_s, entry.record.id)
+        return self.lets_pass(entry.record.spec.max_duration_s, entry.record.id)
 
     def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
         """Tell whether a job that is gone in so many seconds, None for who knows, may use what is kept for others."""
-        now_ns = self._live.clock.monotonic_ns() if self._made else 0
+        now_ns = self._state.clock.monotonic_ns() if self._made else 0
         for reservation in self._made.values():
             if reservation.entry.record.id == job_id:
                 continue
@@ -181,27 +181,27 @@ class Reservations:
 
     def awaits(self, entry: Entry) -> bool:
         """Tell whether a job is to get a reservation once it was tried and does not fit."""
-        return self._live.settings.reserve and entry.queue not in self._made and self._has_hope(entry)
+        return self._state.settings.reservations and entry.queue not in self._made and self._may_fit(entry)
 
     def make(self, entry: Entry) -> None:
         """Work out where a job will fit first, and keep what is free there."""
-        copy = self._live.fleet.snapshot.copy()
+        copy = self._state.fleet.snapshot.copy()
         self._looked_at += 1
         placements, starts_ns = self._foresee(copy, entry)
         if not placements:
-            self._hopeless[entry.kind] = self._live.clock.monotonic_ns() + HOPELESS_NS
+            self._is_infeasible[entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
             return
         until_ns = (
-            starts_ns + OVERDUE_NS if starts_ns is not None else self._live.clock.monotonic_ns() + self._hold_ns()
+            starts_ns + OVERDUE_NS if starts_ns is not None else self._state.clock.monotonic_ns() + self._hold_ns()
         )
         self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
 
-    def _has_hope(self, entry: Entry) -> bool:
+    def _may_fit(self, entry: Entry) -> bool:
         """Tell whether it is worth looking for a place: not just done in vain, nor for several others."""
-        return entry.kind not in self._hopeless and self._looked_at < MOST_LOOKED_AT
+        return entry.kind not in self._is_infeasible and self._looked_at < MAX_LOOKED_AT
 
     def _hold_ns(self) -> int:
-        return int(self._live.settings.hold_s * NS_PER_S)
+        return int(self._state.settings.reservation_timeout_s * NS_PER_S)
 
     def _foresee(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """Let running jobs end on a copy, twice as many each time, until the job fits."""
@@ -210,7 +210,7 @@ class Reservations:
         queue = JobQueue(copy, [entry.job])
         while at < len(ends):
             for ends_ns, key in ends[at : at + step]:
-                booking = self._live.fleet.booking(key)
+                booking = self._state.fleet.booking(key)
                 if booking:
                     booking.copy().release(copy)
                 latest = ends_ns
@@ -218,25 +218,25 @@ class Reservations:
             plan = decide(copy, queue, self._profile(entry.queue), overdue={0}, dry_run=True)
             if plan.jobs_placed[0]:
                 return tuple(plan.placements()), None if latest >= FOREVER_NS else latest
-            copy.release(plan.lines, plan.slices, plan.rows_of(0))
+            copy.release(plan.decisions, plan.slices, plan.rows_of(0))
         return (), None
 
     def _ends(self) -> list[tuple[int, Key]]:
-        """Return what runs and when it will have ended, soonest first; what nobody knows goes last, oldest first.
+        """Return what runs and when it will have ended, soonest first; what no one knows goes last, oldest first.
 
         What runs for longer than expected is expected to do so for as long again. What is meant to run for ever
         is left out.
         """
-        now_ns, wall_ns = self._live.clock.monotonic_ns(), self._live.clock.now_ns()
+        now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
         ends = []
-        for key, attempt in self._live.attempts.items():
-            seconds = attempt.spec.ends_within_s
+        for key, attempt in self._state.attempts.items():
+            seconds = attempt.spec.max_duration_s
             if not attempt.state.live:
                 ends.append((now_ns, key))
             elif seconds is not None:
                 ran_ns = wall_ns - (attempt.running_ns or wall_ns)
                 ends.append((now_ns + abs(seconds * NS_PER_S - ran_ns), key))
-            elif not attempt.spec.comes_back:
+            elif not attempt.spec.restarts:
                 ends.append((FOREVER_NS + attempt.created_ns // NS_PER_S, key))
         return sorted(ends)
 
@@ -246,16 +246,16 @@ class Reservations:
             replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
             for each in reservation.placements
         ]
-        self._snapshot = self._live.fleet.snapshot
-        return replace(reservation, booking=book(self._snapshot, reservation.entry.job, placements))
+        self._snapshot = self._state.fleet.snapshot
+        return replace(reservation, booking=allocate(self._snapshot, reservation.entry.job, placements))
 
     def _lift(self, queue: str) -> None:
         self._release(self._made.pop(queue))
-        self._live.fleet.version += 1
+        self._state.fleet.version += 1
 
     def _release(self, reservation: Reservation) -> None:
         if reservation.booking and self.current():
-            reservation.booking.release(self._live.fleet.snapshot)
+            reservation.booking.release(self._state.fleet.snapshot)
 
 
 def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
@@ -263,5 +263,5 @@ def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
     n = snapshot.node_index.get((cluster, node))
     if n is None:
         return False
-    usable = snapshot.arrays.clusters_open[CLUSTERS_GATE, snapshot.arrays.nodes[NODE_CLUSTER, n]]
+    usable = snapshot.arrays.clusters_open[CLUSTERS_ALLOWED, snapshot.arrays.nodes[NODE_CLUSTER, n]]
     return bool(usable and snapshot.arrays.nodes[NODE_OPEN, n])

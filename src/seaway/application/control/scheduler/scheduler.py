@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
-from seaway.application.control.scheduler.compile_readiness import Warmth
-from seaway.application.control.scheduler.deferral import HeldBack
+from seaway.application.control.scheduler.compile_readiness import CompileReadiness
+from seaway.application.control.scheduler.deferral import Deferral
 from seaway.application.control.scheduler.reservations import Reservations
-from seaway.application.control.scheduler.score_breakdown import Notebook, Notes
+from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import hindered, moved, placed, stepped
+from seaway.application.transitions import blocked, moved, placed, stepped
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
@@ -27,12 +27,12 @@ from seaway.domain.units import rate_text
 from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.make import make_unusable
 from seaway.learning.policies.monitor import Unwatched
-from seaway.scheduling.allocations import Booking, bookings
+from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
-from seaway.scheduling.data_locality import data_told
+from seaway.scheduling.data_locality import data_text
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Decider
-from seaway.scheduling.infeasibility_cache import Least
+from seaway.scheduling.infeasibility_cache import InfeasibilityCache
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
@@ -46,17 +46,17 @@ ACTOR = "scheduler"
 ProfileFactory = Callable[[str, Sequence[Job]], Profile]
 """Makes a policy by its name, for a mix of jobs of the past."""
 
-StandInFactory = Callable[[str, str, Sequence[Job]], Profile]
+FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
 """Makes what decides in place of a policy, by its name and why it cannot be used, for a mix of jobs of the past."""
 
-NO_PLACE = "no place is free for it now"
+NO_PLACE = "no node has room for it now"
 """Why most jobs wait, as they are told of."""
 
-STAND_IN = "bestfit"
+DEFAULT_POLICY = "bestfit"
 """Policy of a queue that has none."""
 
-FEWEST_TO_LEARN = 20
-"""Jobs of the past from which on a policy learns from them anew, each time that they have doubled."""
+MIN_TO_LEARN = 20
+"""Jobs of the past from which on a policy learns from them again, each time that they have doubled."""
 
 LONGEST_NS = 25_000_000
 """How long jobs are tried before others may look at the memory; the batch that has begun is decided to its end."""
@@ -77,12 +77,12 @@ class Decision:
     """
 
     entry: Entry
-    booking: Booking
+    booking: Allocation
     job: JobRecord
     attempt: Attempt
     change: Change
     profile: Profile
-    notes: Notes | None = None
+    notes: ScoreBreakdown | None = None
     at: int = 0
     refusal: str = ""
 
@@ -128,20 +128,20 @@ class Scheduler:
         Makes what decides in place of policies that cannot be used.
     """
 
-    def __init__(self, live: Live, make: ProfileFactory) -> None:
-        self._live = live
-        self.warmth = Warmth()
+    def __init__(self, live: ControlState, make: ProfileFactory) -> None:
+        self._state = live
+        self.readiness = CompileReadiness()
         self._warmed = (0, 0)
         self._make = make
-        self.stand_in: StandInFactory = in_place_of
+        self.make_stand_in: FallbackFactory = make_fallback
         self._profiles: dict[str, _Learnt] = {}
         self._renewals: Counter[str] = Counter()
         self._renewed = 0
         self._refused = Refused(live)
-        self._notebook = Notebook(live.clock)
+        self._score_recorder = ScoreRecorder(live.clock)
         self.reservations = Reservations(live, self.profile)
         self.shadows = Shadows(live)
-        self.held_back = HeldBack(live.clock.monotonic_ns, live.settings.longest_wait_s)
+        self.deferral = Deferral(live.clock.monotonic_ns, live.settings.max_deferral_s)
         self.tally = Tally()
         self._refusals: Counter[str] = Counter()
 
@@ -168,41 +168,41 @@ class Scheduler:
         return self._learnt(name).profile
 
     def renew(self, name: str) -> None:
-        """Make a policy anew, as what bears its name is another by now; told by any thread, one at a time."""
+        """Make a policy again, as what bears its name is another by now; told by any thread, one at a time."""
         self._renewals[name] += 1
         self._renewed += 1
-        self.warmth.forget(name)
+        self.readiness.forget(name)
 
     def unready(self, queue: str) -> str:
         """Say why jobs of a queue are not tried yet; empty when they are."""
         name = self._policy_of(queue)
-        return "" if self.warmth.has(name) else f"the policy {name!r} of its queue is being made ready"
+        return "" if self.readiness.has(name) else f"the policy {name!r} of its queue is being made ready"
 
     def policy_of(self, queue: str) -> str:
         """Return the name of the policy by which a queue's jobs are placed; asked by any thread."""
         return self._policy_of(queue)
 
     def _policy_of(self, queue: str) -> str:
-        known = self._live.queues.get(queue)
-        return known.policy if known else STAND_IN
+        known = self._state.queues.get(queue)
+        return known.policy if known else DEFAULT_POLICY
 
     def _learnt(self, name: str) -> _Learnt:
-        lesson = self._live.taken_in // FEWEST_TO_LEARN
+        lesson = self._state.taken_in // MIN_TO_LEARN
         lesson = 0 if not lesson else lesson.bit_length()
         known, renewals = self._profiles.get(name), self._renewals[name]
         if known is None or (known.lesson, known.renewals) != (lesson, renewals):
-            profile = self._made_or_stood_in_for(name)
+            profile = self._made_or_fallback(name)
             known = self._profiles[name] = _Learnt(
                 lesson, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
             )
         return known
 
-    def _made_or_stood_in_for(self, name: str) -> Profile:
+    def _made_or_fallback(self, name: str) -> Profile:
         """Make a policy; one that cannot be used is stood in for, so that its queue does not stop the loop."""
         try:
-            return self._make(name, tuple(self._live.recent))
+            return self._make(name, tuple(self._state.recent))
         except RejectedError as error:
-            return self.stand_in(name, error.message, tuple(self._live.recent))
+            return self.make_stand_in(name, error.message, tuple(self._state.recent))
 
     def begin(self) -> None:
         """Begin a round."""
@@ -215,30 +215,30 @@ class Scheduler:
         with. When the fleet changes in the middle of a pass over all jobs, the pass goes on, and the next begins
         from the top: else what is far behind would never be tried.
         """
-        waiting, settings = self._live.waiting, self._live.settings
+        waiting, settings = self._state.waiting, self._state.settings
         self._warm_up()
-        began_ns = self._live.clock.monotonic_ns()
+        began_ns = self._state.clock.monotonic_ns()
         until_ns = began_ns + LONGEST_NS
         tried = 0
         decisions: list[Decision] = []
         if not self.reservations.current():
             self.reservations.drop_all()
         self.reservations.review()
-        self._live.fleet.forget_demands([*self._live.bookings.values(), *self.reservations.bookings()])
-        if self._live.seen_version != self._live.fleet.version and waiting.idle:
-            self._live.seen_version = self._live.fleet.version
+        self._state.fleet.forget_demands([*self._state.bookings.values(), *self.reservations.bookings()])
+        if self._state.seen_version != self._state.fleet.version and waiting.idle:
+            self._state.seen_version = self._state.fleet.version
             waiting.try_all()
-        if self.held_back.due(waiting.entries()):
+        if self.deferral.due(waiting.entries()):
             waiting.try_all()
-        while tried < settings.most_tried and len(decisions) < settings.batch:
-            batch = waiting.take(settings.batch - len(decisions), self._alike, self._hopeless)
+        while tried < settings.max_tried_per_cycle and len(decisions) < settings.batch_size:
+            batch = waiting.take(settings.batch_size - len(decisions), self._alike, self._is_infeasible)
             tried += len(batch)
             known = self._known(batch)
             decisions += self._decide(known) if known else []
-            if not batch or self._live.clock.monotonic_ns() >= until_ns:
+            if not batch or self._state.clock.monotonic_ns() >= until_ns:
                 break
         if tried:
-            self._live.stages.took(Stage.DECIDE, began_ns)
+            self._state.stages.took(Stage.DECIDE, began_ns)
         return decisions
 
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
@@ -261,13 +261,13 @@ class Scheduler:
 
     def _warm_up(self) -> None:
         """Have the policies of all queues made ready, and try those again that waited for one that is now."""
-        for queue in self._live.queues.values():
-            self.warmth.want(queue.policy)
-            self.warmth.want(queue.shadow)
-        news = (self.warmth.count, self._renewed)
+        for queue in self._state.queues.values():
+            self.readiness.want(queue.policy)
+            self.readiness.want(queue.shadow)
+        news = (self.readiness.count, self._renewed)
         if self._warmed != news:
             self._warmed = news
-            self._live.waiting.try_all()
+            self._state.waiting.try_all()
 
     def bind(self, decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
         """Ask the PreBind and Bind plugins of each decision's policy; needs no lock.
@@ -295,28 +295,28 @@ class Scheduler:
 
     def send_back(self, refused: Sequence[Decision]) -> list[Change]:
         """Give back what plugins refused to bind, and have the jobs wait before they are tried again."""
-        now_ns, changes = self._live.clock.now_ns(), []
+        now_ns, changes = self._state.clock.now_ns(), []
         for each in refused:
             self._give_back(each)
             record = each.entry.record
             self._refusals[record.id] += 1
-            pause_s = self._live.settings.pause_s(self._refusals[record.id])
+            pause_s = self._state.settings.pause_s(self._refusals[record.id])
             later = replace(record, not_before_ns=now_ns + int(pause_s * 1e9))
             reason = f"{each.refusal}; next attempt in {pause_s:.0f} s"
             if record.state is JobState.QUEUED:
-                changes.append(hindered(later, reason, ACTOR, now_ns))
+                changes.append(blocked(later, reason, ACTOR, now_ns))
             else:
                 changes.append(stepped(moved(later, JobState.QUEUED, reason, now_ns), ACTOR))
         return changes
 
     def _give_back(self, decision: Decision) -> None:
-        self._live.bookings.pop((decision.job.id, decision.attempt.number), None)
-        decision.booking.release(self._live.fleet.snapshot)
-        unreserve(decision.profile, self._live.fleet.snapshot, decision.entry.job, decision.attempt.placements)
-        self._live.fleet.version += 1
+        self._state.bookings.pop((decision.job.id, decision.attempt.number), None)
+        decision.booking.release(self._state.fleet.snapshot)
+        unreserve(decision.profile, self._state.fleet.snapshot, decision.entry.job, decision.attempt.placements)
+        self._state.fleet.version += 1
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
-        """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""
+        """Give back what was decided and could not be stored, because a user changed the job meanwhile."""
         self.begin()
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
@@ -326,28 +326,28 @@ class Scheduler:
             else:
                 self.tally.conflicts += 1
                 self._give_back(decision)
-                self._live.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
+                self._state.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
         """Say of jobs that were tried that they have no place yet, where that is not said; not of too many at once.
 
         They were accepted, or taken from a place that may long be what it was again.
         """
-        now_ns = self._live.clock.now_ns()
+        now_ns = self._state.clock.now_ns()
         changes = []
-        for each in self._live.waiting.fresh(2 * self._live.settings.batch):
+        for each in self._state.waiting.fresh(2 * self._state.settings.batch_size):
             reason = (
-                self._live.adrift(each.record) or self.unready(each.queue) or self.held_back.why(each.kind) or NO_PLACE
+                self._state.adrift(each.record) or self.unready(each.queue) or self.deferral.why(each.kind) or NO_PLACE
             )
             if each.record.state is JobState.QUEUED:
-                changes.append(hindered(each.record, reason, ACTOR, now_ns))
+                changes.append(blocked(each.record, reason, ACTOR, now_ns))
             else:
                 changes.append(stepped(moved(each.record, JobState.QUEUED, reason, now_ns), ACTOR))
         return changes
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str]:
         """Say which jobs are decided together: those of one policy, that see the same reservations."""
-        queue = self._live.queues.get(entry.queue)
+        queue = self._state.queues.get(entry.queue)
         challenged = entry.queue if queue and queue.shadow else ""
         policy = queue.policy if queue else ""
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
@@ -357,52 +357,56 @@ class Scheduler:
         known = []
         for entry in batch:
             try:
-                self._live.fleet.snapshot.demands.line(entry.job.demand)
+                self._state.fleet.snapshot.demands.index(entry.job.demand)
                 known.append(entry)
             except RejectedError:
-                self._live.waiting.put_back([entry])
-                self._live.waiting.refuse(entry.kind)
+                self._state.waiting.put_back([entry])
+                self._state.waiting.refuse(entry.kind)
         return known
 
     def _decide(self, batch: Sequence[Entry]) -> list[Decision]:
-        snapshot = self._live.fleet.snapshot
+        snapshot = self._state.fleet.snapshot
         queue = JobQueue(snapshot, [entry.job for entry in batch])
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
-            before = self.shadows.before(batch) if self.warmth.has(self.shadows.challenger(batch[0])) else None
-            overdue = self.held_back.overdue(batch)
+            before = self.shadows.before(batch) if self.readiness.has(self.shadows.challenger(batch[0])) else None
+            overdue = self.deferral.overdue(batch)
             plan = decide(snapshot, queue, profile, overdue=overdue)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
-            self.held_back.note(batch, plan.held)
+            self.deferral.note(batch, plan.deferred)
             number = plan.decision_order.tolist()  # of each job in the plan; from here on, in the order of decision
-            batch, booked, placed_jobs = [batch[j] for j in number], list(bookings(plan)), plan.jobs_placed[number]
-            booked = [booked[j] for j in number]
+            batch, allocated, placed_jobs = (
+                [batch[j] for j in number],
+                list(allocations_of(plan)),
+                plan.jobs_placed[number],
+            )
+            allocated = [allocated[j] for j in number]
             queue = queue if plan.order is None else queue.take(plan.order)
-            noted = self._notebook.open(snapshot, queue, booked, profile) if placed_jobs.any() else None
+            noted = self._score_recorder.open(snapshot, queue, allocated, profile) if placed_jobs.any() else None
         self.tally.decided += len(batch)
         fits = placed_jobs.tolist()
-        sure = _sure(fits, booked)
+        sure = _sure(fits, allocated)
         head = self.reservations.head_of(
-            batch[:sure], [fit or j in plan.held for j, fit in zip(number, fits, strict=True)]
+            batch[:sure], [fit or j in plan.deferred for j, fit in zip(number, fits, strict=True)]
         )
         end = len(batch) if head is None else head + 1
         for at in range(len(batch) - 1, -1, -1):
             if at >= end or not fits[at]:
-                booked[at].release(snapshot)
+                allocated[at].release(snapshot)
                 unreserve(profile, snapshot, batch[at].job, _placements(plan, number[at]))
-        self._live.waiting.put_back(batch[end:])
+        self._state.waiting.put_back(batch[end:])
         decisions = []
         for at in range(end):
             if fits[at]:
-                self.held_back.placed(batch[at])
-                decision = self._decision(batch[at], plan, number[at], booked[at], profile)
+                self.deferral.placed(batch[at])
+                decision = self._decision(batch[at], plan, number[at], allocated[at], profile)
                 decisions.append(replace(decision, notes=noted, at=at))
         unplaced = [at for at in range(end) if not fits[at]]
-        self._live.waiting.put_back([batch[at] for at in unplaced])
+        self._state.waiting.put_back([batch[at] for at in unplaced])
         for at in unplaced:
             if at < sure:
-                self._live.waiting.refuse(batch[at].kind)
+                self._state.waiting.refuse(batch[at].kind)
         if self._by_rules(batch[0]):
             passes = self.reservations.may_pass(batch[0])
             self._refused.note([batch[at] for at in unplaced if at < sure], passes)
@@ -410,7 +414,7 @@ class Scheduler:
             self.reservations.make(batch[head])
         return decisions
 
-    def _hopeless(self, entry: Entry) -> bool:
+    def _is_infeasible(self, entry: Entry) -> bool:
         """Tell whether a job surely does not fit, and need not be tried for anything else either.
 
         It may only go by what was refused while no more was free than the job would see: what is kept for others,
@@ -429,9 +433,9 @@ class Scheduler:
         """Tell whether nothing but the rules of fit decides whether a job fits, whatever else its policy is."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
-    def _decision(self, entry: Entry, plan: Plan, at: int, booking: Booking, profile: Profile) -> Decision:
+    def _decision(self, entry: Entry, plan: Plan, at: int, booking: Allocation, profile: Profile) -> Decision:
         policy = profile.name
-        now_ns = self._live.clock.now_ns()
+        now_ns = self._state.clock.now_ns()
         record = entry.record
         placements = _placements(plan, at)
         clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
@@ -440,7 +444,9 @@ class Scheduler:
         decider = plan.deciders.get(at) or Decider(policy)
         instead = f" in place of {policy}" if decider.name != policy else ""
         chose = f"{decider.name} chose {where}{instead}"
-        chose = f"{chose}: {decider.why}" if decider.why else "; ".join(filter(None, (chose, plan.said.get(at))))
+        chose = (
+            f"{chose}: {decider.reason}" if decider.reason else "; ".join(filter(None, (chose, plan.messages.get(at))))
+        )
         number = record.attempt + 1
         attempt = Attempt(
             job_id=record.id,
@@ -450,7 +456,7 @@ class Scheduler:
             policy=decider.name,
             placements=placements,
             created_ns=now_ns,
-            expires_ns=now_ns + int(self._live.settings.confirm_s(len(placements)) * 1e9),
+            expires_ns=now_ns + int(self._state.settings.confirm_s(len(placements)) * 1e9),
             why="; ".join(filter(None, (chose, *self._network(plan, at, clusters)))),
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
@@ -464,21 +470,21 @@ class Scheduler:
             nodes=nodes,
             not_before_ns=None,
         )
-        self._live.bookings[record.id, number] = booking
+        self._state.bookings[record.id, number] = booking
         return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), profile)
 
     def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
         """Say what was promised between the clusters of a job, and how far its data was; empty for nothing."""
         job, pulls = plan.queue.jobs[at], plan.pulls.get(at)
-        data = "" if pulls is None else data_told(plan.snapshot, job.data, pulls, clusters)
-        return self._promises(job.between_replicas.min_bandwidth_mbps, clusters), data
+        data = "" if pulls is None else data_text(plan.snapshot, job.data, pulls, clusters)
+        return self._reservation_text(job.between_replicas.min_bandwidth_mbps, clusters), data
 
-    def _promises(self, mbps: int, clusters: Sequence[str]) -> str:
+    def _reservation_text(self, mbps: int, clusters: Sequence[str]) -> str:
         """Say what was promised between clusters; empty for nothing."""
         if not mbps or len(clusters) == 1:
             return ""
-        doors = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
-        ends = sorted({doors[cluster] for cluster in clusters} - {""})
+        gateways_by_cluster = {each.name: each.gateway for each in self._state.fleet.snapshot.clusters}
+        ends = sorted({gateways_by_cluster[cluster] for cluster in clusters} - {""})
         return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
 
 
@@ -486,8 +492,8 @@ def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
     return tuple(plan.placement(int(row)) for row in plan.rows_of(job) if plan.placed[row])
 
 
-def in_place_of(name: str, why: str, mix: Sequence[Job]) -> Profile:
-    """Make what decides in place of a policy that cannot be used, of which nobody is told."""
+def make_fallback(name: str, why: str, mix: Sequence[Job]) -> Profile:
+    """Make what decides in place of a policy that cannot be used, of which no one is told."""
     return make_unusable(name, why, PolicyOptions(mix=mix), Limits(), Unwatched())
 
 
@@ -500,41 +506,41 @@ class Refused:
         The loop's memory.
     """
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    def __init__(self, live: ControlState) -> None:
+        self._state = live
         self._version = -1
-        self._least = Least()
-        self._least_by_all = Least()
+        self._infeasible = InfeasibilityCache()
+        self._infeasible_by_all = InfeasibilityCache()
 
     def note(self, entries: Iterable[Entry], by_all: bool) -> None:
         """Note jobs that were refused; `by_all` where they might have used what is kept for others."""
         self._follow()
         for each in entries:
             if each.kind.alone:
-                self._least.note(each.kind.rules, each.kind.asked)
+                self._infeasible.add(each.kind.rules, each.kind.asked)
                 if by_all:
-                    self._least_by_all.note(each.kind.rules, each.kind.asked)
+                    self._infeasible_by_all.add(each.kind.rules, each.kind.asked)
 
     def covers(self, entry: Entry, *, by_all: bool) -> bool:
         """Tell whether no replica of a job fits; `by_all` where it might use what is kept for others."""
         self._follow()
-        known = self._least_by_all if by_all else self._least
-        return known.covers(entry.kind.rules, entry.kind.asked)
+        known = self._infeasible_by_all if by_all else self._infeasible
+        return known.is_infeasible(entry.kind.rules, entry.kind.asked)
 
     def _follow(self) -> None:
         """Forget everything when something came free."""
-        if self._version != self._live.fleet.version:
-            self._version = self._live.fleet.version
-            self._least.clear()
-            self._least_by_all.clear()
+        if self._version != self._state.fleet.version:
+            self._version = self._state.fleet.version
+            self._infeasible.clear()
+            self._infeasible_by_all.clear()
 
 
-def _sure(fits: Sequence[bool], booked: Sequence[Booking]) -> int:
+def _sure(fits: Sequence[bool], allocated: Sequence[Allocation]) -> int:
     """Return up to which job of a batch a refusal means what it says.
 
     Behind a job that took something before it turned out not to fit, others may have missed just that.
     """
-    for at, (fit, booking) in enumerate(zip(fits, booked, strict=True)):
-        if not fit and booking.holds:
+    for at, (fit, booking) in enumerate(zip(fits, allocated, strict=True)):
+        if not fit and booking.holds_any:
             return at + 1
     return len(fits)

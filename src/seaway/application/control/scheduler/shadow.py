@@ -9,7 +9,7 @@ import numpy as np
 
 from seaway.application.changes import Change
 from seaway.application.control.pending import Entry
-from seaway.application.control.state import Live
+from seaway.application.control.state import ControlState
 from seaway.application.records import ShadowResult
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
@@ -19,7 +19,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import use, used_shares
 
-MOST_KEPT = 1000
+MAX_STORED = 1000
 """Comparisons that wait to be stored; older ones are dropped when the database is away for long."""
 
 
@@ -32,34 +32,34 @@ class Shadows:
         The loop's memory.
     """
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self._results: deque[ShadowResult] = deque(maxlen=MOST_KEPT)
+    def __init__(self, live: ControlState) -> None:
+        self._state = live
+        self._results: deque[ShadowResult] = deque(maxlen=MAX_STORED)
 
     def before(self, batch: Sequence[Entry]) -> Snapshot | None:
         """Return a copy of the fleet for the challenger; None when no queue of the batch has one."""
-        return self._live.fleet.snapshot.copy() if any(self.challenger(entry) for entry in batch) else None
+        return self._state.fleet.snapshot.copy() if any(self.challenger(entry) for entry in batch) else None
 
     def challenger(self, entry: Entry) -> str:
         """Return the name of the policy in the shadow of an entry's queue; empty without one."""
-        queue = self._live.queues.get(entry.queue)
+        queue = self._state.queues.get(entry.queue)
         return queue.shadow if queue else ""
 
     def compare(self, before: Snapshot, batch: Sequence[Entry], plan: Plan, live: Profile, challenger: Profile) -> None:
         """Let the challenger decide the batch on `before`, and note how both did."""
         queue = JobQueue(before, [entry.job for entry in batch])
         other = decide(before, queue, challenger, dry_run=True)
-        same = plan.lines[:, PLAN_NODE] == other.lines[:, PLAN_NODE]
-        differs = np.unique(plan.lines[~same, 0]) if len(same) else np.zeros(0)
+        same = plan.decisions[:, PLAN_NODE] == other.decisions[:, PLAN_NODE]
+        differs = np.unique(plan.decisions[~same, 0]) if len(same) else np.zeros(0)
         self._results.append(
             ShadowResult(
-                at_ns=self._live.clock.now_ns(),
+                at_ns=self._state.clock.now_ns(),
                 queue=batch[0].queue,
                 live=live.title,
                 shadow=challenger.title,
                 jobs=len(batch),
                 answered=_answered(other, challenger),
-                fallbacks=sum(bool(each.why) for each in other.deciders.values()),
+                fallbacks=sum(bool(each.reason) for each in other.deciders.values()),
                 live_placed=int(plan.jobs_placed.sum()),
                 shadow_placed=int(other.jobs_placed.sum()),
                 same_node=len(batch) - len(differs),
@@ -76,10 +76,10 @@ class Shadows:
 
 
 def _answered(plan: Plan, profile: Profile) -> int:
-    """Count the jobs that a policy decided itself: of those that have somebody behind them, where they answered."""
-    if not profile.edition:
+    """Count the jobs that a policy decided itself: of those that have a user behind them, where they answered."""
+    if not profile.version:
         return len(plan.queue)
-    return sum(not each.why for each in plan.deciders.values())
+    return sum(not each.reason for each in plan.deciders.values())
 
 
 def _fragmentation_milli(snapshot: Snapshot) -> int:

@@ -14,7 +14,7 @@ from seaway.learning.instances.generated.parts import GIB, Span, in_span, jobs_o
 from seaway.learning.instances.instance import Instance
 
 CARD_MIB = 16 * GIB
-MOST_GPUS = 4
+MAX_GPUS = 4
 
 SHAPES: dict[int, tuple[tuple[int, int], ...]] = {
     1: ((8, 48), (12, 64), (48, 256)),
@@ -73,8 +73,8 @@ class PlacementKind:
 def draw_nodes(random: np.random.Generator, count: int, gpus: int) -> list[Node]:
     """Draw nodes that have so many GPUs together, or as near to that as 1 to 4 each come."""
     counts = np.ones(count, np.int64)
-    while counts.sum() < min(gpus, count * MOST_GPUS):
-        counts[random.choice(np.flatnonzero(counts < MOST_GPUS))] += 1
+    while counts.sum() < min(gpus, count * MAX_GPUS):
+        counts[random.choice(np.flatnonzero(counts < MAX_GPUS))] += 1
     shapes = random.integers(0, 3, count).tolist()
     return [
         node(f"n{number:03}", SHAPES[cards][shape], cards, "P100", CARD_MIB)

@@ -13,7 +13,7 @@ from seaway.domain.node import Node
 from seaway.learning.instances.generated.parts import GIB, Span, in_span, jobs_of, node, picked, rounded
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.arrays import Float64
-from seaway.simulation.replay import until_asked
+from seaway.simulation.replay import arrivals_until_requested
 
 MODELS = ("G2", "G3", "T4", "P100", "V100")
 
@@ -21,7 +21,7 @@ GPUS = (1, 2, 4, 8)
 GPU_WEIGHTS = (1, 4, 2, 5)
 CORES_PER_GPU = (8, 12, 16, 32, 48)
 GIB_PER_CORE = (4, 6, 8)
-MOST_CORES = 128
+MAX_CORES = 128
 
 LEFTOVERS = 0.3
 """How far CPU of one kind of job is off from what its cards leave it, as the deviation of a logarithm."""
@@ -31,7 +31,7 @@ LEFTOVERS = 0.3
 class TraceKind:
     """How such instances are drawn.
 
-    Of three to six kinds of nodes, each has 1, 2, 4 or 8 cards of one model, 8 to 48 cores a card (128 at the most)
+    Of three to six kinds of nodes, each has 1, 2, 4 or 8 cards of one model, 8 to 48 cores a card (128 at most)
     and 4 to 8 GiB a core; a few hold most of the nodes. Memory of cards is not told apart from their cores: both are
     counted in thousandths. Jobs are of few kinds, some much more frequent than others, as users send the same again and
     again: whole cards (one, or 2, 4 or 8 of a node), parts of 50 to 900 thousandths, and those without any. Their CPU
@@ -71,7 +71,9 @@ class TraceKind:
         mean = float(weights @ milli)
         enough = int(1.5 * self.asked * cards * WHOLE_DEVICE_MILLI / mean) + 50
         order = random.choice(len(demands), 2 * enough, p=weights)
-        coming = until_asked(fleet, jobs_of([demands[kind] for kind in order[:enough].tolist()]), self.asked)
+        coming = arrivals_until_requested(
+            fleet, jobs_of([demands[kind] for kind in order[:enough].tolist()]), self.asked
+        )
         past = order[enough : enough + len(coming)]
         return Instance("trace", fleet, tuple(coming), jobs_of([demands[kind] for kind in past.tolist()], "past"))
 
@@ -100,7 +102,7 @@ def draw_nodes(random: np.random.Generator, count: int) -> list[Node]:
     counts = np.bincount(picked(random, weights.tolist(), count), minlength=kinds)
     for kind, number in enumerate(counts.tolist()):
         gpus = GPUS[int(picked(random, GPU_WEIGHTS, 1)[0])]
-        cores = min(gpus * int(random.choice(CORES_PER_GPU)), MOST_CORES)
+        cores = min(gpus * int(random.choice(CORES_PER_GPU)), MAX_CORES)
         memory_gib = cores * int(random.choice(GIB_PER_CORE))
         model = MODELS[int(random.integers(len(MODELS)))]
         shape = (cores, memory_gib)

@@ -15,7 +15,7 @@ from seaway.learning.instances.generated.parts import GIB, Span, in_span, jobs_o
 from seaway.learning.instances.generated.study import USER, draw_links, draw_needs
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.arrays import Int64
-from seaway.simulation.replay import until_asked
+from seaway.simulation.replay import arrivals_until_requested
 
 CARDS = (("T4", 15), ("P100", 16), ("V100", 32), ("A10", 23), ("A100", 40), ("L40S", 45), ("H100", 80))
 """Models, and GiB of memory of each."""
@@ -25,7 +25,7 @@ GPU_WEIGHTS = (1, 3, 4, 2, 4, 1, 3)
 WHOLE, SEVERAL, NONE, PART = range(4)
 """Sorts of jobs, by what they ask for: one whole card, several, none, a part of one."""
 
-MOST_JOBS = 600
+MAX_JOBS = 600
 """Jobs of one instance: of fleets so large that more would come, the first ones are drawn."""
 
 
@@ -39,12 +39,12 @@ class WideKind:
     how large slices are; how cores go with memory (alike, or each for itself); how much CPU and memory go with a card;
     how many name models. Requests come from few kinds or are each their own. In a third of the instances clusters are
     behind gateways and half of the jobs set bounds on links. Jobs come until they ask for a multiple of all cards that
-    is drawn too, `MOST_JOBS` at the most. Few ask for what not even the empty fleet has.
+    is drawn too, `MAX_JOBS` at most. Few ask for what not even the empty fleet has.
 
     Attributes
     ----------
     clusters, nodes
-        How many clusters, and how many nodes all of them have at the most; lowest and highest.
+        How many clusters, and how many nodes all of them have at most; lowest and highest.
     load
         The multiple of all cards that jobs ask for.
     """
@@ -62,8 +62,8 @@ class WideKind:
             clusters = [Cluster(cluster.name, cluster.nodes) for cluster in clusters]
         fleet = Fleet(tuple(clusters), tuple(Gateway(name) for name in names), draw_links(random, names))
         taste = _Taste.drawn(random, fleet)
-        jobs = jobs_of(taste.demands(random, MOST_JOBS, linked=linked))
-        coming = until_asked(fleet, jobs, in_span(random, self.load))
+        jobs = jobs_of(taste.demands(random, MAX_JOBS, linked=linked))
+        coming = arrivals_until_requested(fleet, jobs, in_span(random, self.load))
         past = taste.demands(random, len(coming), linked=linked)
         return Instance("any", fleet, tuple(coming), jobs_of(past, "past"))
 

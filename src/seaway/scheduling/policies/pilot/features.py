@@ -57,10 +57,10 @@ from seaway.scheduling.kernels.fit import (
     WHOLE_PERCENT,
     core_needed,
     device_fits,
-    memory_asked,
     memory_needed,
+    memory_requested,
 )
-from seaway.scheduling.kernels.queries import FitParams, fit_row
+from seaway.scheduling.kernels.queries import FitParams, refreshed_fit_row
 from seaway.scheduling.kernels.score_cache import UNFIT, refresh_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.bestfit import next_tightest
@@ -82,7 +82,7 @@ Float32 = NDArray[np.float32]
 VERSION: Final = 1
 """Of the figures: it goes up whenever what they mean changes, and policies made for another are refused."""
 
-MOST: Final = 16
+SHORTLIST_SIZE: Final = 16
 """The longest shortlist."""
 
 # Figures of a node, shape (M, FIGURES). All are as they would be with the job on the node.
@@ -152,7 +152,7 @@ JOB_BANDWIDTH: Final = 15
 """Gbit/s that it asks for."""
 JOB_FIGURES: Final = 16
 
-MOST_FIGURE: Final = 2.0
+MAX_FIGURE: Final = 2.0
 """No figure is above."""
 
 
@@ -179,7 +179,7 @@ class FeatureParams(NamedTuple):
 
 
 @compiled
-def listed(
+def build_shortlist(
     params: SeawayParams,
     fleet: FleetArrays,
     demands: DemandArrays,
@@ -218,7 +218,7 @@ def listed(
         at = count
         while at > 0 and lost[at - 1] < score:
             at -= 1
-        if at > 0 and lost[at - 1] == score and twin(fleet, nodes, lost, at - 1, n):
+        if at > 0 and lost[at - 1] == score and is_duplicate(fleet, nodes, lost, at - 1, n):
             continue
         count = min(count + 1, most)
         for after in range(count - 1, at, -1):
@@ -228,7 +228,7 @@ def listed(
 
 
 @compiled
-def twin(fleet: FleetArrays, nodes: Int64, lost: Int64, at: int, n: int) -> bool:
+def is_duplicate(fleet: FleetArrays, nodes: Int64, lost: Int64, at: int, n: int) -> bool:
     """Tell whether a node of the same score as place `at` of the list is like node `n`, in the same cluster."""
     score = lost[at]
     while at >= 0 and lost[at] == score:
@@ -262,7 +262,7 @@ def best_device(
 
 
 @compiled
-def note_devices(
+def write_device_features(
     params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
 ) -> tuple[float, int]:
     """Write the figures of the devices that demand `k` would get on node `n`; return worth and idle ones afterwards."""
@@ -296,32 +296,34 @@ def note_devices(
     line[NODE_UNEVEN] = share(memory_left - core_left, taken)
     line[NODE_REMNANT] = share(useless, taken)
     line[NODE_OPENED] = share(opened, taken)
-    line[NODE_IDLE_LEFT] = min(idle / 8, MOST_FIGURE)
+    line[NODE_IDLE_LEFT] = min(idle / 8, MAX_FIGURE)
     return worth, idle
 
 
 @compiled
-def note_link(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, line: Float32) -> None:
+def write_link_features(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, line: Float32) -> None:
     """Write the figures of the link from the user of demand `k` to cluster `c`."""
     source, target = demands.amounts[k, DEMAND_GATEWAY], fleet.clusters[CLUSTER_GATEWAY, c]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
-    line[NODE_LINK_LEFT], line[NODE_LINK_TAKEN], line[NODE_LINK_CROWDED] = MOST_FIGURE, 0.0, 0.0
+    line[NODE_LINK_LEFT], line[NODE_LINK_TAKEN], line[NODE_LINK_CROWDED] = MAX_FIGURE, 0.0, 0.0
     if mbps == 0 or source < 0 or target < 0:
         return
     free = float(fleet.bandwidth[source, target])
     left = max(free - mbps, 0.0) / 1000
     devices = fleet.clusters[CLUSTER_GPU_CORE_FREE, c] / WHOLE_MILLI
-    line[NODE_LINK_LEFT] = min(left, MOST_FIGURE)
+    line[NODE_LINK_LEFT] = min(left, MAX_FIGURE)
     line[NODE_LINK_TAKEN] = min(share(mbps, free), 1.0)
-    line[NODE_LINK_CROWDED] = min(devices / max(left, 0.05) / 10, MOST_FIGURE)
+    line[NODE_LINK_CROWDED] = min(devices / max(left, 0.05) / 10, MAX_FIGURE)
 
 
 @compiled
-def note_node(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32) -> None:
+def write_node_features(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
+) -> None:
     """Write the figures of node `n`, which fits demand `k`, but for those that compare it with others."""
     nodes, amounts = fleet.nodes, demands.amounts
     size, c = params.size[n], nodes[NODE_CLUSTER, n]
-    worth, _ = note_devices(params, fleet, demands, k, n, line)
+    worth, _ = write_device_features(params, fleet, demands, k, n, line)
     cpu, memory = (
         nodes[NODE_CPU_FREE, n] - amounts[k, DEMAND_CPU],
         nodes[NODE_MEMORY_FREE, n] - amounts[k, DEMAND_MEMORY],
@@ -330,7 +332,7 @@ def note_node(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k
     devices = nodes[NODE_DEVICE_END, n] - nodes[NODE_DEVICE_FIRST, n]
     line[NODE_PRICE] = params.price[params.kind[n]]
     line[NODE_MEMORY_SHARE] = share(
-        nodes[NODE_GPU_MEMORY_FREE, n] - memory_asked(fleet, demands, k, n), nodes[NODE_GPU_MEMORY, n]
+        nodes[NODE_GPU_MEMORY_FREE, n] - memory_requested(fleet, demands, k, n), nodes[NODE_GPU_MEMORY, n]
     )
     core = nodes[NODE_GPU_CORE_FREE, n] - gpus * amounts[k, DEMAND_GPU_CORE]
     line[NODE_CORE_SHARE] = share(core, nodes[NODE_GPU_CORE, n])
@@ -341,13 +343,13 @@ def note_node(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k
         line[NODE_CPU_SERVES] = served_share(params.served[2 * size], cpu * params.served_step[0, size] / worth)
         by_memory = served_share(params.served[2 * size + 1], memory * params.served_step[1, size] / worth)
         line[NODE_HOST_MEMORY_SERVES] = by_memory
-    line[NODE_SIZE] = min(devices / 8, MOST_FIGURE)
+    line[NODE_SIZE] = min(devices / 8, MAX_FIGURE)
     line[NODE_CLUSTER_FREE] = share(fleet.clusters[CLUSTER_GPU_CORE_FREE, c], fleet.clusters[CLUSTER_GPU_CORE, c])
-    note_link(fleet, demands, k, c, line)
+    write_link_features(fleet, demands, k, c, line)
 
 
 @compiled
-def note_job(
+def write_job_features(
     params: FeatureParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, count: int, line: Float32
 ) -> None:
     """Write the figures of demand `k` and of the fleet, but for `JOB_LEAST_LOST`.
@@ -364,13 +366,13 @@ def note_job(
         d = fleet.nodes[NODE_DEVICE_FIRST, first]
         memory = max(float(fleet.devices[DEVICE_MEMORY, d]), 1.0)
         core = max(float(fleet.devices[DEVICE_CORE, d]), 1.0)
-    line[JOB_GPUS] = min(gpus / 8, MOST_FIGURE)
+    line[JOB_GPUS] = min(gpus / 8, MAX_FIGURE)
     of_memory, of_core = amounts[k, DEMAND_GPU_MEMORY] / memory, amounts[k, DEMAND_GPU_CORE] / core
     if amounts[k, DEMAND_GPU_MEMORY] == 0:
         of_memory = amounts[k, DEMAND_GPU_PERCENT] / WHOLE_PERCENT
-    line[JOB_MEMORY], line[JOB_CORE] = min(of_memory, MOST_FIGURE), min(of_core, MOST_FIGURE)
+    line[JOB_MEMORY], line[JOB_CORE] = min(of_memory, MAX_FIGURE), min(of_core, MAX_FIGURE)
     work = max(of_memory, of_core) * gpus
-    line[JOB_WORK] = min(work, MOST_FIGURE)
+    line[JOB_WORK] = min(work, MAX_FIGURE)
     low, high = 0, params.works.shape[0]
     while low < high:
         middle = (low + high) >> 1
@@ -379,17 +381,17 @@ def note_job(
         else:
             high = middle
     line[JOB_RANK] = share(low, params.works.shape[0])
-    line[JOB_CPU] = min(amounts[k, DEMAND_CPU] / params.means[0] / 4, MOST_FIGURE)
-    line[JOB_HOST_MEMORY] = min(amounts[k, DEMAND_MEMORY] / params.means[1] / 4, MOST_FIGURE)
-    note_fleet(fleet, line)
-    line[MIX_WORK] = min(params.means[2], MOST_FIGURE)
-    line[JOB_CHOICE] = count / MOST
+    line[JOB_CPU] = min(amounts[k, DEMAND_CPU] / params.means[0] / 4, MAX_FIGURE)
+    line[JOB_HOST_MEMORY] = min(amounts[k, DEMAND_MEMORY] / params.means[1] / 4, MAX_FIGURE)
+    write_fleet_features(fleet, line)
+    line[MIX_WORK] = min(params.means[2], MAX_FIGURE)
+    line[JOB_CHOICE] = count / SHORTLIST_SIZE
     line[JOB_NETWORK] = amounts[k, DEMAND_NETWORK] >= 0
-    line[JOB_BANDWIDTH] = min(amounts[k, DEMAND_BANDWIDTH] / 1000, MOST_FIGURE)
+    line[JOB_BANDWIDTH] = min(amounts[k, DEMAND_BANDWIDTH] / 1000, MAX_FIGURE)
 
 
 @compiled
-def note_fleet(fleet: FleetArrays, line: Float32) -> None:
+def write_fleet_features(fleet: FleetArrays, line: Float32) -> None:
     """Write which shares of the fleet are free."""
     free, there = np.zeros(4), np.zeros(4)
     for c in range(fleet.clusters.shape[1]):
@@ -406,7 +408,7 @@ def note_fleet(fleet: FleetArrays, line: Float32) -> None:
 
 
 @compiled
-def noted(
+def write_features(
     params: FeatureParams,
     fleet: FleetArrays,
     demands: DemandArrays,
@@ -421,15 +423,15 @@ def noted(
     step = 1.0 / (FINE * WHOLE_MILLI)
     for at in range(count):
         line = figures[at]
-        note_node(params.seaway, fleet, demands, k, nodes[at], line)
-        line[NODE_LOST] = max(lost[at] * step, -MOST_FIGURE)
-        line[NODE_BEHIND] = max((lost[at] - lost[0]) * step, -MOST_FIGURE)
-    note_job(params, fleet, demands, k, nodes[0] if count else -1, count, job)
-    job[JOB_LEAST_LOST] = max(lost[0] * step, -MOST_FIGURE) if count else 0.0
+        write_node_features(params.seaway, fleet, demands, k, nodes[at], line)
+        line[NODE_LOST] = max(lost[at] * step, -MAX_FIGURE)
+        line[NODE_BEHIND] = max((lost[at] - lost[0]) * step, -MAX_FIGURE)
+    write_job_features(params, fleet, demands, k, nodes[0] if count else -1, count, job)
+    job[JOB_LEAST_LOST] = max(lost[0] * step, -MAX_FIGURE) if count else 0.0
 
 
 @compiled
-def view(
+def observe_nodes(
     params: FeatureParams,
     known: FitParams,
     fleet: FleetArrays,
@@ -455,7 +457,7 @@ def view(
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     at, by = borrowed(nodes), borrowed(lost)
-    fits = fit_row(borrowed(known), lent, asked, k)
-    count = listed(lent_params.seaway, lent, asked, k, fits, borrowed(allowed), at, by)
-    noted(lent_params, lent, asked, k, at, by, count, borrowed(figures), borrowed(job))
+    fits = refreshed_fit_row(borrowed(known), lent, asked, k)
+    count = build_shortlist(lent_params.seaway, lent, asked, k, fits, borrowed(allowed), at, by)
+    write_features(lent_params, lent, asked, k, at, by, count, borrowed(figures), borrowed(job))
     return count

@@ -17,25 +17,25 @@ from seaway.scheduling.columns import (
     NODE_CLUSTER,
 )
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.kernels.decide import book_replica, find_usable_clusters, forget_bandwidth, start_line
+from seaway.scheduling.kernels.decide import allocate_replica, find_usable_clusters, reset_bandwidth, start_row
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.pilot.features import (
     FIGURES,
     FLEET_GPU_CORE_FREE,
     JOB_FIGURES,
     JOB_RANK,
-    MOST,
+    SHORTLIST_SIZE,
     FeatureParams,
     Float32,
-    listed,
-    noted,
+    build_shortlist,
+    write_features,
 )
 
-LEAST_RANK: Final = 0.5
+MIN_RANK: Final = 0.5
 """Jobs that rank lower among those of the mix are never held back."""
 
-MOST_FREE: Final = 0.75
-"""Share of the fleet's GPU cores that is free at the most when a job is held back."""
+MAX_FREE: Final = 0.75
+"""Share of the fleet's GPU cores that is free at most when a job is held back."""
 
 STEEP: Final = 10.0
 """How much of a wish goes with each of the two."""
@@ -157,14 +157,14 @@ def run_network(weights: PilotWeights, figures: Float32, job: Float32, count: in
         wish += line[j] * weights.wait_last[j]
     for f in range(JOB_FIGURES):
         wish += job[f] * weights.wait_skip[f]
-    return bounded_wish(wish, job)
+    return clamp_wait_score(wish, job)
 
 
 @compiled
-def bounded_wish(wish: float, job: Float32) -> float:
+def clamp_wait_score(wish: float, job: Float32) -> float:
     """Bound the wish to wait: never above 0 for the smaller half of jobs, nor while most of the fleet is free."""
-    size = STEEP * (job[JOB_RANK] - LEAST_RANK)
-    return min(wish, size, STEEP * (MOST_FREE - job[FLEET_GPU_CORE_FREE]))
+    size = STEEP * (job[JOB_RANK] - MIN_RANK)
+    return min(wish, size, STEEP * (MAX_FREE - job[FLEET_GPU_CORE_FREE]))
 
 
 @compiled
@@ -175,7 +175,7 @@ def mark_allowed(fleet: FleetArrays, allowed: UInt8) -> None:
 
 
 @compiled
-def play(
+def run_episode(
     params: FeatureParams,
     weights: PilotWeights,
     fleet: FleetArrays,
@@ -213,23 +213,27 @@ def play(
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     lent_line, lent_slices = borrowed(line), borrowed(slices)
-    nodes, lost = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
-    figures, job = np.zeros((MOST, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
-    scores, allowed = np.empty(MOST, np.float32), np.empty(fleet.nodes.shape[1], np.uint8)
+    nodes, lost = np.empty(SHORTLIST_SIZE, np.int64), np.empty(SHORTLIST_SIZE, np.int64)
+    figures, job = np.zeros((SHORTLIST_SIZE, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
+    scores, allowed = np.empty(SHORTLIST_SIZE, np.float32), np.empty(fleet.nodes.shape[1], np.uint8)
     total = 0
     for offer in range(offers):
         for j in range(jobs.shape[0]):
             if offer > 0 and not waited[j]:
                 continue
             k = jobs[j, JOB_DEMAND]
-            forget_bandwidth(lent)
+            reset_bandwidth(lent)
             find_usable_clusters(lent, asked, k)
             mark_allowed(lent, borrowed(allowed))
-            count = listed(lent_params.seaway, lent, asked, k, None, borrowed(allowed), borrowed(nodes), borrowed(lost))
+            count = build_shortlist(
+                lent_params.seaway, lent, asked, k, None, borrowed(allowed), borrowed(nodes), borrowed(lost)
+            )
             placed[j] = -1
             if count == 0:
                 continue
-            noted(lent_params, lent, asked, k, borrowed(nodes), borrowed(lost), count, borrowed(figures), borrowed(job))
+            write_features(
+                lent_params, lent, asked, k, borrowed(nodes), borrowed(lost), count, borrowed(figures), borrowed(job)
+            )
             wish = run_network(weights, figures, job, count, scores)
             if wish > 0 and offer + 1 < offers:
                 waited[j] = 1
@@ -238,8 +242,8 @@ def play(
             for at in range(1, count):
                 if scores[at] > scores[best]:
                     best = at
-            start_line(lent_line, 0, 0, k, 0)
-            book_replica(lent_params.seaway, lent, asked, nodes[best], 0, lent_line, lent_slices)
+            start_row(lent_line, 0, 0, k, 0)
+            allocate_replica(lent_params.seaway, lent, asked, nodes[best], 0, lent_line, lent_slices)
             placed[j] = nodes[best]
             total += 1
     return total

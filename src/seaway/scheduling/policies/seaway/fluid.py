@@ -31,7 +31,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
 )
 from seaway.scheduling.kernels.fit import WHOLE_MILLI
-from seaway.scheduling.policies.job_mix import NodeKinds, Typical, node_kinds
+from seaway.scheduling.policies.job_mix import NodeKinds, TypicalJob, node_kinds
 from seaway.scheduling.policies.seaway.knapsack import fill_values, filling
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -100,10 +100,10 @@ class FluidSolution:
     device_price: Float64
 
 
-def fluid_problem(snapshot: Snapshot, jobs: list[Typical], scale: float = 1.0) -> FluidProblem:
+def fluid_problem(snapshot: Snapshot, jobs: list[TypicalJob], scale: float = 1.0) -> FluidProblem:
     """Set up the fluid problem for kinds of job on an empty fleet, their counts times `scale`."""
     kinds: NodeKinds = node_kinds(snapshot, jobs)
-    amounts = snapshot.demands.arrays.amounts[[snapshot.demands.line(job.demand) for job in jobs]]
+    amounts = snapshot.demands.arrays.amounts[[snapshot.demands.index(job.demand) for job in jobs]]
     nodes = snapshot.arrays.nodes
     devices = nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST]
     shape = np.stack([kinds.kind, devices, nodes[NODE_CPU]], axis=1)[devices > 0].astype(np.int64)

@@ -44,7 +44,7 @@ from seaway.scheduling.kernels.policy_stubs import device_key, row_score, search
 from seaway.scheduling.kernels.score_cache import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.bestfit import device_left, next_tightest
-from seaway.scheduling.policies.fgd import alike, steps_met
+from seaway.scheduling.policies.fgd import alike, steps_reached
 
 FINE = 16
 """Steps of a score in one thousandth of a device."""
@@ -59,7 +59,7 @@ BASE = 1 << 40
 """Added to scores that are remembered, so that none is negative."""
 
 
-class Standing(NamedTuple):
+class NodeValues(NamedTuple):
     """What nodes are worth as they stand, whoever asks.
 
     Attributes
@@ -68,19 +68,19 @@ class Standing(NamedTuple):
         Value of each node, thousandths of a device, shape (N,).
     worth, idle
         What `worth_now` gives for each, shape (N,).
-    seen
+    log_position
         How far in the fleet's log they have come, shape (1,); -1 for nowhere.
     """
 
     value: Float64
     worth: Float64
     idle: Int64
-    seen: Int64
+    log_position: Int64
 
 
-def standing(nodes: int) -> Standing:
+def node_values(nodes: int) -> NodeValues:
     """Make what is yet to be worked out for so many nodes."""
-    return Standing(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes, np.int64), np.full(1, -1, np.int64))
+    return NodeValues(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes, np.int64), np.full(1, -1, np.int64))
 
 
 class SeawayParams(NamedTuple):
@@ -113,7 +113,7 @@ class SeawayParams(NamedTuple):
         Free cores of each kind, shape (kinds,); scratch.
     priced
         How many changes the fleet had logged when prices were last worked out, shape (1,), int64.
-    standing
+    node_values
         What nodes are worth as they stand; written to.
     cache
         Scores worked out before.
@@ -131,7 +131,7 @@ class SeawayParams(NamedTuple):
     price: Float64
     free: Float64
     priced: Int64
-    standing: Standing
+    node_values: NodeValues
     cache: RowCache
 
 
@@ -148,7 +148,7 @@ def served_share(table: Float64, at: float) -> float:
 @compiled
 def node_value(params: SeawayParams, n: int, cpu: int, memory: int, worth: float, idle: int) -> float:
     """Value of node `n` with `cpu` and `memory` free, devices worth `worth` and `idle` of them idle."""
-    line = params.kind[n] * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    line = params.kind[n] * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
     hosted = params.hosting[line, min(idle, params.hosting.shape[1] - 1)]
     if worth <= 0.0:
         return hosted
@@ -243,7 +243,7 @@ def value_of_several(
 @compiled
 def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
     """Score node `n`, which fits demand `k`, without the price of its kind; `follow` goes before."""
-    before, worth, idle = params.standing.value[n], params.standing.worth[n], params.standing.idle[n]
+    before, worth, idle = params.node_values.value[n], params.node_values.worth[n], params.node_values.idle[n]
     gpus = demands.amounts[k, DEMAND_GPUS]
     if gpus == 0:
         cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
@@ -264,24 +264,24 @@ def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
 def follow(params: SeawayParams, fleet: FleetArrays) -> None:
     """Bring prices, and what nodes are worth as they stand, up to date with the fleet's log."""
     reprice(params, fleet)
-    seen, head = params.standing.seen[0], fleet.head[0]
+    seen, head = params.node_values.log_position[0], fleet.head[0]
     if seen < 0 or head - seen > fleet.log.shape[0]:
         for n in range(fleet.nodes.shape[1]):
-            note_standing(params, fleet, n)
+            update_node_value(params, fleet, n)
     else:
         for at in range(seen, head):
-            note_standing(params, fleet, fleet.log[at % fleet.log.shape[0]])
-    params.standing.seen[0] = head
+            update_node_value(params, fleet, fleet.log[at % fleet.log.shape[0]])
+    params.node_values.log_position[0] = head
 
 
 @compiled
-def note_standing(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
+def update_node_value(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
     """Work out what node `n` is worth as it stands."""
     worth, idle = worth_now(params, fleet, n)
     cpu, memory = fleet.nodes[NODE_CPU_FREE, n], fleet.nodes[NODE_MEMORY_FREE, n]
-    params.standing.value[n] = node_value(params, n, cpu, memory, worth, idle)
-    params.standing.worth[n] = worth
-    params.standing.idle[n] = idle
+    params.node_values.value[n] = node_value(params, n, cpu, memory, worth, idle)
+    params.node_values.worth[n] = worth
+    params.node_values.idle[n] = idle
 
 
 @compiled
@@ -332,7 +332,9 @@ def _row_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, 
 
 
 @specialises(search, SeawayParams)
-def _search(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+def _search(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
+) -> int:
     follow(params, fleet)
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
@@ -376,7 +378,9 @@ def device_value_key(params: SeawayParams, fleet: FleetArrays, demands: DemandAr
 
 
 @specialises(device_key, SeawayParams)
-def _device_key(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+def _device_key(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int
+) -> int:
     return device_value_key(params, fleet, demands, k, d)
 
 

@@ -51,7 +51,9 @@ def filling(sizes: Int64, last: Int64, capacity: int) -> Int64:
 
 
 @compiled
-def take_or_leave(asked: Int64, prices: Float64, shares: Float64, offers: int, rows: int, columns: int) -> Float64:
+def online_knapsack_values(
+    asked: Int64, prices: Float64, shares: Float64, offers: int, rows: int, columns: int
+) -> Float64:
     """Work out what a device earns from jobs that come one by one and may be taken or left.
 
     Parameters

@@ -34,15 +34,15 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
 )
-from seaway.scheduling.policies.job_mix import Typical, typical_jobs
-from seaway.scheduling.policies.seaway.knapsack import take_or_leave
+from seaway.scheduling.policies.job_mix import TypicalJob, typical_jobs
+from seaway.scheduling.policies.seaway.knapsack import online_knapsack_values
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 FULL = CELLS - 1
 WHOLE = 1000.0
 """Worth of an idle device."""
 
-MOST_TYPES = 96
+MAX_TYPES = 96
 """Kinds of job that tables are made from; of more, an even sample."""
 
 OFFERS = 40
@@ -97,7 +97,7 @@ class MixFigures:
 def mix_figures(snapshot: Snapshot, jobs: Sequence[Job]) -> MixFigures:
     """Sort out the mix and the fleet; nodes are judged by their first device."""
     typical = _sample(typical_jobs([job for job in jobs if job.demand.request.gpus], share=1.0))
-    lines = [snapshot.demands.line(each.demand) for each in typical]
+    lines = [snapshot.demands.index(each.demand) for each in typical]
     demands = snapshot.demands.arrays
     amounts = demands.amounts[lines]
     arrays = snapshot.arrays
@@ -134,9 +134,9 @@ def _reachable(demands: DemandArrays, amounts: Int64) -> UInt8:
     return np.where(network < 0, 1, good).astype(np.uint8)
 
 
-def _sample(typical: list[Typical]) -> list[Typical]:
+def _sample(typical: list[TypicalJob]) -> list[TypicalJob]:
     """Keep an even sample of too many kinds of job, most frequent first."""
-    step = -(-len(typical) // MOST_TYPES)
+    step = -(-len(typical) // MAX_TYPES)
     return typical[:: max(step, 1)]
 
 
@@ -202,10 +202,10 @@ def consistent_worth(asked: Int64, shares: Float64, rows: int, columns: int) -> 
     prices = (size + 1 / np.floor(1 / np.maximum(largest, 1e-9))) / 2
     idle = rows * columns - 1
     for _ in range(AGREEMENTS):
-        worth = take_or_leave(asked, prices, shares, OFFERS, rows, columns)
+        worth = online_knapsack_values(asked, prices, shares, OFFERS, rows, columns)
         drop = worth[idle] - worth[idle - asked[:, 0] * columns - asked[:, 1]]
         prices = (prices + drop * (shares @ size) / max(shares @ drop, 1e-9)) / 2
-    table: Float64 = take_or_leave(asked, prices, shares, OFFERS, rows, columns)
+    table: Float64 = online_knapsack_values(asked, prices, shares, OFFERS, rows, columns)
     table *= WHOLE / max(float(table[idle]), 1e-9)
     return table
 

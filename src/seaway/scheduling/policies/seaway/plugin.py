@@ -10,7 +10,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.columns import NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.score_cache import row_cache
-from seaway.scheduling.policies.seaway.kernel import SeawayParams, standing, value_column, value_of_devices
+from seaway.scheduling.policies.seaway.kernel import SeawayParams, node_values, value_column, value_of_devices
 from seaway.scheduling.policies.seaway.node_value import (
     bound_groups,
     device_worths,
@@ -18,7 +18,7 @@ from seaway.scheduling.policies.seaway.node_value import (
     mix_figures,
     served_tables,
 )
-from seaway.scheduling.snapshot.rule_masks import Kept, OfFleet
+from seaway.scheduling.snapshot.rule_masks import FleetCache, SnapshotCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -44,19 +44,19 @@ class Seaway:
 
     def __init__(self, mix: Sequence[Job]) -> None:
         self._mix = mix
-        self.tables = Kept(self.params)
-        self._worths = OfFleet(self._work_out)
+        self.tables = SnapshotCache(self.params)
+        self._worths = FleetCache(self._work_out)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
         snapshot = cycle.snapshot
-        return value_column(self.tables(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
+        return value_column(self.tables(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices: one alone by the value left, several by what is left on them, least first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
-        return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.line, first, end)
+        return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.demand_index, first, end)
 
     def params(self, snapshot: Snapshot) -> SeawayParams:
         """Return the policy for the compiled path, with room of its own for what is written."""
@@ -65,7 +65,7 @@ class Seaway:
             price=np.zeros_like(worths.price),
             free=np.zeros_like(worths.free),
             priced=np.full(1, -1, np.int64),
-            standing=standing(len(snapshot.nodes)),
+            node_values=node_values(len(snapshot.nodes)),
             cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
         )
 
@@ -90,6 +90,6 @@ class Seaway:
             price=np.zeros(len(figures.allowed)),
             free=np.zeros(len(figures.allowed)),
             priced=np.full(1, -1, np.int64),
-            standing=standing(0),
+            node_values=node_values(0),
             cache=row_cache(0, 0),
         )

@@ -68,7 +68,7 @@ def _amount(name: str, text: str, units: int) -> int:
     except ValueError:
         number = -1.0
     if not 0 <= number < 2**31 / units:
-        raise RejectedError("has to be a number, 0 or more", where=name)
+        raise RejectedError("must be a number, 0 or more", where=name)
     return round(number * units)
 
 

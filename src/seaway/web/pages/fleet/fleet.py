@@ -110,7 +110,7 @@ class _FleetPage:
             wanted = wanted_of(self.given)
             await turn.follow(self._call(wanted), lambda page: self._heard(page, wanted))
         except RejectedError as error:
-            if error.where == "after":  # an old address: the list begins anew
+            if error.where == "after":  # an old address: the list starts over
                 await self.change()
             else:
                 self._bar.refuse(error)

@@ -16,9 +16,9 @@ from seaway.web.parts.slices import Painter, painter, still, still_slices
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.fleet import DeviceOut, NodeOut, SliceHeld, SliceOut
+    from seaway.wire.fleet import AllocatedSlice, DeviceOut, NodeOut, SliceOut
 
-MOST_NODES = 500
+MAX_NODES = 500
 """So many drawn nodes are kept."""
 
 _nodes: OrderedDict[tuple[object, ...], tuple[NodeOut, Mapping[str, int], str]] = OrderedDict()
@@ -56,7 +56,7 @@ class Drawn:
 
 
 class NodeList:
-    """Nodes, an element for each, so that only those are sent anew in which something has changed."""
+    """Nodes, an element for each, so that only those are sent again in which something has changed."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -125,7 +125,7 @@ def _node(node: NodeOut, wanted: FleetFilter, paint: Painter) -> str:
         html = written("fleet_node", paint.words, node=node, paint=paint, meant=is_meant(wanted))
         known = node, paint.colours, html
     _nodes[key] = known
-    while len(_nodes) > MOST_NODES:
+    while len(_nodes) > MAX_NODES:
         _nodes.popitem(last=False)
     return known[2]
 
@@ -144,7 +144,7 @@ def _draw_slices(slices: Sequence[SliceOut], by: str, words: Words) -> Drawn:
     )
 
 
-def _slices(devices: Iterable[DeviceOut]) -> list[SliceHeld]:
+def _slices(devices: Iterable[DeviceOut]) -> list[AllocatedSlice]:
     return [held for device in devices for held in device.slices]
 
 
@@ -157,7 +157,7 @@ def _legend(paint: Painter, devices: Sequence[DeviceOut]) -> dict[str, Any]:
     }
 
 
-def _names(paint: Painter, slices: Sequence[SliceHeld]) -> dict[str, Any]:
+def _names(paint: Painter, slices: Sequence[AllocatedSlice]) -> dict[str, Any]:
     return {
         "legend": paint.legend(slices),
         "hidden": any(not each.job for each in slices),

@@ -111,7 +111,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     said = words("{starting} starting", starting=figures.count(starting, locale))
     running = figures.count(seen.states.get("running", 0), locale)
     out_of_sight = sum(each.jobs for each in seen.clusters if each.state != "up")
-    hidden = words("{n} where nobody answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
+    hidden = words("{n} where no one answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
     yield _tile("/jobs?state=running", words("Running jobs"), running, note=_noted(said, hidden))
     yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
 
@@ -154,8 +154,8 @@ def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
             yield _alert("warn", what, "/network", agent.trouble)
     yield from (_past(each, words) for each in wrong if each.severity == "info")
     for each in seen.clusters:
-        if each.strays:
-            what = words("{cluster} has {n} copies that nobody knows", cluster=each.name, n=len(each.strays))
+        if each.orphans:
+            what = words("{cluster} has {n} copies that no one knows", cluster=each.name, n=len(each.orphans))
             yield _alert("note", what, _fleet_of(each.name))
         if each.cordon:
             yield _alert(

@@ -61,11 +61,11 @@ class Overview(WithEvents):
         await self.follow_events(turn)
         after = max(self.job.attempt - 1 - ATTEMPTS, 0)
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
-        every_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
-        await self.follow_beside(turn, call, self._heard_attempts, every_s)
+        interval_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
+        await self.follow_beside(turn, call, self._heard_attempts, interval_s)
 
     def draw(self) -> None:
-        """Write it anew."""
+        """Write it again."""
         if self.events:
             all_steps = steps(self.events, datetime.now(UTC))
             self._timeline.show(steps=all_steps, listed=all_steps[-STEPS:])
@@ -82,12 +82,12 @@ class Overview(WithEvents):
 
     def _heard_attempts(self, ran: AttemptList) -> None:
         latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
-        seen = {each.replica: (copy, each) for copy in ran.copies for each in copy.replicas}
+        seen = {each.replica: (copy, each) for copy in ran.workloads for each in copy.replicas}
         self._places.show(
             job=self.job,
             latest=latest,
             earlier=[each for each in reversed(ran.attempts) if each is not latest],
-            addresses=[copy for copy in ran.copies if copy.address],
+            addresses=[copy for copy in ran.workloads if copy.address],
             seen=seen,
             first=self._first,
             most=REPLICAS,
@@ -113,7 +113,7 @@ class Events(WithEvents):
         await self.follow_events(turn)
 
     def draw(self) -> None:
-        """Write it anew."""
+        """Write it again."""
         self._shown.show(events=self.events[-self._most :][::-1], more=max(len(self.events) - self._most, 0))
 
     def _more(self, *_: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
 
 AGED_S = 5.0
-"""How often times that go on are written anew."""
+"""How often times that go on are written again."""
 
 EVERY_S = 0.8
 """How often the job is looked at: a change is to be seen within a second."""
@@ -90,7 +90,7 @@ class _Job:
         visit.troubles.append(self._told)
 
     async def _turned(self, to: str) -> None:
-        """Turn to a tab; nothing is asked for those that nobody sees."""
+        """Turn to a tab; nothing is asked for those that no one sees."""
         for name, tab in self._tabs.items():
             if name != to:
                 tab.close()
@@ -123,8 +123,8 @@ class _Job:
 
     async def _watch(self) -> None:
         """Follow the job; hardly anything happens to one that is over."""
-        every_s = OVER_S if self.job.state in OVER else EVERY_S
-        await self._latest.begin().follow(jobs.job(self.job.id), self._heard, every_s)
+        interval_s = OVER_S if self.job.state in OVER else EVERY_S
+        await self._latest.begin().follow(jobs.job(self.job.id), self._heard, interval_s)
 
     async def _heard(self, job: JobOut) -> None:
         before, self.job = self.job, job

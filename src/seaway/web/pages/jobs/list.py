@@ -31,7 +31,7 @@ TYPING_S = 0.3
 """How long nothing is typed before the list is asked for."""
 
 AGED_S = 10.0
-"""How often ages are written anew."""
+"""How often ages are written again."""
 
 PLACED = frozenset(state.value for state in JobState if state.placed)
 
@@ -149,7 +149,7 @@ class _Jobs:
         except RejectedError as error:
             if error.where != "after":
                 self._say(str(error))
-            else:  # an old address: the list begins anew
+            else:  # an old address: the list starts over
                 await self._anew()
         except SeawayError as error:
             self._say(str(error))

@@ -11,7 +11,7 @@ from seaway.domain.errors import SeawayError
 from seaway.domain.job_state import JobState
 from seaway.web import addresses, figures
 from seaway.web.latest import Latest, Turn
-from seaway.web.log_lines import MOST_LINES, news
+from seaway.web.log_lines import MAX_LINES, news
 from seaway.web.pages.jobs.tab import Tab
 from seaway.web.visit import Visit
 
@@ -71,7 +71,7 @@ class Log(Tab):
         self._reading.end()
 
     async def heard(self, job: JobOut) -> None:
-        """Look anew where the job is another attempt, runs no more, or could not be read in the state that it was."""
+        """Look again where the job is another attempt, runs no more, or could not be read in the state that it was."""
         before = self.job
         await super().heard(job)
         if self.is_open and before.state != job.state and not (self._end and self._runs()):
@@ -86,7 +86,7 @@ class Log(Tab):
         ran = await self.visit.ask(call)
         if not turn.counts():
             return
-        names = [one.name for copy in ran.copies for each in copy.replicas for one in each.containers]
+        names = [one.name for copy in ran.workloads for each in copy.replicas for one in each.containers]
         if self._container and self._container not in names:
             names.append(self._container)
         self._containers.set_options(names, value=self._container or None)
@@ -135,7 +135,7 @@ class Log(Tab):
         with self._log:
             label = ui.label(text)
         self._shown.append((label, lines))
-        while sum(count for _, count in self._shown[1:]) > MOST_LINES:
+        while sum(count for _, count in self._shown[1:]) > MAX_LINES:
             self._shown.pop(0)[0].delete()
         return label
 

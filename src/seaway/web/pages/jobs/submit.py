@@ -25,7 +25,7 @@ from seaway.web.reasons import by_cluster, mends
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
-    from seaway.wire.explanations import TrialOut
+    from seaway.wire.explanations import DryRunOut
     from seaway.wire.fleet import ClusterList
 
 TYPING_S = 0.3
@@ -37,7 +37,7 @@ UNNAMED = "job"
 NOTHING = "{}"
 """A job of which nothing is written yet."""
 
-MOST_ROOM = 10_000
+MAX_ROOM = 10_000
 """The API counts no more replicas than these that a node has room for."""
 
 FORM, YAML = "form", "yaml"
@@ -61,7 +61,7 @@ class _Submit:
         self._begun = False
         """Whether it is known what was being written: until then nothing is typed, and nothing kept in its place."""
         self._nodes: dict[str, int] = {}
-        self._trial: TrialOut | None = None
+        self._trial: DryRunOut | None = None
         self._latest = Latest(visit)
         self._key = uuid4().hex
         self._errors: list[RejectedError] = []
@@ -218,7 +218,7 @@ class _Submit:
                 trial = await self._try_unnamed()
             else:
                 try:
-                    trial = await self.visit.ask(jobs.trial(self._draft.text))
+                    trial = await self.visit.ask(jobs.dry_run(self._draft.text))
                 except RejectedError as error:
                     errors = [error, *error.also]
                     if document is None or {each.where for each in errors} != {"name"}:
@@ -235,9 +235,9 @@ class _Submit:
             self._mark(errors)
             self._show()
 
-    async def _try_unnamed(self) -> TrialOut:
+    async def _try_unnamed(self) -> DryRunOut:
         """Ask as if the job had a name that does: where it could go does not hang on that."""
-        return await self.visit.ask(jobs.trial(await self._draft.named(UNNAMED)))
+        return await self.visit.ask(jobs.dry_run(await self._draft.named(UNNAMED)))
 
     def _heard_clusters(self, value: ClusterList) -> None:
         self._nodes = {each.name: each.nodes for each in value.clusters}
@@ -265,7 +265,7 @@ class _Submit:
         self._shown.show(
             **verdict,
             asks=bool((self._draft.document or {}).get("resources")),
-            most_room=MOST_ROOM,
+            most_room=MAX_ROOM,
             clusters=by_cluster(explained, self._nodes) if explained else [],
             mends=list(mends(explained.remedies)) if explained else [],
         )

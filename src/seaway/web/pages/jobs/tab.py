@@ -68,7 +68,7 @@ class Tab(ABC):
         self._latest.end()
 
     async def heard(self, job: JobOut) -> None:
-        """Take in how the job is by now; look anew where it is another attempt."""
+        """Take in how the job is by now; look again where it is another attempt."""
         before, self.job = self.job, job
         if self.is_open and before.attempt != job.attempt:
             await self.open()
@@ -81,14 +81,14 @@ class Tab(ABC):
         self.visit.turn(tab=self.name or None, **self.kept)
 
     def draw(self) -> None:  # noqa: B027  # most have nothing that goes on by itself
-        """Write anew what changes with time."""
+        """Write again what changes with time."""
 
     async def follow_beside(
-        self, turn: Turn, call: Call[T], heard: Callable[[T], Any], every_s: float = BESIDE_S
+        self, turn: Turn, call: Call[T], heard: Callable[[T], Any], interval_s: float = BESIDE_S
     ) -> None:
         """Follow what changes with the job."""
         self._beside.append(call)
-        await turn.follow(call, heard, every_s)
+        await turn.follow(call, heard, interval_s)
 
 
 class WithEvents(Tab):

@@ -22,7 +22,7 @@ from seaway.web.words import Words
 if TYPE_CHECKING:
     from seaway.wire.fleet import GatewayOut, LinkStepOut
     from seaway.wire.links import KnownLinkOut, LinkList
-    from seaway.wire.network_views import GatewayWanted
+    from seaway.wire.network_views import GatewayConfigOut
 
 SPANS_S = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7 * 24 * 3600}
 """For how long a link's history is shown."""
@@ -166,7 +166,7 @@ def _bandwidth(link: KnownLinkOut, words: Words) -> dict[str, Any]:
     total = link.bandwidth_mbps or 0
     if not total or link.free_mbps is None:
         return {"total": "", "free": "", "parts": [], "carried": ""}
-    promised = min(link.promised_mbps, total - link.free_mbps)
+    promised = min(link.reserved_mbps, total - link.free_mbps)
     parts = (
         ("used", words("Counts as that of others"), max(0, total - link.free_mbps - promised)),
         ("promised", words("Promised to jobs"), promised),
@@ -175,7 +175,7 @@ def _bandwidth(link: KnownLinkOut, words: Words) -> dict[str, Any]:
     return {
         "total": rate(total),
         "free": rate(link.free_mbps),
-        "carried": rate(link.carried_mbps),
+        "carried": rate(link.traffic_mbps),
         "parts": [
             {"kind": kind, "title": title, "text": rate(mbps), "share": 100 * mbps / total}
             for kind, title, mbps in parts
@@ -188,7 +188,7 @@ async def _paths(visit: Visit, seen: _Seen) -> None:
     source, target = seen.source.name, seen.target.name
     table = Fragment("link_paths", visit.words)
 
-    def heard(value: GatewayWanted) -> None:
+    def heard(value: GatewayConfigOut) -> None:
         pair = next((each for each in value.network.paths if (each["from"], each["to"]) == (source, target)), None)
         table.element.set_visibility(pair is not None)
         if pair is not None:
@@ -204,7 +204,7 @@ async def _paths(visit: Visit, seen: _Seen) -> None:
                 }
                 for each in pair["paths"]
             ]
-            table.show(paths=paths, share=pair.get("share", False))
+            table.show(paths=paths, share=pair.get("load_balance", False))
 
     try:
         await visit.follow(network.gateway(source), heard, PATHS_EVERY_S)

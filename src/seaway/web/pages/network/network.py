@@ -12,7 +12,7 @@ from seaway.client.calls import fleet, network
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest, Turn
 from seaway.web.link_figures import FIGURES, NONE, milliseconds, percent, rate
-from seaway.web.parts.link_graph import MOST_DRAWN, MOST_OF_ONE, graph, is_dead, scale_for
+from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, graph, is_dead, scale_for
 from seaway.web.parts.link_matrix import drawn
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -32,7 +32,7 @@ AGENTS_EVERY_S = 3.0
 ROWS = 50
 """Links that the table has at first, and by how many more it grows."""
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """How many the API tells at once."""
 
 VIEWS = ("graph", "matrix", "table")
@@ -112,7 +112,7 @@ class _Page:
         chart = ui.echart({}, renderer="svg").classes("links-graph")
         chart.props(f'role=img aria-label="{said}"')
         chart.on("componentClick", self._clicked, ["dataType", "name", "data"])
-        most = MOST_OF_ONE if looked.gateway else MOST_DRAWN
+        most = MAX_OF_ONE if looked.gateway else MAX_DRAWN
 
         def heard(value: LinkList) -> None:
             scale = scale_for(value.links, FIGURES[looked.figure])
@@ -150,13 +150,13 @@ class _Page:
             said = words("{n} of {total}, the worst first by: {figure}", n=len(value.links), total=value.total,
                          figure=words(figure.title))  # fmt: skip
             table.show(links=[_row(each, words) for each in value.links], said=said)
-            more.set_visibility(len(value.links) < min(value.total, MOST_ROWS))
+            more.set_visibility(len(value.links) < min(value.total, MAX_ROWS))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=looked.rows)
         await turn.follow(call, heard, EVERY_S)
 
     async def _more(self) -> None:
-        self.looked.rows = min(MOST_ROWS, self.looked.rows + ROWS)
+        self.looked.rows = min(MAX_ROWS, self.looked.rows + ROWS)
         await self.look()
 
     def _clicked(self, event: GenericEventArguments) -> None:
@@ -172,7 +172,7 @@ async def build(visit: Visit) -> None:
     """Put the page together."""
     words = visit.words
     gateways = (await visit.ask(fleet.gateways())).gateways
-    looked = looked_at(visit.query)
+    looked = nodes_evaluated(visit.query)
     with ui.element("section").classes("panel looks-panel"):
         bar = ui.element("div").classes("looks")
         shown = ui.element("div").classes("looked")
@@ -189,13 +189,13 @@ async def build(visit: Visit) -> None:
         await visit.follow(network.agents(), heard, AGENTS_EVERY_S)
 
 
-def looked_at(query: dict[str, str]) -> _Looked:
+def nodes_evaluated(query: dict[str, str]) -> _Looked:
     """Read what is looked at from a page's address; what cannot be is as if it were left out."""
     looked = _Looked(gateway=query.get("gateway", ""), cluster=query.get("cluster", ""), site=query.get("site", ""))
     looked.view = query["view"] if query.get("view") in VIEWS else looked.view
     looked.figure = query["figure"] if query.get("figure") in FIGURES else looked.figure
     rows = query.get("rows", "")
-    looked.rows = min(MOST_ROWS, max(ROWS, int(rows))) if rows.isascii() and rows.isdigit() and len(rows) < 5 else ROWS
+    looked.rows = min(MAX_ROWS, max(ROWS, int(rows))) if rows.isascii() and rows.isdigit() and len(rows) < 5 else ROWS
     return looked
 
 

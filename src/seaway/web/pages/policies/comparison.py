@@ -1,4 +1,4 @@
-"""What each policy would make of the fleet as it is: everything that is live placed anew, on copies."""
+"""What each policy would make of the fleet as it is: everything that is live placed again, on copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `seaway evaluate` found of policies, where somebody keeps it here."""
+"""What `seaway evaluate` found of policies, where a user keeps it here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.evaluations import EstimateOut, EvaluationDetail, EvaluationList, EvaluationOut, LineOut
+    from seaway.wire.evaluations import EstimateOut, EvaluationDetail, EvaluationList, EvaluationOut, PolicyResultOut
     from seaway.wire.policies import CurvePointOut, TrainedOut
 
 
@@ -67,7 +67,7 @@ class EvaluationPanel:
             await self._look(name)
         elif act == "keep":
             title, named = words("Keep an evaluation"), words("What it is called")
-            largest = self._visit.who.largest_body
+            largest = self._visit.who.max_body_bytes
             FileForm(words, title, ".json,.csv", words("Keep it"), self._keep, largest, named)
         elif act == "drop":
             text = words("Only what is kept here goes; its file is yours.")
@@ -77,7 +77,7 @@ class EvaluationPanel:
     async def _keep(self, name: str, file: str, content: bytes) -> None:
         if not name:
             raise RejectedError(self._visit.words("It needs a name."), where="name")
-        call = policies.keep_evaluation(name, content, csv=file.lower().endswith(".csv"))
+        call = policies.put_evaluation(name, content, csv=file.lower().endswith(".csv"))
         kept = await self._visit.ask(call)
         self._shown = kept
         self._visit.keep(evaluation=name)
@@ -92,7 +92,7 @@ class EvaluationPanel:
         await self._heard(await self._visit.ask(policies.evaluations()))
 
 
-def line_rows(lines: list[LineOut]) -> Iterator[dict[str, object]]:
+def line_rows(lines: list[PolicyResultOut]) -> Iterator[dict[str, object]]:
     """List policies with bars of jobs placed, percent: how long, and from where to where it may really be.
 
     Policies with figures of fewer instances than the first come after: means over other instances do not compare.

@@ -24,7 +24,7 @@ SELDOM_S = 3.0
 DEFAULT = "default"
 """The queue that is there from the start."""
 
-MOST_SHADOWS = 1000
+MAX_SHADOWS = 1000
 """The newest comparisons, which are summed up."""
 
 
@@ -39,7 +39,7 @@ async def build(visit: Visit) -> None:
         page.say_missing(visit.words("There is no policy {policy}.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
-        await visit.follow(tenancy.shadows(limit=MOST_SHADOWS).first, page.heard_shadows, SELDOM_S)
+        await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.heard_shadows, SELDOM_S)
         page.comparison.offer([each.name for each in page.policies], {each.policy for each in page.queues})
 
 
@@ -126,7 +126,7 @@ class _Policies:
             self._ask_to_remove(name)
         elif act == "import":
             words = self._visit.words
-            largest = self._visit.who.largest_policy_file
+            largest = self._visit.who.max_policy_file_bytes
             FileForm(words, words("Import a policy file"), ".policy", words("Import it"), self._import, largest)
 
     async def _import(self, _: str, __: str, content: bytes) -> None:
@@ -154,7 +154,7 @@ class _Policies:
         Form(words, words("Use policy {name}", name=name), fields, words("Use it"), send)
 
     def _trains(self, name: str) -> bool:
-        """Tell whether a policy is a trained one, which has to be a shadow first."""
+        """Tell whether a policy is a trained one, which must be a shadow first."""
         return any(each.name == name and each.source == "trained" for each in self.policies)
 
     def _ask_to_remove(self, name: str) -> None:

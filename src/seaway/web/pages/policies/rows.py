@@ -94,7 +94,7 @@ def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[st
 
 
 def placed_share(figures: Mapping[str, float]) -> float | None:
-    """Return how many of the jobs a trained policy placed where it was measured, percent; None where nobody said."""
+    """Return how many of the jobs a trained policy placed where it was measured, percent; None where no one said."""
     for where in (APART, ON):
         jobs, placed = figures.get(f"{where}{JOBS}"), figures.get(f"{where}{PLACED}")
         if jobs and placed is not None:

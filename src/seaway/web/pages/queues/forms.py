@@ -111,7 +111,7 @@ def _ask(
         except StaleError as error:
             if not name:
                 raise RejectedError(words("This name is taken."), where="name") from error
-            raise RejectedError(words("Somebody changed it meanwhile: close this, look, and try again.")) from error
+            raise RejectedError(words("A user changed it meanwhile: close this, look, and try again.")) from error
         _look_again(visit)
         tell(words("{name} is saved", name=called))
 

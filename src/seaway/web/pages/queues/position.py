@@ -75,7 +75,7 @@ class Line:
 
 def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
     """Return what is shown of a page of what waits, which begins after so many."""
-    rows = [{"job": each, "why": each.sentence.removeprefix(PREFIX)} for each in page.jobs]
+    rows = [{"job": each, "why": each.message.removeprefix(PREFIX)} for each in page.jobs]
     return {
         "queue": queue,
         "jobs": rows,

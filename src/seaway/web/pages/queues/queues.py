@@ -18,7 +18,7 @@ from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
-    from seaway.wire.tenancy import PoolList, QueueList, QueueUseList, TenantList
+    from seaway.wire.tenancy import PoolList, QueueList, QueueUsageList, TenantList
 
 SELDOM_S = 2.0
 """How often it is looked at what is set up and held."""
@@ -31,7 +31,7 @@ async def build(visit: Visit) -> None:
     await visit.follow(tenancy.pools(), page.heard_pools, SELDOM_S)
     await visit.follow(tenancy.tenants(), page.heard_tenants, SELDOM_S)
     await visit.follow(fleet.clusters(), page.heard_clusters, SELDOM_S)
-    await visit.follow(tenancy.queue_uses(), page.heard_uses, SELDOM_S)
+    await visit.follow(tenancy.queue_usage(), page.heard_uses, SELDOM_S)
     page.begin()
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")
@@ -101,7 +101,7 @@ class _Queues:
         self.seen.clusters = value.clusters
         self.draw()
 
-    def heard_uses(self, value: QueueUseList) -> None:
+    def heard_uses(self, value: QueueUsageList) -> None:
         """Take in what is held and waits."""
         self.seen.uses = value.uses
         self.draw()

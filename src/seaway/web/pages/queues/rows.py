@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterOut
-    from seaway.wire.tenancy import PoolOut, QueueOut, QueueUseOut, TenantOut
+    from seaway.wire.tenancy import PoolOut, QueueOut, QueueUsageOut, TenantOut
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Held:
     gpu_milli: int = 0
     gpu_memory_mib: int = 0
 
-    def add(self, use: QueueUseOut) -> None:
+    def add(self, use: QueueUsageOut) -> None:
         """Count a use in."""
         self.waiting += use.waiting
         self.running += use.running
@@ -63,11 +63,11 @@ class Seen:
     queues: Sequence[QueueOut] = ()
     tenants: Sequence[TenantOut] = ()
     pools: Sequence[PoolOut] = ()
-    uses: Sequence[QueueUseOut] = ()
+    uses: Sequence[QueueUsageOut] = ()
     clusters: Sequence[ClusterOut] = field(default_factory=tuple)
 
 
-def held(uses: Iterable[QueueUseOut]) -> Held:
+def held(uses: Iterable[QueueUsageOut]) -> Held:
     """Add uses up."""
     sums = Held()
     for each in uses:

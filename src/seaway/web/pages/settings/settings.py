@@ -84,16 +84,16 @@ async def show_clusters(visit: Visit) -> None:
         fragment.show(clusters=value.clusters, may=visit.may("operator"))
 
     def act(_: str, name: str) -> None:
-        async def forget() -> None:
-            await visit.ask(fleet.forget_cluster(name))
+        async def remove() -> None:
+            await visit.ask(fleet.remove_cluster(name))
             visit.ask_again(fleet.clusters())
-            tell(words("{name} is forgotten", name=name))
+            tell(words("Removed cluster {name}", name=name))
 
         text = words(
-            "Its jobs are placed elsewhere, and what still runs there is nobody's: "
-            "be sure that the cluster is switched off, or empty."
+            "Its jobs are placed elsewhere. Seaway no longer manages what still runs there: "
+            "make sure that the cluster is switched off or empty."
         )
-        confirm(words, words("Forget cluster {name}?", name=name), text, words("Forget"), forget)
+        confirm(words, words("Remove cluster {name}?", name=name), text, words("Remove"), remove)
 
     on_act(fragment, act)
     await visit.follow(fleet.clusters(), heard, CLUSTERS_REFRESH_S)

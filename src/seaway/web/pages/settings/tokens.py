@@ -129,7 +129,7 @@ def show_secret(visit: Visit, name: str, secret: str) -> None:
     words = visit.words
     with dialog(words("Token {name}", name=name)) as made:
         made.props("persistent")
-        ui.label(words("Copy it now: it is shown this once, and nobody can look it up.")).classes("dialog-text")
+        ui.label(words("Copy it now: it is shown this once, and no one can look it up.")).classes("dialog-text")
         shown = ui.input(words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")
         shown.on("focus", js_handler="(event) => event.target.select()")
         with ui.element("div").classes("dialog-buttons"):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from seaway.web.figures import share
 
 if TYPE_CHECKING:
-    from seaway.wire.whatif import ClusterChangeOut, ConsequencesOut, MoveOut
+    from seaway.wire.whatif import ClusterChangeOut, MoveOut, WhatIfOut
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, EDGE = 190, 84, 90, 64, 12
 """Of boxes, what lies between them, and around all, in units of the drawing."""
 
-MOST_ARROWS = 24
+MAX_ARROWS = 24
 """The largest flows are drawn."""
 
-MOST_BOXES = 60
+MAX_BOXES = 60
 """Clusters that change most are drawn."""
 
 THINNEST, THICKEST = 1.5, 9.0
@@ -75,7 +75,7 @@ class Drawing:
     left: int
 
 
-def draw(answer: ConsequencesOut) -> Drawing:
+def draw(answer: WhatIfOut) -> Drawing:
     """Draw an answer: clusters in the order of the fleet, in rows."""
     flows = flows_of(answer.moved)
     shown = _shown(answer.clusters)
@@ -99,9 +99,9 @@ def flows_of(moved: Sequence[MoveOut]) -> Counter[tuple[str, str]]:
 
 def _shown(clusters: Sequence[ClusterChangeOut]) -> list[ClusterChangeOut]:
     """Return the clusters that are drawn: all, or those that change most, in the order of the fleet."""
-    if len(clusters) <= MOST_BOXES:
+    if len(clusters) <= MAX_BOXES:
         return list(clusters)
-    most = sorted(clusters, key=_changes, reverse=True)[:MOST_BOXES]
+    most = sorted(clusters, key=_changes, reverse=True)[:MAX_BOXES]
     names = {each.name for each in most}
     return [each for each in clusters if each.name in names]
 
@@ -130,7 +130,7 @@ def _box(change: ClusterChangeOut, column: int, row: int) -> Box:
 def _arrows(flows: Mapping[tuple[str, str], int], boxes: Mapping[str, Box]) -> Iterator[Arrow]:
     """Draw the largest flows, from edge to edge of boxes, each bowed to its right so that two do not lie on another."""
     there = [(jobs, pair) for pair, jobs in flows.items() if pair[0] in boxes and pair[1] in boxes]
-    largest = sorted(there, key=lambda each: (-each[0], each[1]))[:MOST_ARROWS]
+    largest = sorted(there, key=lambda each: (-each[0], each[1]))[:MAX_ARROWS]
     most = max((jobs for jobs, _ in largest), default=1)
     for jobs, (source, target) in largest:
         x1, y1, x2, y2 = _ends(boxes[source], boxes[target])

@@ -10,16 +10,16 @@ from seaway.domain.errors import RejectedError
 from seaway.web.job_document import amount
 from seaway.web.words import Words
 
-MOST_BURST = 100
+MAX_BURST = 100
 """Jobs of a burst: the API takes no more in a question."""
 
-MOST_NODES = 1000
+MAX_NODES = 1000
 """Nodes that come: the API takes no more of a kind."""
 
 QUESTION = "question."
 """Begins where the API says that something is wrong with a question."""
 
-FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "anew", "policy")
+FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "again", "policy")
 """What can be filled in."""
 
 WHOLE = re.compile(r"[0-9]{1,9}")
@@ -50,14 +50,14 @@ def asked(given: Mapping[str, str]) -> dict[str, Any]:
         question["jobs"] = [_job(at, given) for at in range(burst)]
     if given.get("policy"):
         question["policy"] = given["policy"]
-    elif given.get("anew"):
+    elif given.get("again"):
         question["replay"] = True
     return question
 
 
 def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
     """Say what is wrong with numbers that the API never sees as they were filled in; each with its field."""
-    bounds = {"burst": (0, MOST_BURST)} | ({"count": (1, MOST_NODES)} if given.get("like") else {})
+    bounds = {"burst": (0, MAX_BURST)} | ({"count": (1, MAX_NODES)} if given.get("like") else {})
     return [
         RejectedError(words("Fill in a whole number from {least} to {most}.", least=least, most=most), where=name)
         for name, (least, most) in bounds.items()

@@ -15,21 +15,21 @@ from seaway.web import figures
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.whatif.drawing import draw
-from seaway.web.pages.whatif.question import FIELDS, MOST_BURST, MOST_NODES, asked, field_of, wrong
+from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, wrong
 from seaway.web.parts.form import wrong_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.whatif import ConsequencesOut
+    from seaway.wire.whatif import WhatIfOut
 
-MOST_LIKE = 50
+MAX_LIKE = 50
 """Nodes of a cluster that are offered to be like at once."""
 
 TYPING_S = 0.2
 """How long nothing is typed before nodes are looked for."""
 
-MOST_MOVES = 25
+MAX_MOVES = 25
 """Jobs that are listed."""
 
 
@@ -153,7 +153,7 @@ class _WhatIf:
         self._wrong.set_text("; ".join(dict.fromkeys(left)))
         self._wrong.set_visibility(bool(left))
 
-    def _show(self, answer: ConsequencesOut) -> None:
+    def _show(self, answer: WhatIfOut) -> None:
         moves = [
             {"kind": kind, "job": each}
             for kind, listed in (
@@ -169,8 +169,8 @@ class _WhatIf:
             sentence=sentence_of(answer, self._visit.words),
             tiles=list(_tiles(answer, self._visit.words)),
             drawing=draw(answer),
-            moves=moves[:MOST_MOVES],
-            left=max(0, len(moves) - MOST_MOVES),
+            moves=moves[:MAX_MOVES],
+            left=max(0, len(moves) - MAX_MOVES),
         )
 
     # What is filled in.
@@ -192,13 +192,13 @@ class _WhatIf:
             self._inputs["like"] = like.props(
                 f'outlined dense options-dense hint="{words("a part of its name finds it")}"'
             ).on("input-value", self._find_nodes)
-            count = ui.input(words("How many"), value="1").props(f"outlined dense type=number min=1 max={MOST_NODES}")
-            self._inputs["count"] = count.props(f'hint="{words("at most {most}", most=MOST_NODES)}"')
+            count = ui.input(words("How many"), value="1").props(f"outlined dense type=number min=1 max={MAX_NODES}")
+            self._inputs["count"] = count.props(f'hint="{words("at most {most}", most=MAX_NODES)}"')
 
     def _ask_for_jobs(self, words: Words) -> None:
         with self._part(words("…a burst of jobs comes"), "bolt"):
-            burst = ui.input(words("Jobs")).props(f"outlined dense type=number min=0 max={MOST_BURST}")
-            self._inputs["burst"] = burst.props(f'hint="{words("at most {most}", most=MOST_BURST)}"')
+            burst = ui.input(words("Jobs")).props(f"outlined dense type=number min=0 max={MAX_BURST}")
+            self._inputs["burst"] = burst.props(f'hint="{words("at most {most}", most=MAX_BURST)}"')
             self._inputs["gpus"] = ui.input(words("GPUs of each"), value="1").props("outlined dense")
             memory = ui.input(words("Memory of each GPU"), value="16GB").props("outlined dense")
             self._inputs["gpu_memory"] = memory
@@ -206,8 +206,8 @@ class _WhatIf:
             self._inputs["queue"] = ui.select([""], label=words("Queue"), value="").props("outlined dense")
 
     def _ask_for_policy(self, words: Words) -> None:
-        with self._part(words("…everything is placed anew"), "shuffle"):
-            self._inputs["anew"] = ui.switch(words("By the policies of the queues"))
+        with self._part(words("…everything is placed again"), "shuffle"):
+            self._inputs["again"] = ui.switch(words("By the policies of the queues"))
             self._inputs["policy"] = ui.select([""], label=words("By this policy"), value="").props("outlined dense")
 
     def _part(self, title: str, icon: str) -> ui.element:
@@ -242,7 +242,7 @@ async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
     """List nodes of a cluster with a part in their name: the first of them, where there are very many."""
     if not cluster:
         return []
-    return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MOST_LIKE))]
+    return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MAX_LIKE))]
 
 
 def told_apart(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -251,7 +251,7 @@ def told_apart(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], 
     return [each for each in names if each in there], [each for each in names if each not in there]
 
 
-def _tiles(answer: ConsequencesOut, words: Words) -> Iterator[dict[str, str]]:
+def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
     """List how the fleet does, before and after."""
     locale, before, after = words.locale, answer.before, answer.after
     yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
@@ -265,7 +265,7 @@ def _tiles(answer: ConsequencesOut, words: Words) -> Iterator[dict[str, str]]:
     yield _tile(words("Fragmentation"), *shares)
 
 
-def sentence_of(answer: ConsequencesOut, words: Words) -> str:
+def sentence_of(answer: WhatIfOut, words: Words) -> str:
     """Say the answer in a sentence."""
     counts = {
         "started": figures.count(len(answer.started), words.locale),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.collect import reflector as at_once
-from seaway.adapters.kubernetes.collect.reflector import read_at_once
+from seaway.adapters.kubernetes.collect.reflector import read_in_slices
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.objects.decode import Page
@@ -26,17 +26,17 @@ class Slow(Api):
     """A server that lists some objects, the second of them a broken one, in small pieces."""
 
     def __init__(self, pause_s: float = 0.0) -> None:
-        super().__init__("alpha", Credentials(Path("none"), "alpha"), call_s=CALL_S)
+        super().__init__("alpha", Credentials(Path("none"), "alpha"), request_timeout_s=CALL_S)
         self._pause_s = pause_s
         items = [{"metadata": {"name": f"thing-{at}"} if at != 1 else 1} for at in range(ITEMS)]
         self.body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}).encode()
 
     @asynccontextmanager
     async def pieces(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Answer."""
-        assert (path, params, silence_s) == ("/things", {}, CALL_S)
+        assert (path, params, idle_timeout_s) == ("/things", {}, CALL_S)
         yield self._pieces()
 
     async def _pieces(self) -> AsyncIterator[bytes]:
@@ -48,7 +48,7 @@ class Slow(Api):
 
 def read(api: Api) -> Page[Item]:
     """Read its list."""
-    return asyncio.run(read_at_once(api, "/things", {}, Item))
+    return asyncio.run(read_in_slices(api, "/things", {}, Item))
 
 
 def test_it_may_take_longer_than_a_call() -> None:
@@ -60,18 +60,18 @@ def test_it_may_take_longer_than_a_call() -> None:
 
 
 def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that never comes to an end is given up, and so is one whose list nobody could keep."""
+    """A server that never comes to an end is given up, and so is one whose list no one could keep."""
     monkeypatch.setattr(at_once, "CALLS", 1)
     with pytest.raises(TimeoutError):
         read(Slow(CALL_S / 2))
-    monkeypatch.setattr(at_once, "MOST_BYTES", 100)
+    monkeypatch.setattr(at_once, "MAX_BYTES", 100)
     with pytest.raises(UnavailableError, match="more than 100 bytes at once to /things"):
         read(Slow())
 
 
 def test_others_have_their_turns_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other clusters' watches are on the same event loop."""
-    monkeypatch.setattr(at_once, "TURN_S", 0.0)
+    monkeypatch.setattr(at_once, "TIME_SLICE_S", 0.0)
     turns: list[int] = []
 
     async def count() -> None:
@@ -81,7 +81,7 @@ def test_others_have_their_turns_while_it_is_decoded(monkeypatch: pytest.MonkeyP
 
     async def both() -> None:
         counting = asyncio.create_task(count())
-        await read_at_once(Slow(), "/things", {}, Item)
+        await read_in_slices(Slow(), "/things", {}, Item)
         counting.cancel()
 
     asyncio.run(both())

@@ -8,18 +8,18 @@ import pytest
 
 from seaway.adapters.kubernetes.collect.attempts import NO_POD, NO_POD_YET, Attempts
 from seaway.adapters.kubernetes.collect.limits import Limits
-from seaway.adapters.kubernetes.collect.pod_status import Verdict
-from seaway.adapters.kubernetes.collect.pods import Seen
-from seaway.adapters.kubernetes.collect.rejections import Denial
-from seaway.adapters.kubernetes.collect.workloads import Workload
-from seaway.domain.deployment import Cause, CopyPhase
+from seaway.adapters.kubernetes.collect.pod_status import PodState
+from seaway.adapters.kubernetes.collect.pods import PodSummary
+from seaway.adapters.kubernetes.collect.rejections import Rejection
+from seaway.adapters.kubernetes.collect.workloads import WorkloadPart
+from seaway.domain.deployment import Cause, WorkloadPhase
 
 KEY = ("01k9zj5q8e0ab", 3)
 PLACE = ("/apis/kubeflow.org/v1/pytorchjobs", "seaway/sw")
-LIMITS = Limits(turn_s=3, stuck_s=300)
+LIMITS = Limits(scheduling_delay_s=3, pod_start_timeout_s=300)
 SUSPENDED = "it is suspended there: Job suspended"
-QUIET = (CopyPhase.STARTING, "")
-LATE = (CopyPhase.STARTING, NO_POD_YET)
+QUIET = (WorkloadPhase.STARTING, "")
+LATE = (WorkloadPhase.STARTING, NO_POD_YET)
 
 
 class Cluster:
@@ -29,21 +29,21 @@ class Cluster:
         self.now_s = 0.0
         self.due: list[tuple[float, Callable[[], None]]] = []
         self.told: list[tuple[str, int]] = []
-        self.attempts = Attempts("alpha", LIMITS, self._soon, self.told.append, lambda _: Cause.REFUSED)
+        self.attempts = Attempts("alpha", LIMITS, self._soon, self.told.append, lambda _: Cause.UNSCHEDULABLE)
 
     def _soon(self, seconds: float, call: Callable[[], None]) -> None:
         self.due.append((self.now_s + seconds, call))
 
     def workload(self, **fields: object) -> None:
         """Tell of its workload, as it is now."""
-        self.attempts.put_workload(PLACE, Workload(*KEY, "a", (0, 1), uid="w", **fields))  # type: ignore[arg-type]
+        self.attempts.put_workload(PLACE, WorkloadPart(*KEY, "a", (0, 1), uid="w", **fields))  # type: ignore[arg-type]
 
-    def pod(self) -> Seen:
+    def pod(self) -> PodSummary:
         """Make a pod of it that starts."""
-        starts = Verdict(CopyPhase.STARTING)
-        return Seen("seaway", "p", "p", "p", "node", (), 0, 0, True, KEY, "a", (0, 1), verdict=starts)
+        starts = PodState(WorkloadPhase.STARTING)
+        return PodSummary("seaway", "p", "p", "p", "node", (), 0, 0, True, KEY, "a", (0, 1), state=starts)
 
-    def wait(self, seconds: float) -> tuple[CopyPhase, str]:
+    def wait(self, seconds: float) -> tuple[WorkloadPhase, str]:
         """Let time pass; return how the copy does then, and why."""
         end = self.now_s + seconds
         while self.due and min(at for at, _ in self.due) <= end:
@@ -51,7 +51,7 @@ class Cluster:
             self.now_s, call = self.due.pop(0)
             call()
         self.now_s = end
-        copy = self.attempts.copy(KEY)
+        copy = self.attempts.workload(KEY)
         assert copy is not None
         return copy.phase, copy.reason
 
@@ -71,10 +71,10 @@ def test_who_makes_no_pod_for_long_refuses(cluster: Cluster) -> None:
     assert cluster.wait(1) == LATE
     assert cluster.told == [KEY]
     assert cluster.wait(298) == LATE
-    assert cluster.wait(2) == (CopyPhase.FAILED, NO_POD)
-    copy = cluster.attempts.copy(KEY)
+    assert cluster.wait(2) == (WorkloadPhase.FAILED, NO_POD)
+    copy = cluster.attempts.workload(KEY)
     assert copy is not None
-    assert copy.cause is Cause.DENIED, "no other node of the cluster would do"
+    assert copy.cause is Cause.REJECTED, "no other node of the cluster would do"
     assert cluster.told == [KEY, KEY]
 
 
@@ -86,43 +86,43 @@ def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> No
     cluster.attempts.put_pod(cluster.pod(), None)
     assert cluster.wait(2) == QUIET
     assert cluster.wait(298) == LATE
-    assert cluster.wait(4) == (CopyPhase.FAILED, NO_POD)
+    assert cluster.wait(4) == (WorkloadPhase.FAILED, NO_POD)
 
 
 def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
     """Kueue lets work in when its quota has room: that may take longer than anything that goes wrong."""
     cluster.workload(held=SUSPENDED)
-    assert cluster.wait(1000) == (CopyPhase.STARTING, SUSPENDED)
+    assert cluster.wait(1000) == (WorkloadPhase.STARTING, SUSPENDED)
     cluster.workload()
     assert cluster.wait(299) == LATE
-    assert cluster.wait(5) == (CopyPhase.FAILED, NO_POD)
+    assert cluster.wait(5) == (WorkloadPhase.FAILED, NO_POD)
 
 
 def test_who_suspends_late_stops_the_clock(cluster: Cluster) -> None:
     """Time before a workload was held back says nothing of the time since."""
     assert cluster.wait(250) == LATE
     cluster.workload(held=SUSPENDED)
-    assert cluster.wait(100) == (CopyPhase.STARTING, SUSPENDED)
+    assert cluster.wait(100) == (WorkloadPhase.STARTING, SUSPENDED)
 
 
 def test_a_denial_says_better_why(cluster: Cluster) -> None:
     """What a cluster says itself is told, and for as long as it is given."""
     cluster.wait(200)
-    cluster.attempts.denials.deny(KEY, "event", Denial("a webhook does not answer", decided=False))
-    assert cluster.wait(110) == (CopyPhase.STARTING, "a webhook does not answer")
-    assert cluster.wait(200) == (CopyPhase.FAILED, "a webhook does not answer")
+    cluster.attempts.rejections.reject(KEY, "event", Rejection("a webhook does not answer", is_final=False))
+    assert cluster.wait(110) == (WorkloadPhase.STARTING, "a webhook does not answer")
+    assert cluster.wait(200) == (WorkloadPhase.FAILED, "a webhook does not answer")
 
 
 def test_what_ended_or_is_gone_waits_for_no_pod(cluster: Cluster) -> None:
     """Its pods may be gone by then, and so may it."""
-    cluster.workload(ended=Verdict(CopyPhase.SUCCEEDED))
-    assert cluster.wait(400) == (CopyPhase.SUCCEEDED, "")
+    cluster.workload(ended=PodState(WorkloadPhase.SUCCEEDED))
+    assert cluster.wait(400) == (WorkloadPhase.SUCCEEDED, "")
     cluster.attempts.put_workload(PLACE, None)
-    assert cluster.attempts.copy(KEY) is None
+    assert cluster.attempts.workload(KEY) is None
 
 
 def test_what_runs_nothing_is_to_have_no_pod() -> None:
     """A service or a claim is there before what it is for."""
     cluster = Cluster()
-    cluster.attempts.put_workload(("/api/v1/services", "seaway/sw"), Workload(*KEY, "", ()))
+    cluster.attempts.put_workload(("/api/v1/services", "seaway/sw"), WorkloadPart(*KEY, "", ()))
     assert not cluster.due

@@ -21,14 +21,14 @@ def test_broken_annotations_are_counted_while_they_are_there() -> None:
     """Each kind of trouble has its count, also when that is 0; what is mended or gone counts no more."""
     view = ClusterView(Cluster("east", ()), Health(("nodes",)), lambda _, __: None)
     assert isinstance(view, Collecting)
-    assert view.collector_state().troubles == {"broken": 0, "unusable": 0, "uncertain": 0}
+    assert view.collector_state().problems == {"broken": 0, "unusable": 0, "uncertain": 0}
     view.put_node(node("[{"))
-    assert view.collector_state().troubles["broken"] == 1
+    assert view.collector_state().problems["broken"] == 1
     view.put_node(node())
-    assert view.collector_state().troubles["broken"] == 0
+    assert view.collector_state().problems["broken"] == 0
     view.put_node(node("[{"))
     view.drop_node("node-1")
-    assert view.collector_state().troubles["broken"] == 0
+    assert view.collector_state().problems["broken"] == 0
 
 
 def test_each_source_says_for_how_long_it_fails() -> None:
@@ -40,5 +40,5 @@ def test_each_source_says_for_how_long_it_fails() -> None:
     now_s = 107.0
     health.failed("nodes", "refused again")
     assert health.failing() == {"nodes": 7, "pods": 0}
-    health.heard("nodes")
+    health.succeeded("nodes")
     assert health.failing() == {"nodes": 0, "pods": 0}

@@ -7,18 +7,18 @@ from collections.abc import Callable
 import pytest
 
 from seaway.adapters.kubernetes.collect.rejections import (
-    Denial,
-    Denials,
-    Pauses,
+    Rejection,
+    Rejections,
+    RejectionTimeouts,
     attempt_named,
-    is_decided,
-    pods_denied,
+    is_final,
+    pods_rejected,
 )
-from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
+from seaway.domain.deployment import Cause, ReplicaStatus, Workload, WorkloadPhase
 
 KEY = ("01k9zj5q8e0ab", 3)
 QUOTA = 'pods "sw-x-7xk2p" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4'
-PAUSES = Pauses(decided_s=5, other_s=300)
+PAUSES = RejectionTimeouts(final_s=5, other_s=300)
 
 
 class Book:
@@ -27,7 +27,7 @@ class Book:
     def __init__(self) -> None:
         self.due: list[tuple[float, Callable[[], None]]] = []
         self.told: list[tuple[str, int]] = []
-        self.denials = Denials("alpha", lambda *timer: self.due.append(timer), self.told.append, PAUSES)
+        self.denials = Rejections("alpha", lambda *timer: self.due.append(timer), self.told.append, PAUSES)
 
     def pass_by(self) -> None:
         """Let all timers pass."""
@@ -42,9 +42,9 @@ def book() -> Book:
     return Book()
 
 
-def copy(*pods: str, phase: CopyPhase = CopyPhase.STARTING) -> Copy:
+def copy(*pods: str, phase: WorkloadPhase = WorkloadPhase.STARTING) -> Workload:
     """Make a copy whose replicas have these pods; empty for none."""
-    return Copy(*KEY, "alpha", phase, tuple(ReplicaStatus(at, phase, "n", pod=pod) for at, pod in enumerate(pods)))
+    return Workload(*KEY, "alpha", phase, tuple(ReplicaStatus(at, phase, "n", pod=pod) for at, pod in enumerate(pods)))
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_an_object_is_known_by_its_name(name: str, key: tuple[str, int] | None) 
         ('Internal error occurred: failed calling webhook "gpu.example": context deadline exceeded', False),
         ('Operation cannot be fulfilled on resourcequotas "team": the object has been modified', False),
         ('pods "a" is forbidden: error looking up service account seaway/default: not found', False),
-        ("something that nobody has seen yet", False),
+        ("something that no one has seen yet", False),
     ],
 )
 def test_what_may_pass_is_told_from_what_was_decided(said: str, decided: bool) -> None:
     """A conflict or a webhook that does not answer may go by; words that are not known are given the same time."""
-    assert is_decided(said) is decided
+    assert is_final(said) is decided
 
 
 @pytest.mark.parametrize(
@@ -91,58 +91,60 @@ def test_what_may_pass_is_told_from_what_was_decided(said: str, decided: bool) -
 )
 def test_a_reason_has_no_names_that_change(said: str) -> None:
     """Pods are called otherwise with each try; a reason that changes with it would fill the timeline."""
-    assert pods_denied(said).reason == (
+    assert pods_rejected(said).reason == (
         "its pods cannot be made: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
     )
 
 
 def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(book: Book) -> None:
     """The cluster would have it nowhere: another one is to be tried."""
-    book.denials.deny(KEY, "event a", pods_denied(QUOTA))
-    said = book.denials.weigh(KEY, copy("", "ns/p"))
+    book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    said = book.denials.apply(KEY, copy("", "ns/p"))
     assert said is not None
-    assert (said.phase, "exceeded quota" in said.reason) == (CopyPhase.STARTING, True)
+    assert (said.phase, "exceeded quota" in said.reason) == (WorkloadPhase.STARTING, True)
     assert [seconds for seconds, _ in book.due] == [5]
     book.pass_by()
     assert book.told == [KEY, KEY]
-    said = book.denials.weigh(KEY, copy("", "ns/p"))
+    said = book.denials.apply(KEY, copy("", "ns/p"))
     assert said is not None
-    assert (said.phase, said.cause) == (CopyPhase.FAILED, Cause.DENIED)
+    assert (said.phase, said.cause) == (WorkloadPhase.FAILED, Cause.REJECTED)
 
 
 def test_what_may_pass_is_given_time_until_somebody_decides(book: Book) -> None:
     """From then on the shorter time counts."""
-    book.denials.deny(KEY, "event a", pods_denied("failed calling webhook: context deadline exceeded"))
+    book.denials.reject(KEY, "event a", pods_rejected("failed calling webhook: context deadline exceeded"))
     assert [seconds for seconds, _ in book.due] == [300]
-    book.denials.deny(KEY, "event b", pods_denied(QUOTA))
+    book.denials.reject(KEY, "event b", pods_rejected(QUOTA))
     assert [seconds for seconds, _ in book.due] == [300, 5]
-    said = book.denials.weigh(KEY, copy(""))
+    said = book.denials.apply(KEY, copy(""))
     assert said is not None
     assert "exceeded quota" in said.reason
 
 
 def test_once_all_pods_are_there_nothing_is_denied_any_more(book: Book) -> None:
     """Events stay for an hour: what they said counts no more, also if a pod goes later."""
-    book.denials.deny(KEY, "event a", pods_denied(QUOTA))
-    there = copy("ns/p", phase=CopyPhase.RUNNING)
-    assert book.denials.weigh(KEY, there) == there
+    book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    there = copy("ns/p", phase=WorkloadPhase.RUNNING)
+    assert book.denials.apply(KEY, there) == there
     book.pass_by()
-    assert book.denials.weigh(KEY, copy("")) == copy("")
+    assert book.denials.apply(KEY, copy("")) == copy("")
 
 
 def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(book: Book) -> None:
     """Karmada brought nothing: the member itself has nothing to tell, until it is allowed or not asked any more."""
-    book.denials.deny(KEY, "binding a", Denial("its Job cannot be made there", decided=True, whole=True))
-    assert book.denials.wholes == {KEY}
-    said = book.denials.weigh(KEY, None)
+    book.denials.reject(
+        KEY, "binding a", Rejection("its Job cannot be made there", is_final=True, rejects_objects=True)
+    )
+    assert book.denials.without_objects == {KEY}
+    said = book.denials.apply(KEY, None)
     assert said is not None
-    assert (said.phase, said.replicas, said.reason) == (CopyPhase.STARTING, (), "its Job cannot be made there")
+    assert (said.phase, said.replicas, said.reason) == (WorkloadPhase.STARTING, (), "its Job cannot be made there")
     book.denials.allow("binding a")
-    assert book.denials.weigh(KEY, None) is None
-    assert book.denials.wholes == set()
+    assert book.denials.apply(KEY, None) is None
+    assert book.denials.without_objects == set()
 
 
 def test_pods_that_are_denied_make_no_copy_of_what_is_gone(book: Book) -> None:
     """Events outlive what they are about."""
-    book.denials.deny(KEY, "event a", pods_denied(QUOTA))
-    assert book.denials.weigh(KEY, None) is None
+    book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    assert book.denials.apply(KEY, None) is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.collect.nodes import Nodes
-from seaway.adapters.kubernetes.collect.problems import Troubles
+from seaway.adapters.kubernetes.collect.problems import Problems
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
 from seaway.domain.cluster import Cluster
@@ -28,15 +28,15 @@ def written(name: str, like: str, cards: int = 2, *, created: str = OLD, answers
 
 
 @pytest.fixture
-def troubles() -> Troubles:
+def problems() -> Problems:
     """Note what is wrong."""
-    return Troubles("alpha")
+    return Problems("alpha")
 
 
 @pytest.fixture
-def nodes(troubles: Troubles) -> Nodes:
+def nodes(problems: Problems) -> Nodes:
     """Make a cluster of two machines."""
-    made = Nodes(Cluster("alpha"), troubles)
+    made = Nodes(Cluster("alpha"), problems)
     made.put(written("m1", "m1"))
     made.put(written("m2", "m2"))
     return made
@@ -62,17 +62,17 @@ def devices(nodes: Nodes) -> dict[str, int]:
     ids=["newer", "older", "old-is-down", "new-is-down", "both-are-down"],
 )
 def test_a_device_is_with_the_newest_node_that_answers(
-    nodes: Nodes, troubles: Troubles, old: dict[str, Any], new: dict[str, Any], owner: str
+    nodes: Nodes, problems: Problems, old: dict[str, Any], new: dict[str, Any], owner: str
 ) -> None:
     """A machine may be joined by another name while its old node stays, in whatever order they are heard of."""
     nodes.put(written("other", "m1", **new))
     nodes.put(written("m1", "m1", **old))
     loser = "m1" if owner == "other" else "other"
     assert devices(nodes) == {"m2": 2, owner: 2, loser: 0}
-    assert [trouble.text for trouble in troubles.all()[f"node/{loser}"]] == [
+    assert [trouble.text for trouble in problems.all()[f"node/{loser}"]] == [
         f"2 are listed by {owner} too and counted there; a node that was left behind is to be deleted"
     ]
-    assert set(troubles.all()) == {f"node/{loser}"}
+    assert set(problems.all()) == {f"node/{loser}"}
 
 
 def test_what_is_not_listed_twice_stays(nodes: Nodes) -> None:
@@ -82,7 +82,7 @@ def test_what_is_not_listed_twice_stays(nodes: Nodes) -> None:
 
 
 def test_it_is_said_once_and_over_when_one_node_is_gone(
-    nodes: Nodes, troubles: Troubles, caplog: pytest.LogCaptureFixture
+    nodes: Nodes, problems: Problems, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The trouble lasts as long as both list the devices, whatever else changes."""
     nodes.put(written("other", "m1", created=NEW))
@@ -92,9 +92,9 @@ def test_it_is_said_once_and_over_when_one_node_is_gone(
     assert len(caplog.messages) == 1
     nodes.drop("other")
     assert devices(nodes) == {"m1": 2, "m2": 2}
-    assert not troubles.all()
+    assert not problems.all()
     nodes.put(written("other", "m1", created=NEW))
     assert devices(nodes) == {"m1": 0, "m2": 2, "other": 2}
     nodes.put(written("m1", "elsewhere"))
     assert devices(nodes) == {"m1": 2, "m2": 2, "other": 2}
-    assert not troubles.all()
+    assert not problems.all()

@@ -11,10 +11,10 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.attempts import NO_POD_YET
-from seaway.adapters.kubernetes.collect.events import Denied, EventObject
+from seaway.adapters.kubernetes.collect.events import EventObject, EventSink
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, decoded, timers, view
@@ -39,26 +39,26 @@ def workload() -> WorkloadObject:
     return decoded({"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}, WorkloadObject)
 
 
-def said(view: ClusterView) -> list[tuple[CopyPhase, str]]:
+def said(view: ClusterView) -> list[tuple[WorkloadPhase, str]]:
     """Return how the copies do."""
-    return [(copy.phase, copy.reason) for copy in view.changes("", 0).copies]
+    return [(copy.phase, copy.reason) for copy in view.changes("", 0).workloads]
 
 
 def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, timers: Timers) -> None:
     """At once, and as a failure when it lasts; as soon as the event goes it is not said any more."""
-    denied = Denied(view)
+    denied = EventSink(view)
     view.put_workload(JOBS, workload())
     denied.put(event())
-    assert said(view) == [(CopyPhase.STARTING, "its pods cannot be made: exceeded quota: team")]
+    assert said(view) == [(WorkloadPhase.STARTING, "its pods cannot be made: exceeded quota: team")]
     timers.pass_by()
-    assert said(view) == [(CopyPhase.FAILED, "its pods cannot be made: exceeded quota: team")]
+    assert said(view) == [(WorkloadPhase.FAILED, "its pods cannot be made: exceeded quota: team")]
     denied.drop(event())
-    assert said(view) == [(CopyPhase.STARTING, NO_POD_YET)]
+    assert said(view) == [(WorkloadPhase.STARTING, NO_POD_YET)]
 
 
 def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) -> None:
     """They come by ways of their own; and one that is in a later list no more is forgotten."""
-    denied = Denied(view)
+    denied = EventSink(view)
     asyncio.run(denied.replace([event("a"), event("b")]))
     assert said(view) == []
     view.put_workload(JOBS, workload())
@@ -66,7 +66,7 @@ def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) ->
     asyncio.run(denied.replace([event("b")]))
     assert said(view)[0][1]
     asyncio.run(denied.replace([]))
-    assert said(view) == [(CopyPhase.STARTING, "")]
+    assert said(view) == [(WorkloadPhase.STARTING, "")]
 
 
 @pytest.mark.parametrize(
@@ -77,20 +77,20 @@ def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) ->
         event(about="somebody-elses-job"),
         event(about=f"sw-{JOB}-2-abcdefgh"),
     ],
-    ids=["another reason", "no warning", "of somebody else", "of another attempt"],
+    ids=["another reason", "no warning", "of another user", "of another attempt"],
 )
 def test_other_events_say_nothing(view: ClusterView, other: EventObject) -> None:
     """Only what says that a pod was not made, of this attempt."""
     view.put_workload(JOBS, workload())
-    Denied(view).put(other)
-    assert said(view) == [(CopyPhase.STARTING, "")]
+    EventSink(view).put(other)
+    assert said(view) == [(WorkloadPhase.STARTING, "")]
 
 
 @pytest.mark.parametrize("reason", ["FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod"])
 def test_controllers_have_words_of_their_own(view: ClusterView, reason: str) -> None:
     """Kubernetes', Kubeflow's and KubeRay's."""
     view.put_workload(JOBS, workload())
-    Denied(view).put(event(reason=reason))
+    EventSink(view).put(event(reason=reason))
     assert said(view)[0][1]
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from seaway.adapters.kubernetes.collect.pod_status import Wait, judge
+from seaway.adapters.kubernetes.collect.pod_status import Wait, pod_state
 from seaway.adapters.kubernetes.objects.core import PodObject
-from seaway.domain.deployment import Cause, CopyPhase
+from seaway.domain.deployment import Cause, WorkloadPhase
 
 
 def pod(node: str = "node-1", **status: Any) -> PodObject:  # noqa: ANN401  # whatever a kubelet writes
@@ -34,32 +34,32 @@ RUNS = [{"name": "main", "ready": True, "state": {"running": {"startedAt": "2026
 @pytest.mark.parametrize(
     ("status", "phase"),
     [
-        ({"phase": "Pending"}, CopyPhase.STARTING),
-        ({"phase": "Pending", "containerStatuses": waits("ContainerCreating")}, CopyPhase.STARTING),
-        ({"phase": "Running", "containerStatuses": RUNS}, CopyPhase.RUNNING),
-        ({"phase": "Running"}, CopyPhase.STARTING),
-        ({"phase": "Running", "containerStatuses": RUNS + ended("Completed", 0)}, CopyPhase.RUNNING),
-        ({"phase": "Running", "containerStatuses": RUNS + ended()}, CopyPhase.STARTING),
-        ({"phase": "Succeeded"}, CopyPhase.SUCCEEDED),
-        ({"phase": "Failed"}, CopyPhase.FAILED),
-        ({"phase": "Unknown"}, CopyPhase.STARTING),
+        ({"phase": "Pending"}, WorkloadPhase.STARTING),
+        ({"phase": "Pending", "containerStatuses": waits("ContainerCreating")}, WorkloadPhase.STARTING),
+        ({"phase": "Running", "containerStatuses": RUNS}, WorkloadPhase.RUNNING),
+        ({"phase": "Running"}, WorkloadPhase.STARTING),
+        ({"phase": "Running", "containerStatuses": RUNS + ended("Completed", 0)}, WorkloadPhase.RUNNING),
+        ({"phase": "Running", "containerStatuses": RUNS + ended()}, WorkloadPhase.STARTING),
+        ({"phase": "Succeeded"}, WorkloadPhase.SUCCEEDED),
+        ({"phase": "Failed"}, WorkloadPhase.FAILED),
+        ({"phase": "Unknown"}, WorkloadPhase.STARTING),
     ],
 )
-def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: CopyPhase) -> None:
+def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: WorkloadPhase) -> None:
     """A replica runs when every container of it runs or ended well."""
-    assert judge(pod(**status)).phase is phase
+    assert pod_state(pod(**status)).phase is phase
 
 
 @pytest.mark.parametrize(
     ("restart", "phase"),
-    [("Never", CopyPhase.RUNNING), ("OnFailure", CopyPhase.STARTING), ("Always", CopyPhase.STARTING)],
+    [("Never", WorkloadPhase.RUNNING), ("OnFailure", WorkloadPhase.STARTING), ("Always", WorkloadPhase.STARTING)],
 )
-def test_a_helper_that_failed_is_told(restart: str, phase: CopyPhase) -> None:
+def test_a_helper_that_failed_is_told(restart: str, phase: WorkloadPhase) -> None:
     """Where it is not started again its replica runs on without it; else it is about to be whole. Either says why."""
     helper = [{**ended(code=3)[0], "name": "helper"}]
     written = {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "restartPolicy": restart}}
     status = {"phase": "Running", "containerStatuses": RUNS + helper}
-    verdict = judge(msgspec.convert(written | {"status": status}, PodObject))
+    verdict = pod_state(msgspec.convert(written | {"status": status}, PodObject))
     assert (verdict.phase, verdict.reason) == (phase, "container helper exited with 3")
 
 
@@ -78,7 +78,7 @@ def test_a_helper_that_failed_is_told(restart: str, phase: CopyPhase) -> None:
 )
 def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], reason: str) -> None:
     """How its container ended says more than Kubernetes' own word."""
-    verdict = judge(pod(phase="Failed", **status))
+    verdict = pod_state(pod(phase="Failed", **status))
     assert (verdict.reason, verdict.cause) == (reason, Cause.WORKLOAD)
 
 
@@ -98,7 +98,7 @@ def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], re
 )
 def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, Any], reason: str) -> None:
     """Evictions and lost nodes count as the cluster's."""
-    verdict = judge(pod(phase="Failed", **status))
+    verdict = pod_state(pod(phase="Failed", **status))
     assert verdict.cause is Cause.INFRASTRUCTURE
     assert verdict.reason.startswith(reason)
 
@@ -112,8 +112,8 @@ def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, A
 )
 def test_a_node_that_would_not_have_a_pod_refused_it(status: dict[str, Any], reason: str) -> None:
     """What a kubelet turns away at admission is to be kept from where it was placed, or it comes there again."""
-    verdict = judge(pod(phase="Failed", **status))
-    assert verdict.cause is Cause.REFUSED
+    verdict = pod_state(pod(phase="Failed", **status))
+    assert verdict.cause is Cause.UNSCHEDULABLE
     assert verdict.reason.startswith(reason)
 
 
@@ -131,8 +131,8 @@ def test_who_deletes_a_pod_does_not_fail_its_job(containers: list[dict[str, Any]
     leaving = {"name": "p", "deletionTimestamp": "2026-11-21T00:00:00Z"}
     written = {"metadata": leaving, "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]}}
     status: dict[str, Any] = {"phase": "Failed", "containerStatuses": containers}
-    assert judge(msgspec.convert(written | {"status": status}, PodObject)).cause is cause
-    assert judge(pod(**status)).cause is Cause.WORKLOAD
+    assert pod_state(msgspec.convert(written | {"status": status}, PodObject)).cause is cause
+    assert pod_state(pod(**status)).cause is Cause.WORKLOAD
 
 
 def test_a_pod_that_no_node_takes_is_refused() -> None:
@@ -145,9 +145,9 @@ def test_a_pod_that_no_node_takes_is_refused() -> None:
             "message": "0/3 nodes are available: 1 CardInsufficientMemory.",
         }
     ]
-    verdict = judge(pod(node="", phase="Pending", conditions=conditions))
+    verdict = pod_state(pod(node="", phase="Pending", conditions=conditions))
     assert verdict.wait is Wait.NODE
-    assert verdict.phase is CopyPhase.STARTING
+    assert verdict.phase is WorkloadPhase.STARTING
     assert verdict.reason == "no node takes it: 0/3 nodes are available: 1 CardInsufficientMemory."
 
 
@@ -171,8 +171,8 @@ def unbound(message: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields
 )
 def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
     """While volumes and claims are made no node was asked; one that never is made is its cluster's not to give."""
-    verdict = judge(unbound(message))
-    assert (verdict.phase, verdict.wait, verdict.cause) == (CopyPhase.STARTING, Wait.MADE, Cause.DENIED)
+    verdict = pod_state(unbound(message))
+    assert (verdict.phase, verdict.wait, verdict.cause) == (WorkloadPhase.STARTING, Wait.PROVISIONING, Cause.REJECTED)
     assert verdict.reason.startswith("waits for what its cluster has to make for it first: ")
     assert verdict.reason.endswith(message.rstrip())
 
@@ -191,22 +191,22 @@ def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
 )
 def test_what_a_node_lacks_is_its_refusal(message: str) -> None:
     """Volumes that are elsewhere, and devices that are taken, are no matter of waiting: another node may do."""
-    assert judge(unbound(message)).wait is Wait.NODE
+    assert pod_state(unbound(message)).wait is Wait.NODE
 
 
 def test_room_that_is_being_made_is_waited_for() -> None:
     """A pod that its scheduler chose a node for, and ends others on, is told so, and is not refused meanwhile."""
     message = "0/3 nodes are available: 3 Insufficient cpu."
-    verdict = judge(unbound(message, nominatedNodeName="node-1"))
-    assert (verdict.phase, verdict.wait) == (CopyPhase.STARTING, Wait.ROOM)
+    verdict = pod_state(unbound(message, nominatedNodeName="node-1"))
+    assert (verdict.phase, verdict.wait) == (WorkloadPhase.STARTING, Wait.PREEMPTION)
     assert verdict.reason == f"waits for others to make room on node-1: {message}"
 
 
 def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:
     """Admission by a queue of the cluster, or a slow scheduler, takes as long as it takes."""
     gated = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
-    assert judge(pod(node="", phase="Pending", conditions=gated)).wait is Wait.NONE
-    assert judge(pod(node="", phase="Pending")).wait is Wait.TURN
+    assert pod_state(pod(node="", phase="Pending", conditions=gated)).wait is Wait.NONE
+    assert pod_state(pod(node="", phase="Pending")).wait is Wait.SCHEDULER
 
 
 @pytest.mark.parametrize(
@@ -226,29 +226,29 @@ def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None
 )
 def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str, Any]], reason: str) -> None:
     """Such a replica is still starting: its cluster goes on trying."""
-    verdict = judge(pod(phase="Pending", containerStatuses=containers))
-    assert verdict.phase is CopyPhase.STARTING
+    verdict = pod_state(pod(phase="Pending", containerStatuses=containers))
+    assert verdict.phase is WorkloadPhase.STARTING
     assert verdict.reason.startswith(reason)
 
 
 @pytest.mark.parametrize(
     ("reason", "wait"),
     [
-        ("ImagePullBackOff", Wait.MENDING),
-        ("CreateContainerConfigError", Wait.MENDING),
-        ("InvalidImageName", Wait.NOTHING),
-        ("ErrImageNeverPull", Wait.NOTHING),
+        ("ImagePullBackOff", Wait.USER_FIX),
+        ("CreateContainerConfigError", Wait.USER_FIX),
+        ("InvalidImageName", Wait.NEVER_STARTS),
+        ("ErrImageNeverPull", Wait.NEVER_STARTS),
         ("CrashLoopBackOff", Wait.NONE),
         ("ContainerCreating", Wait.NONE),
     ],
 )
 def test_what_cannot_start_waits_for_somebody_or_for_nothing(reason: str, wait: Wait) -> None:
     """What a kubelet does not even try waits for nothing; what crashes is to be started again and again."""
-    assert judge(pod(phase="Pending", containerStatuses=waits(reason))).wait is wait
+    assert pod_state(pod(phase="Pending", containerStatuses=waits(reason))).wait is wait
 
 
 def test_a_reason_is_one_line_that_is_not_too_long() -> None:
     """Whatever a cluster writes, a table can show it."""
-    verdict = judge(pod(phase="Failed", reason="Evicted", message="a\nb " * 1000))
+    verdict = pod_state(pod(phase="Failed", reason="Evicted", message="a\nb " * 1000))
     assert "\n" not in verdict.reason
     assert len(verdict.reason) <= 501

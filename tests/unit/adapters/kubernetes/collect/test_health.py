@@ -1,4 +1,4 @@
-"""Whether a cluster is heard: what has to be, and what can be done without."""
+"""Whether a cluster is heard: what must be, and what can be done without."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.health import ANSWERS, SPARED_S, Health
+from seaway.adapters.kubernetes.collect.health import LIVEZ, OPTIONAL_TIMEOUT_S, Health
 from seaway.adapters.kubernetes.collect.limits import Limits
 
 PATIENCE_S = 10.0
@@ -32,22 +32,22 @@ def clock() -> Clock:
 @pytest.fixture
 def health(clock: Clock) -> Health:
     """Return a server's health that answers, and whose nodes were listed; Rays may be done without."""
-    made = Health((ANSWERS, "nodes", "rays"), clock)
-    made.heard(ANSWERS)
-    made.heard("nodes")
+    made = Health((LIVEZ, "nodes", "rays"), clock)
+    made.succeeded(LIVEZ)
+    made.succeeded("nodes")
     return made
 
 
 def test_what_can_be_spared_never_makes_what_was_heard_before_old(health: Health, clock: Clock) -> None:
-    """A kind that has to be seen does so after the patience; one that can be spared does not, however long it fails."""
-    health.heard("rays")
-    health.failed("rays", "its webhook is down", spared=True)
+    """A kind that must be seen does so after the patience; one that can be spared does not, however long it fails."""
+    health.succeeded("rays")
+    health.failed("rays", "its webhook is down", optional=True)
     clock.now_s += 1000
-    assert health.silence(PATIENCE_S) == ""
+    assert health.unreachable_reason(PATIENCE_S) == ""
     assert health.failing()["rays"] == 1000
     health.failed("nodes", "refused")
     clock.now_s += PATIENCE_S
-    assert health.silence(PATIENCE_S) == "refused"
+    assert health.unreachable_reason(PATIENCE_S) == "refused"
 
 
 def test_a_view_is_begun_without_what_fails_for_long(
@@ -56,85 +56,85 @@ def test_a_view_is_begun_without_what_fails_for_long(
     """At first it is waited for; then it is done without, which is told and said once, until it is heard again."""
     begun: list[bool] = []
     health.on_complete = lambda: begun.append(True)
-    health.failed("rays", "east: its webhook is down", spared=True)
-    clock.now_s += SPARED_S - 1
-    health.failed("rays", "east: its webhook is down", spared=True)
-    assert health.silence(PATIENCE_S) == "east: its webhook is down"
+    health.failed("rays", "east: its webhook is down", optional=True)
+    clock.now_s += OPTIONAL_TIMEOUT_S - 1
+    health.failed("rays", "east: its webhook is down", optional=True)
+    assert health.unreachable_reason(PATIENCE_S) == "east: its webhook is down"
     assert not begun
-    assert not health.not_seen()
+    assert not health.unavailable()
     clock.now_s += 1
     with caplog.at_level(logging.WARNING):
-        health.failed("rays", "east: its webhook is down", spared=True)
-        health.failed("rays", "east: its webhook is still down", spared=True)
-    assert health.silence(PATIENCE_S) == ""
+        health.failed("rays", "east: its webhook is down", optional=True)
+        health.failed("rays", "east: its webhook is still down", optional=True)
+    assert health.unreachable_reason(PATIENCE_S) == ""
     assert begun == [True]
-    assert health.not_seen() == {"rays": "east: its webhook is still down"}
+    assert health.unavailable() == {"rays": "east: its webhook is still down"}
     assert health.counts() == {"forbidden": 0, "failing": 1}
     assert [each.getMessage().partition(". ")[0] for each in caplog.records] == ["east: its webhook is down"]
-    health.heard("rays")
-    assert not health.not_seen()
+    health.succeeded("rays")
+    assert not health.unavailable()
     assert begun == [True]
 
 
 def test_a_server_that_does_not_answer_says_nothing_of_a_kind(health: Health, clock: Clock) -> None:
     """How long a kind fails counts from when its server answers again: all fail before, and most recover then."""
-    health.failed(ANSWERS, "no route")
-    health.failed("rays", "no route", spared=True)
+    health.failed(LIVEZ, "no route")
+    health.failed("rays", "no route", optional=True)
     clock.now_s += 1000
-    health.failed("rays", "no route", spared=True)
-    health.heard(ANSWERS)
-    health.failed("rays", "not ready", spared=True)
+    health.failed("rays", "no route", optional=True)
+    health.succeeded(LIVEZ)
+    health.failed("rays", "not ready", optional=True)
     assert not health.complete
-    clock.now_s += SPARED_S / 2
-    health.failed(ANSWERS, "no route")
-    health.heard(ANSWERS)
-    clock.now_s += SPARED_S / 2
-    health.failed("rays", "not ready", spared=True)
+    clock.now_s += OPTIONAL_TIMEOUT_S / 2
+    health.failed(LIVEZ, "no route")
+    health.succeeded(LIVEZ)
+    clock.now_s += OPTIONAL_TIMEOUT_S / 2
+    health.failed("rays", "not ready", optional=True)
     assert not health.complete
-    clock.now_s += SPARED_S
-    health.failed("rays", "not ready", spared=True)
+    clock.now_s += OPTIONAL_TIMEOUT_S
+    health.failed("rays", "not ready", optional=True)
     assert health.complete
 
 
 def test_how_old_a_view_is_counts_from_the_first_failure(health: Health, clock: Clock) -> None:
     """Of all that fail and cannot be spared the one that did first; a question that is not answered yet counts, too."""
     assert health.age_s == 0
-    health.asked()
+    health.ping_started()
     clock.now_s += 2
     assert health.age_s == 2
-    health.heard(ANSWERS)
+    health.succeeded(LIVEZ)
     assert health.age_s == 0
-    health.failed("rays", "its webhook is down", spared=True)
+    health.failed("rays", "its webhook is down", optional=True)
     health.failed("nodes", "refused")
     clock.now_s += 3
     health.failed("nodes", "refused again")
-    health.asked()
+    health.ping_started()
     clock.now_s += 4
     assert health.age_s == 7
-    health.failed(ANSWERS, "no answer within 4 s")
-    health.heard("nodes")
-    assert (health.age_s, health.failing()[ANSWERS]) == (4, 4)
-    health.heard(ANSWERS)
+    health.failed(LIVEZ, "no answer within 4 s")
+    health.succeeded("nodes")
+    assert (health.age_s, health.failing()[LIVEZ]) == (4, 4)
+    health.succeeded(LIVEZ)
     assert health.age_s == 0
 
 
 def test_a_question_ages_no_view_while_watches_tell(health: Health, clock: Clock) -> None:
     """Its answer may wait for a program of the kubeconfig; the silence begins with what was heard last."""
-    health.asked()
+    health.ping_started()
     for _ in range(4):
         clock.now_s += 5
-        health.heard("nodes")
+        health.succeeded("nodes")
         assert health.age_s == 0
     clock.now_s += 3
     assert health.age_s == 3
-    health.failed(ANSWERS, "no answer within 10 s")
+    health.failed(LIVEZ, "no answer within 10 s")
     clock.now_s += 1
-    assert (health.age_s, health.failing()[ANSWERS]) == (4, 4)
+    assert (health.age_s, health.failing()[LIVEZ]) == (4, 4)
 
 
-@pytest.mark.parametrize(("stale_s", "patience_s"), [(1.5, 1), (15, 10), (600, 10)])
-def test_patience_ends_before_a_silent_cluster_gets_no_new_work(stale_s: float, patience_s: float) -> None:
-    """So that it is said by then why it is silent; a longer time until then makes nobody more patient."""
-    limits = Limits.within(stale_s, stuck_s=7)
-    assert limits.patience_s == pytest.approx(patience_s)
-    assert limits.stuck_s == 7
+@pytest.mark.parametrize(("stale_after_s", "patience_s"), [(1.5, 1), (15, 10), (600, 10)])
+def test_patience_ends_before_a_silent_cluster_gets_no_new_work(stale_after_s: float, patience_s: float) -> None:
+    """So that it is said by then why it is silent; a longer time until then makes no one more patient."""
+    limits = Limits.within(stale_after_s, pod_start_timeout_s=7)
+    assert limits.unreachable_timeout_s == pytest.approx(patience_s)
+    assert limits.pod_start_timeout_s == 7

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from seaway.adapters.kubernetes.collect.gates import Hold
-from seaway.adapters.kubernetes.collect.kueue import GROUP, KueueWorkload, Queued, follow_kueue, read_hold
+from seaway.adapters.kubernetes.collect.gates import Gate
+from seaway.adapters.kubernetes.collect.kueue import GROUP, KueueSink, KueueWorkload, follow_kueue, read_gate
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.responses import ApiError
-from seaway.domain.deployment import Cause, CopyPhase
+from seaway.domain.deployment import Cause, WorkloadPhase
 from tests.unit.adapters.kubernetes.collect.test_events import JOBS, NAME, said
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, decoded, timers, view
 
@@ -72,7 +72,7 @@ def suspended() -> WorkloadObject:
 )
 def test_why_there_is_no_quota(reason: str, hopeless: bool) -> None:
     """In Kueue's own words; hopeless is what no end of others' work changes. The first three are older ones'."""
-    assert read_hold(queued(quota(reason, "no  quota"))) == Hold(f"{LET_IN}: no quota", hopeless)
+    assert read_gate(queued(quota(reason, "no  quota"))) == Gate(f"{LET_IN}: no quota", hopeless)
 
 
 def evicted(reason: str = "Preempted", message: str = "") -> dict[str, str]:
@@ -83,18 +83,18 @@ def evicted(reason: str = "Preempted", message: str = "") -> dict[str, str]:
 def test_what_was_deactivated_is_never_let_in() -> None:
     """Its eviction says why, where it was let in before."""
     gone = f"{LET_IN}: its Workload was deactivated"
-    assert read_hold(queued(active=False)) == Hold(gone, hopeless=True)
+    assert read_gate(queued(active=False)) == Gate(gone, is_permanent=True)
     why = evicted("Deactivated", "requeued too often")
-    assert read_hold(queued(why, active=False)) == Hold(gone, True, "Kueue took it out: requeued too often")
+    assert read_gate(queued(why, active=False)) == Gate(gone, True, "Kueue took it out: requeued too often")
 
 
 def test_checks_are_waited_for() -> None:
     """With its quota a Workload may still need others to agree, as who makes nodes for it."""
     checks = [{"name": "a", "state": "Ready"}, {"name": "nodes", "state": "Pending", "message": "nodes are made"}]
     reserved = quota("QuotaReserved", "", "True")
-    said = Hold(f"{LET_IN}: the admission check nodes is Pending: nodes are made")
-    assert read_hold(queued(reserved, admissionChecks=checks)) == said
-    assert read_hold(queued(reserved)) is None
+    said = Gate(f"{LET_IN}: the admission check nodes is Pending: nodes are made")
+    assert read_gate(queued(reserved, admissionChecks=checks)) == said
+    assert read_gate(queued(reserved)) is None
 
 
 @pytest.mark.parametrize(
@@ -109,86 +109,86 @@ def test_checks_are_waited_for() -> None:
 )
 def test_others_are_not_held_back(conditions: tuple[dict[str, str], ...]) -> None:
     """What is let in, over, or not looked at yet says nothing."""
-    assert read_hold(queued(*conditions)) is None
+    assert read_gate(queued(*conditions)) is None
 
 
 def test_what_is_taken_out_again_says_so() -> None:
     """First while it still counts as let in, then while it waits once more."""
     taken = "Kueue took it out: for a more important one"
     out, still = evicted(message="for a more important one"), {"type": "Admitted", "status": "True"}
-    assert read_hold(queued(out, still, quota("QuotaReserved", "", "True"))) == Hold(taken, evicted=taken)
-    assert read_hold(queued(out, quota("PendingEvaluation", "for more"))) == Hold(taken, evicted=taken)
-    assert read_hold(queued(out, quota("Pending", "no quota"))) == Hold(f"{LET_IN}: no quota", evicted=taken)
-    assert read_hold(queued(evicted())) == Hold("Kueue took it out: Preempted", evicted="Kueue took it out: Preempted")
-    assert read_hold(queued({**out, "status": "False"}, still)) is None
+    assert read_gate(queued(out, still, quota("QuotaReserved", "", "True"))) == Gate(taken, evicted=taken)
+    assert read_gate(queued(out, quota("PendingEvaluation", "for more"))) == Gate(taken, evicted=taken)
+    assert read_gate(queued(out, quota("Pending", "no quota"))) == Gate(f"{LET_IN}: no quota", evicted=taken)
+    assert read_gate(queued(evicted())) == Gate("Kueue took it out: Preempted", evicted="Kueue took it out: Preempted")
+    assert read_gate(queued({**out, "status": "False"}, still)) is None
 
 
 def test_pods_that_end_as_they_were_taken_out_say_that(view: ClusterView) -> None:
     """That their containers were ended by SIGTERM says nothing; what failed by itself is told all the same."""
-    kueue = Queued(view)
+    kueue = KueueSink(view)
     kueue.put(queued(evicted()))
     killed = {"exitCode": 143, "reason": "Error"}
     crashed = copy("n1", phase="Failed", containerStatuses=[{"name": "main", "state": {"terminated": killed}}])
     view.put_pod(crashed)
-    assert said(view) == [(CopyPhase.FAILED, "container main was ended by SIGTERM")]
+    assert said(view) == [(WorkloadPhase.FAILED, "container main was ended by SIGTERM")]
     leaves = structs.replace(crashed.metadata, deletion_timestamp="2026-11-21T09:15:27Z")
     view.put_pod(structs.replace(crashed, metadata=leaves))
-    assert said(view) == [(CopyPhase.FAILED, "Kueue took it out: Preempted")]
+    assert said(view) == [(WorkloadPhase.FAILED, "Kueue took it out: Preempted")]
 
 
 def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:
     """However long it takes; when it is let in nothing is said of that any more."""
-    kueue = Queued(view)
+    kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     kueue.put(queued(quota("Pending", QUOTA)))
-    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: {QUOTA}")]
+    assert said(view) == [(WorkloadPhase.STARTING, f"{LET_IN}: {QUOTA}")]
     timers.pass_by()
-    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: {QUOTA}")]
+    assert said(view) == [(WorkloadPhase.STARTING, f"{LET_IN}: {QUOTA}")]
     kueue.put(queued(quota("QuotaReserved", "", "True"), {"type": "Admitted", "status": "True"}))
-    assert said(view) == [(CopyPhase.STARTING, SUSPENDED)]
+    assert said(view) == [(WorkloadPhase.STARTING, SUSPENDED)]
 
 
 def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
-    """As devices are kept for it; when somebody mends it in time, or it gets pods, nothing comes of it."""
-    kueue = Queued(view)
+    """As devices are kept for it; when a user mends it in time, or it gets pods, nothing comes of it."""
+    kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     missing = queued(quota("Inadmissible", "LocalQueue gpu doesn't exist"))
     kueue.put(missing)
     timers.pass_by()
-    (told,) = view.changes("", 0).copies
-    assert (told.phase, told.cause) == (CopyPhase.FAILED, Cause.DENIED)
+    (told,) = view.changes("", 0).workloads
+    assert (told.phase, told.cause) == (WorkloadPhase.FAILED, Cause.REJECTED)
     assert told.reason == f"{LET_IN}: LocalQueue gpu doesn't exist"
     kueue.put(queued(quota("Pending", QUOTA)))
-    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: {QUOTA}")]
+    assert said(view) == [(WorkloadPhase.STARTING, f"{LET_IN}: {QUOTA}")]
     kueue.put(missing)
-    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: LocalQueue gpu doesn't exist")], "it begins anew"
+    assert said(view) == [(WorkloadPhase.STARTING, f"{LET_IN}: LocalQueue gpu doesn't exist")], "it starts over"
     view.put_pod(copy("n1"))
     timers.pass_by()
-    assert said(view) == [(CopyPhase.STARTING, "")]
+    assert said(view) == [(WorkloadPhase.STARTING, "")]
 
 
 def test_figures_are_not_told_anew(view: ClusterView) -> None:
     """How much more is needed changes with every job of others that comes or goes."""
-    kueue = Queued(view)
+    kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     kueue.put(queued(quota("Pending", f"{QUOTA}, 8 more needed")))
     before = view.changes("", 0)
     kueue.put(queued(quota("Pending", f"{QUOTA}, 12Gi more needed")))
-    assert not view.changes(before.cursor, 0).copies
+    assert not view.changes(before.cursor, 0).workloads
     kueue.put(queued(quota("Pending", "something else")))
-    assert [each.reason for each in view.changes(before.cursor, 0).copies] == [f"{LET_IN}: something else"]
+    assert [each.reason for each in view.changes(before.cursor, 0).workloads] == [f"{LET_IN}: something else"]
 
 
 def test_a_workload_that_is_gone_says_nothing(view: ClusterView) -> None:
-    """Whether that is told, or it is in a list no more; and of a Job that is not Seaway's nobody asks."""
-    kueue = Queued(view)
+    """Whether that is told, or it is in a list no more; and of a Job that is not Seaway's no one asks."""
+    kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     waits = quota("Pending", QUOTA)
     asyncio.run(kueue.replace([queued(waits, name="a"), queued(waits, name="b"), queued(waits, owner="else")]))
     kueue.drop(queued(name="a"))
     assert said(view)[0][1]
     asyncio.run(kueue.replace([]))
-    assert said(view) == [(CopyPhase.STARTING, "")]
+    assert said(view) == [(WorkloadPhase.STARTING, "")]
 
 
 async def nothing(for_s: float) -> AsyncIterator[bytes]:
@@ -221,12 +221,12 @@ class Upgraded(Api):
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Be upgraded; then say nothing."""
         self.version = "v1beta2"
         self._served(path)
-        yield nothing(silence_s)
+        yield nothing(idle_timeout_s)
 
     def _served(self, path: str) -> None:
         if f"/{self.version}" not in path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
+from seaway.adapters.kubernetes.collect.owned import AttemptKey, OwnedSink, OwnerIndex
 from seaway.adapters.kubernetes.objects.meta import Item
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
 
@@ -21,8 +21,8 @@ def item(name: str) -> Item:
 
 def test_a_workload_that_goes_is_missed_once() -> None:
     """Whether it was seen to go or a new list has it no more; policies that go take nothing along."""
-    missed: list[Key] = []
-    owned = Owned("seaway", missed.append)
+    missed: list[AttemptKey] = []
+    owned = OwnerIndex("seaway", missed.append)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     policies.put(item("sw"))
     asyncio.run(jobs.replace([item("sw-a"), item("sw-b")]))
@@ -38,7 +38,7 @@ def test_a_workload_that_goes_is_missed_once() -> None:
 
 def test_idle_is_what_has_objects_and_no_workload() -> None:
     """Whatever comes first and goes last; it is known at any time, as looking through all attempts takes long."""
-    owned = Owned("seaway", lambda _: None)
+    owned = OwnerIndex("seaway", lambda _: None)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     changes: list[Callable[[], None]] = [
         lambda: policies.put(item("sw")),

@@ -13,7 +13,7 @@ import pytest
 from seaway.adapters.kubernetes.collect.health import SOURCE, Health, ping
 from seaway.adapters.kubernetes.collect.reflector import reflect
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
+from seaway.adapters.kubernetes.connection.backoff import Backoff, WakeSignal
 from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
 from tests.fakes.kubernetes import ApiServer
 from tests.unit.adapters.kubernetes.collect.test_reflect import THINGS, WAIT_S, Sink
@@ -30,7 +30,7 @@ def test_the_first_answer_after_a_silence_wakes_those_who_wait(tmp_path: Path) -
 
         async def follow() -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
-            bell = Bell()
+            bell = WakeSignal()
             backoff = Backoff(Random(1), HOUR_S, HOUR_S, bell)
             async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
                 following = [
@@ -54,9 +54,9 @@ def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() 
     """One that came during a try ends the wait after it, and not the next; Retry-After is kept."""
 
     async def wait() -> None:
-        bell = Bell()
+        bell = WakeSignal()
         backoff = Backoff(Random(1), HOUR_S, HOUR_S, bell)
-        bell.ring()
+        bell.notify()
         began_s = monotonic()
         async with asyncio.timeout(WAIT_S):
             await backoff.pause(0.2)
@@ -64,7 +64,7 @@ def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() 
         waits = asyncio.create_task(backoff.pause())
         await asyncio.sleep(0.05)
         assert not waits.done()
-        bell.ring()
+        bell.notify()
         async with asyncio.timeout(WAIT_S):
             await waits
 
@@ -72,15 +72,15 @@ def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() 
 
 
 def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
-    """Watches go on that were opened while the token held, yet nothing can be written: nobody can count on that."""
+    """Watches go on that were opened while the token held, yet nothing can be written: no one can count on that."""
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
         health = Health([SOURCE])
 
         async def ask() -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
-            bell = Bell()
-            rung = bell.heard_by()
+            bell = WakeSignal()
+            rung = bell.subscribe()
             asking = asyncio.create_task(ping(api, health, Random(1), 0.02, bell))
             async with asyncio.timeout(WAIT_S):
                 while not health.complete:
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
                 await asyncio.to_thread(server.new_token, only=True)
                 while not health.failing_s:
                     await asyncio.sleep(0.01)
-                assert "credentials are not accepted" in health.silence(0)
+                assert "credentials are not accepted" in health.unreachable_reason(0)
                 await asyncio.to_thread(server.kubeconfig, tmp_path / "alpha")
                 await rung.wait()
             assert not health.failing_s
@@ -123,7 +123,7 @@ def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as
 
         async def ask() -> None:
             api = Api("alpha", credentials)
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, Bell()))
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
             assert await asyncio.to_thread(credentials.begun.wait, WAIT_S)
             now_s[0] += 20
             assert health.age_s == 0
@@ -148,7 +148,7 @@ def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
 
         async def ask() -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, Bell()))
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
             async with asyncio.timeout(WAIT_S):
                 while refused.hits < 3:
                     await asyncio.sleep(0.01)
@@ -181,7 +181,7 @@ def test_a_server_that_is_about_to_end_answers_and_one_that_is_not_reached_does_
 
         async def ask() -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, Bell()))
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
             async with asyncio.timeout(WAIT_S):
                 while not (health.complete or health.failing_s):
                     await asyncio.sleep(0.01)
@@ -189,4 +189,4 @@ def test_a_server_that_is_about_to_end_answers_and_one_that_is_not_reached_does_
             await api.close()
 
         asyncio.run(ask())
-        assert bool(health.silence(0)) is silent
+        assert bool(health.unreachable_reason(0)) is silent

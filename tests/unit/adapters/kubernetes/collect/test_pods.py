@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.pods import Seen, see
+from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
 from seaway.adapters.kubernetes.objects.core import Container, ContainerPort, PodObject, PodSpec
 from seaway.adapters.kubernetes.objects.meta import Meta
@@ -15,18 +15,18 @@ OURS = {MANAGED_BY: MANAGER, JOB: ids.encode(1), ATTEMPT: "1"}
 HELD = (Held(1, "GPU-1", 1024, 100), Held(2, "GPU-2", 1024, 100), Held(-1, "GPU-3", 1024, 100), Held(0, "", 0, 0))
 
 
-def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool = True) -> Seen:
+def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool = True) -> PodSummary:
     """See a pod with an init container and two others."""
     spec = PodSpec(containers=(Container("main"), Container("side")), init_containers=(Container("first"),))
     pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=labels), spec=spec)
-    return see(pod, PodView("node-1", alive, held), "n")
+    return summarise_pod(pod, PodView("node-1", alive, held), "n")
 
 
 @pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
 def test_each_share_has_the_name_of_its_container(labels: dict[str, str]) -> None:
-    """Init containers count first; a share of which nobody knows the container has none, cards without id no share."""
+    """Init containers count first; a share of which no one knows the container has none, cards without id no share."""
     seen = look(labels)
-    assert (seen.mine is None) == (not labels)
+    assert (seen.attempt is None) == (not labels)
     assert [each.uuid for each in seen.slices] == ["GPU-1", "GPU-2", "GPU-3"]
     assert seen.holders == ("main", "side", "")
 
@@ -44,7 +44,7 @@ def test_sidecars_run_in_a_pod_too_with_their_ports() -> None:
     main = Container("main", ports=(ContainerPort(container_port=8080), ContainerPort(container_port=9090)))
     spec = PodSpec(containers=(main, Container("side")), init_containers=(Container("first"), sidecar))
     pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=OURS), spec=spec)
-    assert [(each.name, each.ports) for each in see(pod, PodView("node-1", alive=True), "n").containers] == [
+    assert [(each.name, each.ports) for each in summarise_pod(pod, PodView("node-1", alive=True), "n").containers] == [
         ("main", (8080, 9090)),
         ("side", ()),
         ("proxy", (15001,)),
@@ -61,7 +61,7 @@ def test_what_ended_is_none_of_the_pods_of_its_node() -> None:
     """Even where it still holds a device by its claim."""
     claimed = (Held(0, "GPU-1", 1024, 100, claim="n/c"),)
     running, ended = look({}, claimed), look({}, claimed, alive=False)
-    assert ended.holds
+    assert ended.holds_resources
     assert ended.slices == running.slices
     assert (running.pods, ended.pods) == (1, 0)
 
@@ -69,4 +69,4 @@ def test_what_ended_is_none_of_the_pods_of_its_node() -> None:
 def test_pods_of_another_seaway_are_others() -> None:
     """Two of them may use one cluster, with a namespace each."""
     pod = PodObject(metadata=Meta(name="p", namespace="theirs", uid="u", labels=OURS))
-    assert see(pod, PodView("node-1", alive=True), "n").mine is None
+    assert summarise_pod(pod, PodView("node-1", alive=True), "n").attempt is None

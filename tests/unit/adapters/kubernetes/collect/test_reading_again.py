@@ -141,13 +141,13 @@ def new_view() -> ClusterView:
 
 def state(told: Changes) -> tuple[Any, ...]:
     """Return what is there, in one order."""
-    return told.inventory, sorted(told.occupants, key=lambda each: each.name), sorted(map(repr, told.copies))
+    return told.inventory, sorted(told.unmanaged_pods, key=lambda each: each.name), sorted(map(repr, told.workloads))
 
 
 def held(told: Changes) -> dict[str, list[str]]:
     """Return the devices of every pod."""
-    theirs = {each.name: [taken.uuid for taken in each.slices] for each in told.occupants}
-    replicas = [each for copy in told.copies for each in copy.replicas]
+    theirs = {each.name: [taken.uuid for taken in each.slices] for each in told.unmanaged_pods}
+    replicas = [each for copy in told.workloads for each in copy.replicas]
     return theirs | {each.pod: [taken.uuid for taken in each.slices] for each in replicas}
 
 

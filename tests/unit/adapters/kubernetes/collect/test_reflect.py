@@ -18,7 +18,7 @@ from seaway.adapters.kubernetes.collect.reflector import Source, reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.meta import Item
@@ -33,8 +33,8 @@ WAIT_S = 10.0
 class Listening(Api):
     """Keeps what was asked: ``list`` or the version that a watch went on from."""
 
-    def __init__(self, name: str, credentials: Credentials, call_s: float) -> None:
-        super().__init__(name, credentials, call_s=call_s)
+    def __init__(self, name: str, credentials: Credentials, request_timeout_s: float) -> None:
+        super().__init__(name, credentials, request_timeout_s=request_timeout_s)
         self.asked: list[str] = []
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
@@ -44,20 +44,20 @@ class Listening(Api):
 
     @asynccontextmanager
     async def pieces(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Note a list that comes all at once."""
         self.asked.append("all")
-        async with super().pieces(path, params, silence_s) as pieces:
+        async with super().pieces(path, params, idle_timeout_s) as pieces:
             yield pieces
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Note a watch, and what it goes on from."""
         self.asked.append(params["resourceVersion"])
-        async with super().stream(path, params, silence_s) as lines:
+        async with super().stream(path, params, idle_timeout_s) as lines:
             yield lines
 
 
@@ -91,7 +91,7 @@ class Sink:
 
 
 class Steady(Backoff):
-    """Keeps how long it had somebody wait, and has nobody wait long."""
+    """Keeps how long it had a user wait, and has no one wait long."""
 
     def __init__(self) -> None:
         super().__init__(Random(1))
@@ -106,21 +106,23 @@ class Steady(Backoff):
     def worked(self) -> None:
         """Note that it worked."""
         self.resets += 1
-        super().worked()
+        super().reset()
 
 
 class Followed:
     """A server, and a kind of its objects that is followed."""
 
-    def __init__(self, server: ApiServer, folder: Path, source: Source[Any] = THINGS, call_s: float = 5.0) -> None:
+    def __init__(
+        self, server: ApiServer, folder: Path, source: Source[Any] = THINGS, request_timeout_s: float = 5.0
+    ) -> None:
         self.server = server
         self.file = server.kubeconfig(folder / server.name)
         self.source = source
         self.sink, self.backoff = Sink(), Steady()
         self.health = Health([source.path])
-        self.api = Listening(server.name, Credentials(self.file, server.name), call_s)
-        self.reactor = Reactor()
-        self.task = self.reactor.begin(reflect(self.api, source, self.sink, self.health, self.backoff))
+        self.api = Listening(server.name, Credentials(self.file, server.name), request_timeout_s)
+        self.reactor = EventLoopThread()
+        self.task = self.reactor.submit(reflect(self.api, source, self.sink, self.health, self.backoff))
 
     @property
     def watching(self) -> bool:
@@ -241,7 +243,7 @@ def test_a_change_is_told_within_a_second(followed: Followed) -> None:
 
 
 def test_a_dropped_watch_goes_on_where_it_was(followed: Followed) -> None:
-    """After a watch was cut nothing is listed anew, nothing is lost, and nothing that was told is told again."""
+    """After a watch was cut nothing is listed again, nothing is lost, and nothing that was told is told again."""
     followed.settle()
     followed.server.put(thing("one", 1))
     followed.server.put(thing("two", 2))
@@ -273,7 +275,7 @@ def test_a_watch_that_goes_on_is_an_answer(server: ApiServer, tmp_path: Path) ->
 
 
 def test_watches_that_are_cut_now_and_then_are_not_held_against_the_server(followed: Followed) -> None:
-    """Who waits longer after every failure begins anew once a watch was open, however it ended."""
+    """Who waits longer after every failure starts over once a watch was open, however it ended."""
     followed.settle()
     for _ in range(5):
         resets = followed.backoff.resets
@@ -320,16 +322,16 @@ def test_a_server_that_falls_silent_is_given_up(
 ) -> None:
     """A watch without a byte for too long is begun again, and what came meanwhile is told."""
     monkeypatch.setattr(reflecting, "SILENCE_S", 0.3)
-    followed = Followed(server, tmp_path, call_s=0.2)
+    followed = Followed(server, tmp_path, request_timeout_s=0.2)
     followed.settle()
     hung = server.faults.hang("/api/v1/configmaps")
     server.put(thing("meanwhile"))
     wait(lambda: hung.hits >= 2, "tries")
     assert followed.health.failing_s > 0
-    assert followed.health.silence(0)
+    assert followed.health.unreachable_reason(0)
     server.faults.end(hung)
     wait(lambda: "meanwhile" in followed.sink.there, "what came meanwhile")
-    wait(lambda: not followed.health.silence(0), "that it is heard again")
+    wait(lambda: not followed.health.unreachable_reason(0), "that it is heard again")
     assert followed.api.asked.count("list") == 1
     followed.close()
 
@@ -384,7 +386,7 @@ def test_a_broken_object_is_told_and_others_go_on(server: ApiServer, tmp_path: P
 
 def test_a_kind_that_is_not_there_may_come_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server without an optional kind is heard, and has none of it; once it is installed it is followed."""
-    monkeypatch.setattr(reflecting, "ABSENT_S", 0.05)
+    monkeypatch.setattr(reflecting, "ABSENT_RETRY_S", 0.05)
     with ApiServer("alpha", controllers=()) as server:
         missing = server.faults.error(404, QUEUES.path)
         followed = Followed(server, tmp_path, QUEUES)
@@ -401,7 +403,7 @@ def test_a_kind_that_is_not_there_may_come_later(tmp_path: Path, monkeypatch: py
 
 def test_a_kind_that_goes_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When an optional kind is taken out of a server, none of its objects are left."""
-    monkeypatch.setattr(reflecting, "ABSENT_S", 0.05)
+    monkeypatch.setattr(reflecting, "ABSENT_RETRY_S", 0.05)
     with ApiServer("alpha", controllers=()) as server:
         meta = {"name": "one"}
         server.put({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": meta})
@@ -425,7 +427,7 @@ def test_a_token_that_is_not_taken_any_more_is_read_anew(followed: Followed) -> 
 
 
 def test_a_mistake_of_ours_does_not_end_it(followed: Followed) -> None:
-    """When whoever is told fails, everything is listed anew instead of being followed no more."""
+    """When whoever is told fails, everything is listed again instead of being followed no more."""
     followed.settle()
     put = followed.sink.put
 

@@ -1,4 +1,4 @@
-"""Lists of all there is: taken over in turns, so that no cluster has others wait, and without reading all anew."""
+"""Lists of all there is: taken over in turns, so that no cluster has others wait, and without reading all again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from seaway.adapters.kubernetes.collect import changes as news
 from seaway.adapters.kubernetes.collect import view as module
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.pods import Seen, see
+from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.device_plugins.views import PodView
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
@@ -31,7 +31,7 @@ def health() -> Health:
 @pytest.fixture
 def view(health: Health, monkeypatch: pytest.MonkeyPatch) -> ClusterView:
     """Make a view that takes over one thing a turn."""
-    monkeypatch.setattr(news, "TURN_S", 0.0)
+    monkeypatch.setattr(news, "TIME_SLICE_S", 0.0)
     return ClusterView(Cluster("alpha"), health, lambda _, __: None)
 
 
@@ -40,9 +40,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Keep which pods are read."""
     found: list[str] = []
 
-    def noted(pod: PodObject, taken: PodView, namespace: str) -> Seen:
+    def noted(pod: PodObject, taken: PodView, namespace: str) -> PodSummary:
         found.append(pod.metadata.name)
-        return see(pod, taken, namespace)
+        return summarise_pod(pod, taken, namespace)
 
     monkeypatch.setattr(module, "see", noted)
     return found
@@ -60,7 +60,7 @@ def pod(name: str, version: int = 1, uid: str = "") -> PodObject:
 
 def there(view: ClusterView) -> str:
     """Return the names of all pods that a view tells of."""
-    return " ".join(sorted(each.name.removeprefix("ns/") for each in view.changes("", 0).occupants))
+    return " ".join(sorted(each.name.removeprefix("ns/") for each in view.changes("", 0).unmanaged_pods))
 
 
 async def watched(view: ClusterView, listing: Coroutine[Any, Any, None]) -> list[str]:
@@ -80,7 +80,7 @@ async def watched(view: ClusterView, listing: Coroutine[Any, Any, None]) -> list
 def test_others_have_their_turn_while_a_list_is_taken_over(view: ClusterView, health: Health) -> None:
     """What a new list has shows at once, and what it lacks goes last: what is held never looks free meanwhile."""
     asyncio.run(view.replace_pods([pod("a"), pod("b")]))
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     seen = asyncio.run(watched(view, view.replace_pods([pod("b"), pod("c"), pod("d")])))
     assert list(dict.fromkeys(seen)) == ["a b", "a b c", "a b c d", "b c d"]
 
@@ -90,13 +90,13 @@ def test_a_view_counts_when_all_of_its_first_list_is_taken_over(view: ClusterVie
     seen = asyncio.run(watched(view, view.replace_pods([pod("a"), pod("b"), pod("c")])))
     assert len(seen) >= 3
     assert set(seen) == {"nothing"}
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     assert there(view) == "a b c"
 
 
 def test_what_did_not_change_is_not_read_again(view: ClusterView, health: Health, reads: list[str]) -> None:
     """Only pods of another version are, those that another was made for under the same name, and new ones."""
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_pods([pod("a"), pod("b"), pod("c"), pod("d")]))
     view.put_pod(pod("b", 5))
     reads.clear()
@@ -106,17 +106,17 @@ def test_what_did_not_change_is_not_read_again(view: ClusterView, health: Health
 
 
 def test_a_pod_of_another_version_that_says_the_same_is_no_news(view: ClusterView, health: Health) -> None:
-    """Nobody is told of it, and the next list does not bring it again."""
-    health.heard("/api/v1/pods")
+    """No one is told of it, and the next list does not bring it again."""
+    health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_pods([pod("a")]))
     cursor = view.changes("", 0).cursor
     asyncio.run(view.replace_pods([pod("a", 2)]))
-    assert view.changes(cursor, 0).occupants == ()
+    assert view.changes(cursor, 0).unmanaged_pods == ()
 
 
 def test_nodes_that_changed_are_taken_from_a_list(view: ClusterView, health: Health) -> None:
     """Those of another version are, what is gone goes, and what is the same stays as it was read."""
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     first = [versioned("n1", 1, "True"), versioned("n2", 1, "True"), versioned("n3", 1, "True")]
     asyncio.run(view.replace_nodes(first))
     kept = view.node("n2")
@@ -127,7 +127,7 @@ def test_nodes_that_changed_are_taken_from_a_list(view: ClusterView, health: Hea
 
 def test_slices_that_changed_are_taken_from_a_list(view: ClusterView, health: Health) -> None:
     """A node's pool is read with all its new slices and without its old ones, and other nodes' stay as they were."""
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_nodes([versioned("n1", 1, "True"), versioned("n2", 1, "True")]))
     asyncio.run(view.replace_slices([resource_slice("s1", "n1", 1, A), resource_slice("s2", "n2", 1, B)]))
     kept = view.node("n2")

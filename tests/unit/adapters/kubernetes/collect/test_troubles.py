@@ -34,13 +34,13 @@ def workload(attempt: str = "1", replicas: str = "0-1") -> WorkloadObject:
 
 def broken(view: ClusterView) -> int:
     """Return how much is broken."""
-    return view.collector_state().troubles["broken"]
+    return view.collector_state().problems["broken"]
 
 
 def test_a_workload_that_cannot_be_read_is_said_once_and_counted(
     view: ClusterView, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It stays what it was, as it is still there and has to be removed one day; of each kind one may have its name."""
+    """It stays what it was, as it is still there and must be removed one day; of each kind one may have its name."""
     view.put_workload(JOBS, workload())
     for _ in range(2):
         view.broken(JOBS, UNREADABLE)
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> No
 @pytest.mark.parametrize(
     ("spoilt", "said"),
     [
-        (workload(replicas="0-x"), "seaway.io/replicas: '0-x' is no list of numbers"),
+        (workload(replicas="0-x"), "seaway.io/replicas: '0-x' is not a list of numbers"),
         (workload(replicas="x"), "seaway.io/replicas: "),
         (workload(attempt="first"), "'first' are no job and attempt"),
     ],
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> No
 def test_broken_marks_are_said_once_and_counted(
     view: ClusterView, caplog: pytest.LogCaptureFixture, spoilt: WorkloadObject, said: str
 ) -> None:
-    """Without them a workload is nobody's, or stands for no replica: the rest goes on, and somebody should know."""
+    """Without them a workload is no one's, or stands for no replica: the rest goes on, and a user should know."""
     for _ in range(2):
         view.put_workload(JOBS, spoilt)
     assert broken(view) == 1

@@ -20,9 +20,9 @@ from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
 from seaway.adapters.kubernetes.objects.meta import Part
-from seaway.adapters.kubernetes.options import Wishes
+from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Cause, CopyPhase
+from seaway.domain.deployment import Cause, WorkloadPhase
 from seaway.domain.errors import UnavailableError
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import NODES
@@ -58,7 +58,7 @@ def timers() -> Timers:
 @pytest.fixture
 def view(timers: Timers) -> ClusterView:
     """Make a view that has one node and was looked at."""
-    made = ClusterView(Cluster("alpha"), Health(()), timers.later, Limits(kept=4))
+    made = ClusterView(Cluster("alpha"), Health(()), timers.later, Limits(history_size=4))
     made.put_node(node("n1"))
     return made
 
@@ -79,7 +79,7 @@ def node(name: str, ready: str = "True") -> NodeObject:
 
 
 def pod(name: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
-    """Write a pod that is nobody's copy."""
+    """Write a pod that is no one's copy."""
     container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
     body = {
         "metadata": {"name": name, "namespace": "ns", "uid": name},
@@ -112,12 +112,12 @@ def test_only_what_changed_is_told(view: ClusterView) -> None:
     view.put_pod(pod("a"))
     first = view.changes("", 0)
     assert first.complete
-    assert [each.name for each in first.occupants] == ["ns/a"]
+    assert [each.name for each in first.unmanaged_pods] == ["ns/a"]
     view.put_pod(pod("b"))
     then = view.changes(first.cursor, 0)
     assert not then.complete
     assert then.inventory is None
-    assert [each.name for each in then.occupants] == ["ns/b"]
+    assert [each.name for each in then.unmanaged_pods] == ["ns/b"]
     view.put_node(node("n2"))
     told = view.changes(then.cursor, 0).inventory
     assert told is not None
@@ -132,7 +132,7 @@ def test_the_same_again_is_no_change(view: ClusterView) -> None:
     view.put_node(node("n1"))
     again = view.changes(cursor, 0)
     assert again.inventory is None
-    assert not again.occupants
+    assert not again.unmanaged_pods
 
 
 def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -> None:
@@ -145,10 +145,10 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
     workload = {"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}
     view.put_workload("/apis/batch/v1/jobs", decoded(workload, WorkloadObject))
     told = view.changes(cursor, 0)
-    assert [(each.phase, each.address) for each in told.copies] == [(CopyPhase.STARTING, "sw.seaway.svc:80")]
+    assert [(each.phase, each.address) for each in told.workloads] == [(WorkloadPhase.STARTING, "sw.seaway.svc:80")]
     view.drop_workload("/apis/batch/v1/jobs", "seaway/sw")
     gone = view.changes(told.cursor, 0)
-    assert [each.phase for each in gone.copies] == [CopyPhase.GONE]
+    assert [each.phase for each in gone.workloads] == [WorkloadPhase.GONE]
     view.put_address((JOB, 1), "")
     view.drop_workload("/api/v1/services", "seaway/sw")
     assert view.changes(gone.cursor, 0).cursor == gone.cursor
@@ -179,7 +179,7 @@ def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
     cursor = view.changes("", 0).cursor
     view.drop_pod("ns/a")
     view.put_pod(pod("b", phase="Succeeded"))
-    assert {(each.name, each.node) for each in view.changes(cursor, 0).occupants} == {("ns/a", ""), ("ns/b", "")}
+    assert {(each.name, each.node) for each in view.changes(cursor, 0).unmanaged_pods} == {("ns/a", ""), ("ns/b", "")}
 
 
 def test_a_cursor_that_is_too_old_gets_everything(view: ClusterView) -> None:
@@ -189,7 +189,7 @@ def test_a_cursor_that_is_too_old_gets_everything(view: ClusterView) -> None:
         view.put_pod(pod(f"pod-{at}"))
     told = view.changes(cursor, 0)
     assert told.complete
-    assert len(told.occupants) == 20
+    assert len(told.unmanaged_pods) == 20
 
 
 def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
@@ -197,39 +197,39 @@ def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
     view.put_pod(pod("a"))
     cursor = view.changes("", 0).cursor
     asyncio.run(view.replace_pods([pod("b")]))
-    assert {(each.name, each.node) for each in view.changes(cursor, 0).occupants} == {("ns/a", ""), ("ns/b", "n1")}
+    assert {(each.name, each.node) for each in view.changes(cursor, 0).unmanaged_pods} == {("ns/a", ""), ("ns/b", "n1")}
 
 
 def test_a_pod_that_no_node_takes_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
     """What a scheduler still will not have after a while failed, and that is the decision of the scheduler."""
     view.put_pod(copy(conditions=UNSCHEDULABLE))
     first = view.changes("", 0)
-    assert first.copies[0].phase is CopyPhase.STARTING
+    assert first.workloads[0].phase is WorkloadPhase.STARTING
     timers.pass_by()
-    (refused,) = view.changes(first.cursor, 0).copies
-    assert (refused.phase, refused.cause) == (CopyPhase.FAILED, Cause.REFUSED)
+    (refused,) = view.changes(first.cursor, 0).workloads
+    assert (refused.phase, refused.cause) == (WorkloadPhase.FAILED, Cause.UNSCHEDULABLE)
     assert refused.reason == "no node takes it: CardInsufficientMemory"
 
 
 @pytest.mark.parametrize(
     ("status", "cause"),
     [
-        ({"message": "pod has unbound immediate PersistentVolumeClaims"}, Cause.DENIED),
-        ({"message": "1 Insufficient cpu", "nominated": "n1"}, Cause.REFUSED),
+        ({"message": "pod has unbound immediate PersistentVolumeClaims"}, Cause.REJECTED),
+        ({"message": "1 Insufficient cpu", "nominated": "n1"}, Cause.UNSCHEDULABLE),
     ],
 )
 def test_what_is_under_way_is_waited_for_longer(
     view: ClusterView, timers: Timers, status: dict[str, str], cause: Cause
 ) -> None:
-    """Volumes that are being made, and room that is, take a while: told at once, and refused after `stuck_s` only."""
+    """Volumes and room that are being made are reported at once, and refused after `pod_start_timeout_s`."""
     said = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": status["message"]}]
     view.put_pod(copy(conditions=said, nominatedNodeName=status.get("nominated", "")))
-    assert [seconds for seconds, _ in timers.due] == [Limits().stuck_s]
-    (waits,) = view.changes("", 0).copies
-    assert (waits.phase, status["message"] in waits.reason) == (CopyPhase.STARTING, True)
+    assert [seconds for seconds, _ in timers.due] == [Limits().pod_start_timeout_s]
+    (waits,) = view.changes("", 0).workloads
+    assert (waits.phase, status["message"] in waits.reason) == (WorkloadPhase.STARTING, True)
     timers.pass_by()
-    (refused,) = view.changes("", 0).copies
-    assert (refused.phase, refused.cause, refused.reason) == (CopyPhase.FAILED, cause, waits.reason)
+    (refused,) = view.changes("", 0).workloads
+    assert (refused.phase, refused.cause, refused.reason) == (WorkloadPhase.FAILED, cause, waits.reason)
 
 
 def test_a_volume_that_comes_leaves_the_usual_time_for_a_node(view: ClusterView, timers: Timers) -> None:
@@ -237,10 +237,10 @@ def test_a_volume_that_comes_leaves_the_usual_time_for_a_node(view: ClusterView,
     said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     view.put_pod(copy(conditions=[said | {"message": "pod has unbound immediate PersistentVolumeClaims"}]))
     view.put_pod(copy(conditions=UNSCHEDULABLE))
-    assert [seconds for seconds, _ in timers.due] == [Limits().stuck_s, Limits().refused_s]
+    assert [seconds for seconds, _ in timers.due] == [Limits().pod_start_timeout_s, Limits().unschedulable_timeout_s]
     view.put_pod(copy("n1"))
     timers.pass_by()
-    assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
+    assert view.changes("", 0).workloads[0].phase is WorkloadPhase.STARTING
 
 
 def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: Timers) -> None:
@@ -248,22 +248,22 @@ def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: T
     view.put_pod(copy(conditions=UNSCHEDULABLE))
     view.put_pod(copy(conditions=[{"type": "PodScheduled", "status": "True"}]))
     timers.pass_by()
-    assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
+    assert view.changes("", 0).workloads[0].phase is WorkloadPhase.STARTING
 
 
 def test_a_pod_whose_image_cannot_be_pulled_fails_after_a_while(view: ClusterView, timers: Timers) -> None:
     """Its reason is told at once; back-off and another try are the same trouble, and what is mended in time is none."""
     for reason in ("ErrImagePull", "ImagePullBackOff", "ErrImagePull"):
         view.put_pod(copy("n1", containerStatuses=[{"name": "main", "state": {"waiting": {"reason": reason}}}]))
-        (seen,) = view.changes("", 0).copies
-        assert (seen.phase, "cannot be pulled" in seen.reason) == (CopyPhase.STARTING, True)
-    assert [seconds for seconds, _ in timers.due] == [Limits().stuck_s]
+        (seen,) = view.changes("", 0).workloads
+        assert (seen.phase, "cannot be pulled" in seen.reason) == (WorkloadPhase.STARTING, True)
+    assert [seconds for seconds, _ in timers.due] == [Limits().pod_start_timeout_s]
     timers.pass_by()
-    (seen,) = view.changes("", 0).copies
-    assert (seen.phase, seen.cause) == (CopyPhase.FAILED, Cause.WORKLOAD)
+    (seen,) = view.changes("", 0).workloads
+    assert (seen.phase, seen.cause) == (WorkloadPhase.FAILED, Cause.WORKLOAD)
     view.put_pod(copy("n1", phase="Running", containerStatuses=[{"name": "main", "state": {"running": {}}}]))
-    (seen,) = view.changes("", 0).copies
-    assert seen.phase is CopyPhase.RUNNING
+    (seen,) = view.changes("", 0).workloads
+    assert seen.phase is WorkloadPhase.RUNNING
 
 
 def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.LogCaptureFixture) -> None:
@@ -276,12 +276,12 @@ def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.Lo
     told = view.changes(cursor, 0)
     assert told.inventory is not None
     assert told.inventory.nodes == ()
-    assert [each.node for each in told.occupants] == [""]
-    assert view.collector_state().troubles["broken"] == 2
+    assert [each.node for each in told.unmanaged_pods] == [""]
+    assert view.collector_state().problems["broken"] == 2
     assert len([each for each in caplog.messages if "cannot be read" in each]) == 2
     view.put_node(node("n1"))
     view.drop_pod(f"{pod('a').metadata.namespace}/a")
-    assert view.collector_state().troubles["broken"] == 0
+    assert view.collector_state().problems["broken"] == 0
     assert len(view.changes("", 0).inventory.nodes) == 1  # type: ignore[union-attr]  # complete
 
 
@@ -290,13 +290,13 @@ def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
     health = Health(("/nodes", "/pods"))
     view = ClusterView(Cluster("alpha"), health, Timers().later)
     told: list[int] = []
-    asking = threading.Thread(target=lambda: told.append(len(view.changes("", WAIT_S).occupants)))
+    asking = threading.Thread(target=lambda: told.append(len(view.changes("", WAIT_S).unmanaged_pods)))
     asking.start()
     asyncio.run(view.replace_nodes([node("n1")]))
-    health.heard("/nodes")
+    health.succeeded("/nodes")
     asyncio.run(view.replace_pods([pod("a"), pod("b")]))
     assert not told
-    health.heard("/pods")
+    health.succeeded("/pods")
     asking.join(WAIT_S)
     assert told == [2]
 
@@ -305,10 +305,10 @@ def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
     """Once a source failed for as long as patience lasts, nothing is told, but why."""
     now_s = [0.0]
     health = Health(["/api/v1/pods"], lambda: now_s[0])
-    view = ClusterView(Cluster("alpha"), health, lambda _, __: None, Limits(patience_s=2))
+    view = ClusterView(Cluster("alpha"), health, lambda _, __: None, Limits(unreachable_timeout_s=2))
     with pytest.raises(UnavailableError, match="for the first time"):
         view.changes("", 0)
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     cursor = view.changes("", 0).cursor
     health.failed("/api/v1/pods", "no route to host")
     now_s[0] = 1.9
@@ -317,7 +317,7 @@ def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
     now_s[0] = 2.0
     with pytest.raises(UnavailableError, match="alpha: no route to host"):
         view.changes(cursor, 0)
-    health.heard("/api/v1/pods")
+    health.succeeded("/api/v1/pods")
     view.changes(cursor, 0)
 
 
@@ -328,8 +328,8 @@ def test_whoever_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) ->
 
     def ask() -> None:
         found = view.changes(cursor, WAIT_S)
-        told.append(len(found.occupants))
-        told.append(len(view.changes(found.cursor, WAIT_S).occupants))
+        told.append(len(found.unmanaged_pods))
+        told.append(len(view.changes(found.cursor, WAIT_S).unmanaged_pods))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -355,8 +355,10 @@ def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
 
 
 def test_a_cluster_that_hangs_holds_up_no_other(servers: dict[str, ApiServer], tmp_path: Path) -> None:
-    """While nobody has noticed yet that a cluster hangs, others are told of every change, each within a second."""
-    backends = KubernetesBackends(tmp_path, Wishes(call_s=8, limits=Limits(patience_s=6)), seed=1)
+    """While no one has noticed yet that a cluster hangs, others are told of every change, each within a second."""
+    backends = KubernetesBackends(
+        tmp_path, ClusterOptions(request_timeout_s=8, limits=Limits(unreachable_timeout_s=6)), seed=1
+    )
     try:
         clusters = {each.cluster: each for each in backends.clusters()}
         cursors = {name: first(clusters[name].changes) for name in clusters}

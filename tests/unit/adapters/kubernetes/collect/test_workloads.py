@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.pod_status import Verdict
+from seaway.adapters.kubernetes.collect.pod_status import PodState
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, read_workload
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Cause, CopyPhase
+from seaway.domain.deployment import Cause, WorkloadPhase
 from tests.unit.adapters.kubernetes.collect.test_view import Timers, copy, decoded
 
 JOBS = "/apis/batch/v1/jobs"
@@ -34,15 +34,15 @@ def job(**condition: str) -> WorkloadObject:
 @pytest.mark.parametrize(
     ("condition", "phase", "cause"),
     [
-        ({"type": "Complete"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
-        ({"type": "Succeeded"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
-        ({"type": "Completed"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
-        ({"type": "Failed", "reason": "BackoffLimitExceeded"}, CopyPhase.FAILED, Cause.INFRASTRUCTURE),
-        ({"type": "FailureTarget", "reason": "BackoffLimitExceeded"}, CopyPhase.FAILED, Cause.INFRASTRUCTURE),
-        ({"type": "Failed", "reason": "DeadlineExceeded"}, CopyPhase.FAILED, Cause.WORKLOAD),
+        ({"type": "Complete"}, WorkloadPhase.SUCCEEDED, Cause.WORKLOAD),
+        ({"type": "Succeeded"}, WorkloadPhase.SUCCEEDED, Cause.WORKLOAD),
+        ({"type": "Completed"}, WorkloadPhase.SUCCEEDED, Cause.WORKLOAD),
+        ({"type": "Failed", "reason": "BackoffLimitExceeded"}, WorkloadPhase.FAILED, Cause.INFRASTRUCTURE),
+        ({"type": "FailureTarget", "reason": "BackoffLimitExceeded"}, WorkloadPhase.FAILED, Cause.INFRASTRUCTURE),
+        ({"type": "Failed", "reason": "DeadlineExceeded"}, WorkloadPhase.FAILED, Cause.WORKLOAD),
     ],
 )
-def test_a_workload_says_how_it_ended(condition: dict[str, str], phase: CopyPhase, cause: Cause) -> None:
+def test_a_workload_says_how_it_ended(condition: dict[str, str], phase: WorkloadPhase, cause: Cause) -> None:
     """A Job that lost a pod is no fault of what ran; one that took too long is."""
     read = read_workload(job(**condition), "seaway")
     assert read is not None
@@ -59,22 +59,22 @@ def ray(**status: str) -> WorkloadObject:
 @pytest.mark.parametrize(
     ("status", "phase", "reason"),
     [
-        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, CopyPhase.SUCCEEDED, ""),
-        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Running"}, CopyPhase.SUCCEEDED, ""),
+        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, WorkloadPhase.SUCCEEDED, ""),
+        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Running"}, WorkloadPhase.SUCCEEDED, ""),
         (
             {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit  code 1"},
-            CopyPhase.FAILED,
+            WorkloadPhase.FAILED,
             "its Ray job failed: exit code 1",
         ),
-        ({"jobStatus": "STOPPED", "jobDeploymentStatus": "Complete"}, CopyPhase.FAILED, "its Ray job was stopped"),
+        ({"jobStatus": "STOPPED", "jobDeploymentStatus": "Complete"}, WorkloadPhase.FAILED, "its Ray job was stopped"),
         (
             {"jobStatus": "", "jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "no answer"},
-            CopyPhase.FAILED,
+            WorkloadPhase.FAILED,
             "KubeRay gave it up, SubmissionFailed: no answer",
         ),
     ],
 )
-def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: CopyPhase, reason: str) -> None:
+def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: WorkloadPhase, reason: str) -> None:
     """Ray's word counts, and KubeRay's where Ray has none; pods are not asked."""
     read = read_workload(ray(**status), "seaway")
     assert read is not None
@@ -87,7 +87,7 @@ def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
     status = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": "bad  spec"}
     read = read_workload(ray(**status), "seaway")
     assert read is not None
-    assert read.ended == Verdict(CopyPhase.FAILED, "the KubeRay there does not take it: bad spec", Cause.DENIED)
+    assert read.ended == PodState(WorkloadPhase.FAILED, "the KubeRay there does not take it: bad spec", Cause.REJECTED)
 
 
 @pytest.mark.parametrize(
@@ -122,19 +122,19 @@ def volcano(phase: str, message: str = "") -> WorkloadObject:
 @pytest.mark.parametrize(
     ("phase", "message", "ended", "cause", "reason"),
     [
-        ("Completed", "all done", CopyPhase.SUCCEEDED, Cause.WORKLOAD, ""),
-        ("Failed", "too often", CopyPhase.FAILED, Cause.WORKLOAD, "Volcano gave its job up: too often"),
-        ("Terminated", "", CopyPhase.FAILED, Cause.INFRASTRUCTURE, "Volcano ended its job, of which a pod is gone"),
-        ("Aborted", "", CopyPhase.FAILED, Cause.INFRASTRUCTURE, "its job was aborted in Volcano"),
+        ("Completed", "all done", WorkloadPhase.SUCCEEDED, Cause.WORKLOAD, ""),
+        ("Failed", "too often", WorkloadPhase.FAILED, Cause.WORKLOAD, "Volcano gave its job up: too often"),
+        ("Terminated", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "Volcano ended its job, of which a pod is gone"),
+        ("Aborted", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "its job was aborted in Volcano"),
     ],
 )
 def test_a_job_of_volcanos_ends_by_its_state(
-    phase: str, message: str, ended: CopyPhase, cause: Cause, reason: str
+    phase: str, message: str, ended: WorkloadPhase, cause: Cause, reason: str
 ) -> None:
     """Its word counts where its pods are gone; what was aborted or evicted is no fault of what ran."""
     read = read_workload(volcano(phase, message), "seaway")
     assert read is not None
-    assert read.ended == Verdict(ended, reason, cause)
+    assert read.ended == PodState(ended, reason, cause)
     assert not read.decides
 
 
@@ -162,7 +162,7 @@ def test_what_is_suspended_says_so() -> None:
         ray(jobDeploymentStatus="Running"),
     ]
     read = [read_workload(each, "seaway") for each in suspended]
-    assert [each and each.held for each in read] == [
+    assert [each and each.gate for each in read] == [
         "it is suspended there: Job suspended",
         "it is suspended there",
         "",
@@ -179,33 +179,33 @@ def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> Non
 
 
 def test_an_end_that_was_missed_is_told(view: ClusterView) -> None:
-    """A pod that ended well and was deleted while nobody could hear of it is known by its Job."""
+    """A pod that ended well and was deleted while no one could hear of it is known by its Job."""
     running: dict[str, Any] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
     view.put_workload(JOBS, job(type="Suspended", status="False"))
     view.put_pod(copy(**running))
     first = view.changes("", 0)
-    assert [each.phase for each in first.copies] == [CopyPhase.RUNNING]
+    assert [each.phase for each in first.workloads] == [WorkloadPhase.RUNNING]
     view.put_pod(copy(phase="Succeeded"))
     view.drop_pod("seaway/mine")
     view.put_workload(JOBS, job(type="Complete"))
-    assert [each.phase for each in view.changes(first.cursor, 0).copies] == [CopyPhase.SUCCEEDED]
+    assert [each.phase for each in view.changes(first.cursor, 0).workloads] == [WorkloadPhase.SUCCEEDED]
 
 
 def test_a_failure_without_pods_is_told_after_a_while(timers: Timers, view: ClusterView) -> None:
     """A Job and its pods are heard of apart: what it says of a failure waits for what they may say of it."""
     view.put_workload(JOBS, job(type="Failed", reason="BackoffLimitExceeded", message="too often"))
     first = view.changes("", 0)
-    assert [each.phase for each in first.copies] == [CopyPhase.STARTING]
+    assert [each.phase for each in first.workloads] == [WorkloadPhase.STARTING]
     timers.pass_by()
-    (told,) = view.changes(first.cursor, 0).copies
+    (told,) = view.changes(first.cursor, 0).workloads
     assert (told.phase, told.cause, told.reason) == (
-        CopyPhase.FAILED,
+        WorkloadPhase.FAILED,
         Cause.INFRASTRUCTURE,
         "its pods are gone: too often",
     )
     view.drop_workload(JOBS, "seaway/sw")
     view.put_workload(JOBS, job(type="Suspended", status="False"))
-    assert [each.phase for each in view.changes(first.cursor, 0).copies] == [CopyPhase.STARTING]
+    assert [each.phase for each in view.changes(first.cursor, 0).workloads] == [WorkloadPhase.STARTING]
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ import yaml
 from seaway.adapters.kubernetes.connection import api as api_module
 from seaway.adapters.kubernetes.connection import responses as answers
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.credentials import Credentials, Renewing
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.credentials import Credentials, RenewalLimit
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import RejectedError, UnavailableError
 from tests.unit.adapters.kubernetes.connection.processes import runs
@@ -83,20 +83,20 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def reactor() -> Iterator[Reactor]:
+def reactor() -> Iterator[EventLoopThread]:
     """Start an event loop."""
-    started = Reactor()
+    started = EventLoopThread()
     yield started
     started.close()
 
 
 @pytest.fixture
-def connect(reactor: Reactor) -> Iterator[Connect]:
+def connect(reactor: EventLoopThread) -> Iterator[Connect]:
     """Make a connection that is closed after the test."""
     made: list[Api] = []
 
-    def connect(credentials: Credentials, call_s: float = 10) -> Api:
-        made.append(Api("east", credentials, call_s=call_s))
+    def connect(credentials: Credentials, request_timeout_s: float = 10) -> Api:
+        made.append(Api("east", credentials, request_timeout_s=request_timeout_s))
         return made[-1]
 
     yield connect
@@ -107,7 +107,7 @@ def connect(reactor: Reactor) -> Iterator[Connect]:
 @pytest.fixture
 def standing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no pause end."""
-    monkeypatch.setattr(api_module, "Renewing", lambda _, *pauses_s: Renewing(lambda: 0.0, *pauses_s))
+    monkeypatch.setattr(api_module, "RenewalLimit", lambda _, *pauses_s: RenewalLimit(lambda: 0.0, *pauses_s))
 
 
 def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) -> Credentials:
@@ -148,7 +148,9 @@ def wait(what: Callable[[], bool], why: str) -> None:
         time.sleep(0.02)
 
 
-def test_a_token_is_shown_and_json_is_sent(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+def test_a_token_is_shown_and_json_is_sent(
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
+) -> None:
     """A token is shown and json is sent."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}))
     reactor.run(api.apply("/api/v1/namespaces/seaway", {"kind": "Namespace"}), 10)
@@ -160,19 +162,19 @@ def test_a_token_is_shown_and_json_is_sent(server: Server, reactor: Reactor, con
 
 
 def test_a_member_is_reached_through_the_proxy(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A member is reached through the proxy."""
-    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"})).behind("m1", "/clusters/m1/proxy")
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"})).proxied("m1", "/clusters/m1/proxy")
     reactor.run(api.get("/api/v1/nodes"), 10)
     reactor.run(api.close(), 10)
     assert server.asked[-1][1] == "/clusters/m1/proxy/api/v1/nodes"
 
 
 def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A token file is read anew when the server knows the old token no more."""
+    """A token file is read again when the server knows the old token no more."""
     token = tmp_path / "token"
     token.write_text("old", encoding="utf-8")
     api = connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
@@ -185,8 +187,10 @@ def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
     assert [headers["authorization"] for _, _, headers, _ in server.asked] == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-def test_of_a_long_answer_the_end_is_kept(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
-    """Its last bytes come back, also when the server has to be told anew who asks; a short one comes whole."""
+def test_of_a_long_answer_the_end_is_kept(
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
+) -> None:
+    """Its last bytes come back, also when the server must be told again who asks; a short one comes whole."""
     token = tmp_path / "token"
     token.write_text("old", encoding="utf-8")
     api = connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
@@ -200,7 +204,7 @@ def test_of_a_long_answer_the_end_is_kept(server: Server, reactor: Reactor, conn
 
 
 def test_a_token_that_is_never_known_is_a_refusal(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A token that is never known is a refusal."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "wrong"}))
@@ -212,7 +216,7 @@ def test_a_token_that_is_never_known_is_a_refusal(
 
 
 def test_a_program_of_the_kubeconfig_gives_the_token(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A program of the kubeconfig gives the token."""
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, say_token("from-cloud"))))
@@ -221,7 +225,7 @@ def test_a_program_of_the_kubeconfig_gives_the_token(
 
 
 def test_a_program_that_fails_is_told_in_its_own_words(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A program that fails is told in its own words."""
     credentials = kubeconfig(tmp_path, server.url, program(tmp_path, "echo log in first >&2; exit 3"))
@@ -232,10 +236,10 @@ def test_a_program_that_fails_is_told_in_its_own_words(
 
 @pytest.mark.usefixtures("standing")
 def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends with all that it began, and however often its cluster is tried, it is begun once more before a pause."""
-    monkeypatch.setattr(api_module, "CREDENTIALS_S", 1.0)
+    monkeypatch.setattr(api_module, "CREDENTIALS_TIMEOUT_S", 1.0)
     began, hangs, good = tmp_path / "began", tmp_path / "hangs", tmp_path / "good"
     hangs.mkdir()
     good.mkdir()
@@ -251,10 +255,10 @@ def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
 
 @pytest.mark.usefixtures("standing")
 def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_silent(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended, and what it gave holds until its end."""
-    monkeypatch.setattr(api_module, "CREDENTIALS_S", 1.0)
+    monkeypatch.setattr(api_module, "CREDENTIALS_TIMEOUT_S", 1.0)
     ends = (datetime.now(UTC) + timedelta(seconds=50)).isoformat()
     text = f"[ -e hangs ] && {{ echo x >> hangs; sleep 60; }}; {say_token('good', ends)}; touch hangs"
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, text)))
@@ -265,12 +269,12 @@ def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_silent(
 
 
 def test_a_program_ends_when_its_cluster_is_left(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """Nobody waits for what it says any more."""
+    """No one waits for what it says any more."""
     began = tmp_path / "began"
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, f"sleep 60 & echo $! > {began}; wait")))
-    asking = reactor.begin(api.get("/a"))
+    asking = reactor.submit(api.get("/a"))
     wait(lambda: began.exists() and began.read_text(encoding="utf-8").endswith("\n"), "it runs")
     reactor.run(api.close(), 10)
     with pytest.raises(UnavailableError):
@@ -280,10 +284,10 @@ def test_a_program_ends_when_its_cluster_is_left(
 
 @pytest.mark.usefixtures("standing")
 def test_a_program_that_fails_later_is_not_run_for_every_call_either(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a token ends and somebody has to log in again, all are told so, and it is run once more at once."""
-    monkeypatch.setattr(api_module, "HEADER_S", 0.0)
+    """Where a token ends and a user has to log in again, all are told so, and it is run once more at once."""
+    monkeypatch.setattr(api_module, "HEADER_TTL_S", 0.0)
     times, failing = tmp_path / "times", tmp_path / "failing"
     text = f"echo x >> {times}\n[ ! -e {failing} ] || {{ echo log in >&2; exit 3; }}\n"
     api = connect(
@@ -296,7 +300,7 @@ def test_a_program_that_fails_later_is_not_run_for_every_call_either(
         with pytest.raises(UnavailableError, match="log in"):
             reactor.run(api.get("/a"), 10)
     assert len(times.read_text(encoding="utf-8").split()) == before + 2
-    assert len(server.asked) == asked, "nobody asks with a token that ended"
+    assert len(server.asked) == asked, "no one asks with a token that ended"
 
 
 @pytest.mark.usefixtures("standing")
@@ -304,7 +308,7 @@ def test_a_program_that_fails_later_is_not_run_for_every_call_either(
     ("ends", "says"), [(say_token("wrong"), "Unauthorized"), ("echo log in >&2; exit 3", "log in")]
 )
 def test_a_program_is_not_run_for_every_call_that_does_not_help(
-    ends: str, says: str, server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    ends: str, says: str, server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A server that goes on not to know Seaway, or a program that goes on to fail, has it run once more at once."""
     times = tmp_path / "times"
@@ -318,7 +322,7 @@ def test_a_program_is_not_run_for_every_call_that_does_not_help(
 
 
 def test_the_password_of_a_proxy_is_told_nobody(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A proxy that refuses is told by its answer, not by its address."""
     server.answering = lambda request: reply(request, 407, {})
@@ -330,7 +334,7 @@ def test_the_password_of_a_proxy_is_told_nobody(
 
 
 def test_an_address_with_a_password_is_refused_without_showing_it(
-    reactor: Reactor, connect: Connect, tmp_path: Path
+    reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A user in the server's address has no meaning there."""
     api = connect(kubeconfig(tmp_path, "http://ada:geheim@127.0.0.1:1", {"token": "t"}))
@@ -340,7 +344,7 @@ def test_an_address_with_a_password_is_refused_without_showing_it(
 
 
 def test_nobody_is_told_to_stay_away_for_long(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """Whatever a server or a proxy says, it is asked again before long."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
@@ -352,7 +356,7 @@ def test_nobody_is_told_to_stay_away_for_long(
 
 
 def test_a_name_that_leads_elsewhere_is_not_followed(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A cluster that calls a pod ``..`` does not have Seaway ask for something else."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
@@ -369,10 +373,12 @@ def test_a_kubeconfig_without_the_context_is_rejected(server: Server, tmp_path: 
         Credentials(tmp_path / "kubeconfig", "no-such").load()
 
 
-def test_a_server_that_hangs_is_given_up(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_given_up(
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
+) -> None:
     """A server that hangs is given up."""
     server.answering = lambda _: time.sleep(3)
-    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), call_s=0.3)
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), request_timeout_s=0.3)
     began = time.monotonic()
     with pytest.raises(UnavailableError, match="east: did not answer"):
         reactor.run(api.get("/a"), 10)
@@ -380,11 +386,11 @@ def test_a_server_that_hangs_is_given_up(server: Server, reactor: Reactor, conne
 
 
 def test_a_server_that_hangs_holds_up_no_other(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A server that hangs holds up no other."""
     server.answering = lambda request: time.sleep(2) if request.path == "/slow" else reply(request, 200, {})
-    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), call_s=5)
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), request_timeout_s=5)
     reactor.run(api.get("/first"), 10)
     with ThreadPoolExecutor() as pool:
         slow = pool.submit(reactor.run, api.get("/slow"), 10)
@@ -396,7 +402,7 @@ def test_a_server_that_hangs_holds_up_no_other(
 
 @pytest.mark.parametrize("status", [429, 500, 503, 504])
 def test_a_server_that_cannot_right_now_may_be_asked_later(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, status: int
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, status: int
 ) -> None:
     """A server that cannot right now may be asked later."""
     server.answering = lambda request: reply(request, status, {"message": "busy"}, retry_after="7")
@@ -405,7 +411,9 @@ def test_a_server_that_cannot_right_now_may_be_asked_later(
     assert caught.value.retry_after_s == 7
 
 
-def test_a_refusal_has_kubernetes_own_words(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+def test_a_refusal_has_kubernetes_own_words(
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
+) -> None:
     """A refusal has kubernetes own words."""
     server.answering = lambda request: reply(request, 409, {"message": "already there", "reason": "AlreadyExists"})
     with pytest.raises(ApiError, match="already there") as caught:
@@ -414,15 +422,15 @@ def test_a_refusal_has_kubernetes_own_words(server: Server, reactor: Reactor, co
     assert caught.value.reason == "AlreadyExists"
 
 
-def test_nobody_there_is_unavailable(reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
-    """Nobody there is unavailable."""
+def test_nobody_there_is_unavailable(reactor: EventLoopThread, connect: Connect, tmp_path: Path) -> None:
+    """No one there is unavailable."""
     api = connect(kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "t"}))
     with pytest.raises(UnavailableError, match="east: cannot be reached"):
         reactor.run(api.get("/a"), 10)
 
 
 def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A stream is cut into lines and ends when nothing comes."""
 
@@ -441,7 +449,7 @@ def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
     heard: list[bytes] = []
 
     async def follow() -> None:
-        async with api.stream("/watch", {"watch": "true"}, silence_s=0.5) as lines:
+        async with api.stream("/watch", {"watch": "true"}, idle_timeout_s=0.5) as lines:
             async for line in lines:
                 heard.append(line)  # noqa: PERF401  # the stream ends with an error
 
@@ -451,11 +459,11 @@ def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
 
 
 def test_an_answer_without_an_end_is_given_up(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither what a server answers nor a line of a stream is kept for as long as it goes on."""
-    monkeypatch.setattr(answers, "MOST_BYTES", 100_000)
-    monkeypatch.setattr(answers, "MOST_LINE_BYTES", 100_000)
+    monkeypatch.setattr(answers, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(answers, "MAX_LINE_BYTES", 100_000)
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
 
     def go_on(request: BaseHTTPRequestHandler) -> None:
@@ -479,7 +487,7 @@ def test_an_answer_without_an_end_is_given_up(
 
 
 def test_a_proxy_of_the_kubeconfig_is_gone_through(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """What is asked reaches the proxy with the whole address, which need not be one that this machine can look up."""
     far = "http://kubernetes.invalid:6443"
@@ -489,7 +497,7 @@ def test_a_proxy_of_the_kubeconfig_is_gone_through(
 
 
 def test_a_token_that_no_header_can_have_is_told(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A token with a line break in it adds no header of its own, and the error does not show it."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "one\r\nx-two: secret"}))
@@ -500,9 +508,9 @@ def test_a_token_that_no_header_can_have_is_told(
 
 
 def test_a_page_behind_a_proxy_is_read_to_a_limit(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """One that is longer, or compressed although nobody asked for that, is refused instead of kept."""
+    """One that is longer, or compressed although no one asked for that, is refused instead of kept."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}))
     assert reactor.run(api.page("/proxy/metrics", 2), 10) == b"{}"
     assert server.asked[-1][2]["accept-encoding"] == "identity"
@@ -513,7 +521,9 @@ def test_a_page_behind_a_proxy_is_read_to_a_limit(
         reactor.run(api.page("/proxy/metrics", 100), 10)
 
 
-def test_a_page_that_drips_ends_in_time(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+def test_a_page_that_drips_ends_in_time(
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
+) -> None:
     """A byte now and then does not put the end off."""
 
     def drip(request: BaseHTTPRequestHandler) -> None:
@@ -527,13 +537,13 @@ def test_a_page_that_drips_ends_in_time(server: Server, reactor: Reactor, connec
                 time.sleep(0.01)
 
     server.answering = drip
-    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}), call_s=0.3)
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}), request_timeout_s=0.3)
     with pytest.raises(UnavailableError, match="in time"):
         reactor.run(api.page("/proxy/metrics", 10**6), 10)
 
 
 def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """Whoever is behind the proxy could have the program of a kubeconfig run again and again."""
     times = tmp_path / "times"
@@ -547,9 +557,9 @@ def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
 
 
 def test_a_server_that_hung_up_is_asked_once_more(
-    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+    server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A connection that was kept open, and closed by the server just when it was used, costs nobody a failure."""
+    """A connection that was kept open, and closed by the server just when it was used, costs no one a failure."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
     hung_up: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Letting go of an API server while somebody is about to ask it something."""
+"""Letting go of an API server while a user is about to ask it something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.domain.errors import UnavailableError
 from tests.fakes.kubernetes import ApiServer
 
@@ -38,16 +38,16 @@ class Slow(Credentials):
 
 
 @pytest.fixture
-def reactor() -> Iterator[Reactor]:
+def reactor() -> Iterator[EventLoopThread]:
     """Make an event loop."""
-    made = Reactor()
+    made = EventLoopThread()
     yield made
     made.close()
 
 
 @pytest.fixture
 def credentials(tmp_path: Path) -> Iterator[Slow]:
-    """Have a server, and somebody who says slowly who Seaway is there."""
+    """Have a server, and a user who says slowly who Seaway is there."""
     with ApiServer("alpha", controllers=()) as server:
         yield Slow(server.kubeconfig(tmp_path / "alpha"))
 
@@ -58,10 +58,10 @@ async def made(credentials: Credentials) -> Api:
     return Api("alpha", credentials)
 
 
-def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: Reactor, credentials: Slow) -> None:
+def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: EventLoopThread, credentials: Slow) -> None:
     """A call that is between two of its steps when all is let go of is no mistake, and may be made again elsewhere."""
     api = reactor.run(made(credentials), WAIT_S)
-    call = reactor.begin(api.get("/api/v1/nodes"))
+    call = reactor.submit(api.get("/api/v1/nodes"))
     assert credentials.asked.wait(WAIT_S)
     reactor.run(api.close(), WAIT_S)
     credentials.told.set()
@@ -69,8 +69,8 @@ def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: Reactor, cred
         call.result(WAIT_S)
 
 
-def test_who_asks_afterwards_gets_no_connection(reactor: Reactor, credentials: Slow) -> None:
-    """Nothing is opened that nobody would close."""
+def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, credentials: Slow) -> None:
+    """Nothing is opened that no one would close."""
     credentials.told.set()
     api = reactor.run(made(credentials), WAIT_S)
     reactor.run(api.get("/api/v1/nodes"), WAIT_S)
@@ -80,13 +80,13 @@ def test_who_asks_afterwards_gets_no_connection(reactor: Reactor, credentials: S
     assert credentials.loads == 1
 
 
-def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: Reactor, credentials: Slow) -> None:
+def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: EventLoopThread, credentials: Slow) -> None:
     """A watch on connections that are closed, with credentials that were replaced too, ends: it is not left waiting."""
     credentials.told.set()
     api = reactor.run(made(credentials), WAIT_S)
 
     async def follow(opened: asyncio.Event) -> None:
-        async with api.stream("/api/v1/nodes", {"watch": "true"}, silence_s=60) as lines:
+        async with api.stream("/api/v1/nodes", {"watch": "true"}, idle_timeout_s=60) as lines:
             opened.set()
             async for _ in lines:
                 pass

@@ -66,7 +66,7 @@ def test_what_is_said_of_a_context_is_known_by_its_content(tmp_path: Path) -> No
 
     def says() -> str:
         (tmp_path / "config").write_text(yaml.safe_dump(config), encoding="utf-8")
-        return find(tmp_path).contexts[0].says
+        return find(tmp_path).contexts[0].digest
 
     first = says()
     config["contexts"].append({"name": "y", "context": {"cluster": "c", "user": "other"}})
@@ -143,7 +143,7 @@ def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_pat
     (tmp_path / "bad").write_text(text, encoding="utf-8")
     found = find(tmp_path)
     assert [each.context for each in found.contexts] == ["alpha"]
-    assert re.search(r"/bad is no kubeconfig: (this YAML|line \d+, column \d+: )", found.broken[tmp_path / "bad"])
+    assert re.search(r"/bad is not a kubeconfig: (this YAML|line \d+, column \d+: )", found.broken[tmp_path / "bad"])
 
 
 def test_whatever_an_entry_says_the_others_go_on(tmp_path: Path) -> None:

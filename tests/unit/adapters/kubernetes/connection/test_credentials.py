@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.connection import credentials
-from seaway.adapters.kubernetes.connection.contexts import alone
-from seaway.adapters.kubernetes.connection.credentials import LEAST_S, Credentials, Renewing
+from seaway.adapters.kubernetes.connection.contexts import minified
+from seaway.adapters.kubernetes.connection.credentials import MIN_S, Credentials, RenewalLimit
 from seaway.domain.errors import RejectedError, UnavailableError
 
 PROXY = "http://proxy.example:3128"
@@ -40,8 +40,8 @@ def test_what_is_larger_than_it_looks_is_refused_before_anybody_writes_it_out(tm
     entries = "clusters: [{name: c, cluster: {server: 'https://a', extensions: *a11}}]\n"
     entries += "contexts: [{name: x, context: {cluster: c}}]\n"
     file.write_text(MANY + entries, encoding="utf-8")
-    for read in (Credentials(file, "x").load, lambda: alone(file, "x", "x")):
-        with pytest.raises(RejectedError, match="k is no kubeconfig: this YAML"):
+    for read in (Credentials(file, "x").load, lambda: minified(file, "x", "x")):
+        with pytest.raises(RejectedError, match="k is not a kubeconfig: this YAML"):
             read()
 
 
@@ -80,7 +80,7 @@ def test_a_token_of_a_program_is_asked_for_anew_before_it_ends(tmp_path: Path, e
     ends = in_s(30) if ends.startswith("30") else ends
     status = {"token": "t"} | ({"expirationTimestamp": ends} if ends else {})
     who = Credentials(kubeconfig(tmp_path / "k", user=exec_user(tmp_path, **status)), "x")
-    assert who.load().ends is None
+    assert who.load().expires_at is None
     assert [who.authorization(), who.authorization()] == ["Bearer t"] * 2
     assert runs(tmp_path) == times
 
@@ -98,7 +98,7 @@ def test_a_token_holds_until_its_end_though_its_program_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The program is not asked for it every time, and the log says why; a token that ended is given to nobody."""
-    monkeypatch.setattr(credentials, "Renewing", lambda _: Renewing(lambda: 0.0))
+    monkeypatch.setattr(credentials, "RenewalLimit", lambda _: RenewalLimit(lambda: 0.0))
     file = kubeconfig(tmp_path / "k", user=exec_user(tmp_path, token="old", expirationTimestamp=in_s(50)))
     who = Credentials(file, "x")
     who.load()
@@ -117,7 +117,7 @@ def test_a_token_is_replaced_before_it_ends_once_its_program_does_better(
 ) -> None:
     """A pause after it failed is all that is waited."""
     now_s = 0.0
-    monkeypatch.setattr(credentials, "Renewing", lambda _: Renewing(lambda: now_s))
+    monkeypatch.setattr(credentials, "RenewalLimit", lambda _: RenewalLimit(lambda: now_s))
     file = kubeconfig(tmp_path / "k", user=exec_user(tmp_path, token="old", expirationTimestamp=in_s(50)))
     who = Credentials(file, "x")
     who.load()
@@ -125,7 +125,7 @@ def test_a_token_is_replaced_before_it_ends_once_its_program_does_better(
     assert who.authorization() == "Bearer old"
     kubeconfig(file, user=exec_user(tmp_path, token="new"))
     assert who.authorization() == "Bearer old"
-    now_s += LEAST_S
+    now_s += MIN_S
     assert who.authorization() == "Bearer new"
 
 

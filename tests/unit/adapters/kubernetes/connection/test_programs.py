@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.connection.exec_plugins import Given, Programs
+from seaway.adapters.kubernetes.connection.exec_plugins import ExecCredential, ExecPlugins
 from seaway.domain.errors import RejectedError
 from tests.unit.adapters.kubernetes.connection.processes import runs
 
@@ -51,7 +51,7 @@ def test_a_program_is_told_who_asks_and_of_the_cluster_if_it_wants_to_know(tmp_p
         "extensions": [{"name": "other"}, {"name": "client.authentication.k8s.io/exec", "extension": {"arn": "x"}}],
     }
     wanted = program(tmp_path, text, version, args=["get", 1], env=[{"name": "REGION", "value": "eu"}])
-    assert Programs().run(wanted, cluster, tmp_path) == Given("t", "", "", None)
+    assert ExecPlugins().run(wanted, cluster, tmp_path) == ExecCredential("t", "", "", None)
     spec: dict[str, Any] = {"interactive": False}
     assert json.loads((tmp_path / "info").read_bytes()) == {
         "apiVersion": version,
@@ -60,7 +60,7 @@ def test_a_program_is_told_who_asks_and_of_the_cluster_if_it_wants_to_know(tmp_p
     }
     assert (tmp_path / "rest").read_text(encoding="utf-8") == "get 1 eu\n"
     assert (tmp_path / "stdin").read_bytes() == b""
-    Programs().run(wanted | {"provideClusterInfo": True}, cluster, tmp_path)
+    ExecPlugins().run(wanted | {"provideClusterInfo": True}, cluster, tmp_path)
     spec["cluster"] = {
         "server": "https://a:6443",
         "tls-server-name": "b",
@@ -75,8 +75,8 @@ def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Pat
     both = say(
         token="t", clientCertificateData="C", clientKeyData="K", expirationTimestamp="2026-11-22T05:00:00.123456789Z"
     )
-    given = Programs().run(program(tmp_path, both), {}, tmp_path)
-    assert given == Given("t", "C", "K", datetime(2026, 11, 22, 5, 0, 0, 123456, UTC))
+    given = ExecPlugins().run(program(tmp_path, both), {}, tmp_path)
+    assert given == ExecCredential("t", "C", "K", datetime(2026, 11, 22, 5, 0, 0, 123456, UTC))
     assert given.user == {"token": "t", "client-certificate-data": "Qw==", "client-key-data": "Sw=="}
 
 
@@ -86,12 +86,12 @@ def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Pat
         ("echo log in first >&2; exit 3", {}, "ended with 3: log in first"),
         ("exit 1", {}, "ended with 1$"),
         ("kill -9 $$", {}, "was ended: Killed"),
-        ("echo hello", {}, "is no JSON"),
-        ("echo '[]'", {}, "is no ExecCredential"),
+        ("echo hello", {}, "is not JSON"),
+        ("echo '[]'", {}, "is not an ExecCredential"),
         (say(BETA, token="t"), {}, "speaks 'client.authentication.k8s.io/v1beta1'"),
         (say(), {}, "neither token nor certificate"),
         (say(clientCertificateData="C"), {}, "a certificate without its key"),
-        (say(token="t", expirationTimestamp="soon"), {}, "until 'soon', which is no time"),
+        (say(token="t", expirationTimestamp="soon"), {}, "until 'soon', which is not a time"),
         (
             "",
             {"command": "none-such", "installHint": "install\n  it"},
@@ -100,14 +100,14 @@ def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Pat
         ("", {"command": ""}, "names no command"),
         ("", {"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "its apiVersion is .*v1alpha1"),
         ("", {"interactiveMode": "Always"}, "wants a terminal"),
-        ("", {"args": "get"}, "args are no list"),
-        ("", {"env": ["REGION"]}, "env is no list"),
+        ("", {"args": "get"}, "args are not a list"),
+        ("", {"env": ["REGION"]}, "env is not a list"),
     ],
 )
 def test_what_will_not_do_is_told(text: str, more: dict[str, Any], says: str, tmp_path: Path) -> None:
     """In the program's own words where it has some, and with how to get it where the kubeconfig says that."""
     with pytest.raises(RejectedError, match=says):
-        Programs().run(program(tmp_path, text) | more, {}, tmp_path)
+        ExecPlugins().run(program(tmp_path, text) | more, {}, tmp_path)
 
 
 def begun(file: Path) -> int:
@@ -129,7 +129,7 @@ def is_over(pid: int) -> bool:
 
 def test_what_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
     """What a program began ends with it, and whoever waited for it is told at once."""
-    programs, said = Programs(), []
+    programs, said = ExecPlugins(), []
 
     def run() -> None:
         with pytest.raises(RejectedError, match="was ended") as caught:
@@ -147,23 +147,23 @@ def test_what_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["", ">&2"])
 def test_a_program_that_prints_without_end_is_ended(where: str, tmp_path: Path) -> None:
-    """What it says is not kept for as long as somebody waits for it; what it began goes with it."""
+    """What it says is not kept for as long as a user waits for it; what it began goes with it."""
     text = f"sleep 60 & echo $! > began; while :; do echo more and more and more {where}; done"
     with pytest.raises(RejectedError, match=r"'\./plugin' prints more than 1 MiB"):
-        Programs().run(program(tmp_path, text), {}, tmp_path)
+        ExecPlugins().run(program(tmp_path, text), {}, tmp_path)
     assert is_over(begun(tmp_path / "began"))
 
 
 def test_a_program_may_print_much_to_both_ends(tmp_path: Path) -> None:
     """One that warns at length is read like any other: neither of its pipes fills up while the other is read."""
     text = f"head -c 900000 /dev/zero >&2; head -c 900000 /dev/zero | tr '\\0' ' '; {say(token='t')}"
-    assert Programs().run(program(tmp_path, text), {}, tmp_path).token == "t"
+    assert ExecPlugins().run(program(tmp_path, text), {}, tmp_path).token == "t"
 
 
 def test_who_left_a_programs_group_is_not_listened_to_when_that_is_ended(tmp_path: Path) -> None:
-    """Nobody waits for a process that cannot be ended with it, though it could still print."""
+    """No one waits for a process that cannot be ended with it, though it could still print."""
     leaves = "import os, time; os.setsid(); print(os.getpid(), file=open('began', 'w'), flush=True); time.sleep(60)"
-    programs = Programs()
+    programs = ExecPlugins()
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(programs.run, program(tmp_path, f'"{sys.executable}" -c "{leaves}" & wait'), {}, tmp_path)
         child = begun(tmp_path / "began")

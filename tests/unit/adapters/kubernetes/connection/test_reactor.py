@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.domain.errors import UnavailableError
 
 WAIT_S = 5.0
 
 
 @pytest.fixture
-def reactor() -> Iterator[Reactor]:
+def reactor() -> Iterator[EventLoopThread]:
     """Make one that has nothing to do."""
-    made = Reactor()
+    made = EventLoopThread()
     yield made
     made.close()
 
 
-def test_any_thread_may_have_something_called_later(reactor: Reactor) -> None:
+def test_any_thread_may_have_something_called_later(reactor: EventLoopThread) -> None:
     """It is called on the event loop, though that slept when it was asked for."""
     called, where = threading.Event(), list[str]()
 
@@ -30,18 +30,18 @@ def test_any_thread_may_have_something_called_later(reactor: Reactor) -> None:
         called.set()
 
     reactor.run(asleep(), WAIT_S)
-    reactor.later(0.01, call)
+    reactor.call_later(0.01, call)
     assert called.wait(WAIT_S)
     assert where == ["kubernetes"]
 
 
-def test_nothing_is_called_by_a_reactor_that_is_closed(reactor: Reactor) -> None:
+def test_nothing_is_called_by_a_reactor_that_is_closed(reactor: EventLoopThread) -> None:
     """Who looks at a cluster while the process ends is not told of that by a mistake; work is refused."""
     called: list[int] = []
     reactor.close()
-    reactor.later(0, lambda: called.append(1))
+    reactor.call_later(0, lambda: called.append(1))
     with pytest.raises(UnavailableError, match="shutting down"):
-        reactor.begin(asleep())
+        reactor.submit(asleep())
     assert not called
 
 

@@ -1,33 +1,33 @@
-"""How often who Seaway is may be found out anew."""
+"""How often who Seaway is may be found out again."""
 
 from __future__ import annotations
 
-from seaway.adapters.kubernetes.connection.credentials import Renewing
+from seaway.adapters.kubernetes.connection.credentials import RenewalLimit
 
 
 def test_the_first_is_at_once_and_more_come_after_pauses_that_double() -> None:
     """However often it is asked for; after a while without, it is at once again."""
     now_s = 0.0
-    renewing = Renewing(lambda: now_s, least_s=1, most_s=4)
+    renewing = RenewalLimit(lambda: now_s, min_s=1, max_s=4)
     renewed: list[float] = []
     while now_s < 20:
-        renewed += [now_s] if renewing.may() else []
+        renewed += [now_s] if renewing.allows() else []
         now_s += 0.5
     assert renewed == [0, 1, 3, 7, 11, 15, 19]
     now_s = 19 + 8
-    assert renewing.may()
+    assert renewing.allows()
     now_s += 1
-    assert renewing.may(), "the pause is the shortest again"
+    assert renewing.allows(), "the pause is the shortest again"
 
 
 def test_the_pause_begins_when_what_took_long_failed() -> None:
     """What fails after half a minute is not begun again at once for everybody who waits, and never without a pause."""
     now_s = 0.0
-    renewing = Renewing(lambda: now_s, least_s=1, most_s=4)
+    renewing = RenewalLimit(lambda: now_s, min_s=1, max_s=4)
     renewing.failed()
     begun = []
     for _ in range(5):
-        while not renewing.may():
+        while not renewing.allows():
             now_s += 0.5
         begun.append(now_s)
         now_s += 30

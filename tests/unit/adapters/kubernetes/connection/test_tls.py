@@ -13,7 +13,7 @@ import yaml
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.event_loop import Reactor
+from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.domain.errors import UnavailableError
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.certificates import Certificates
@@ -22,9 +22,9 @@ EXEC = "client.authentication.k8s.io/v1"
 
 
 @pytest.fixture
-def reactor() -> Iterator[Reactor]:
+def reactor() -> Iterator[EventLoopThread]:
     """Start an event loop."""
-    started = Reactor()
+    started = EventLoopThread()
     yield started
     started.close()
 
@@ -36,7 +36,7 @@ def server() -> Iterator[ApiServer]:
         yield started
 
 
-def read_nodes(reactor: Reactor, kubeconfig: Path) -> bytes:
+def read_nodes(reactor: EventLoopThread, kubeconfig: Path) -> bytes:
     """Ask a server for its nodes once."""
     api = Api("east", Credentials(kubeconfig, current_context(kubeconfig)))
     try:
@@ -53,13 +53,13 @@ def change(kubeconfig: Path, **said: str) -> Path:
     return kubeconfig
 
 
-def test_a_client_s_certificate_says_who_asks(server: ApiServer, reactor: Reactor, tmp_path: Path) -> None:
+def test_a_client_s_certificate_says_who_asks(server: ApiServer, reactor: EventLoopThread, tmp_path: Path) -> None:
     """Where the kubeconfig has a certificate, no token is needed."""
     assert b"NodeList" in read_nodes(reactor, server.kubeconfig(tmp_path / "k"))
 
 
 def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
-    server: ApiServer, reactor: Reactor, tmp_path: Path
+    server: ApiServer, reactor: EventLoopThread, tmp_path: Path
 ) -> None:
     """With ``tls-server-name`` the address does not count, and another name is not trusted."""
     kubeconfig = server.kubeconfig(tmp_path / "k")
@@ -69,7 +69,7 @@ def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
 
 
 def test_a_certificate_of_a_program_that_ended_is_asked_for_anew(
-    server: ApiServer, reactor: Reactor, tmp_path: Path
+    server: ApiServer, reactor: EventLoopThread, tmp_path: Path
 ) -> None:
     """Whoever wants certificates may hang up on one that ended before anything is asked, and say nothing."""
     program, said = tmp_path / "program", tmp_path / "said"

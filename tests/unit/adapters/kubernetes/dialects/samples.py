@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
-from seaway.adapters.kubernetes.device_plugins.views import NodeView, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import NodeView, ProblemKind
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
@@ -152,6 +152,6 @@ def claim(results: Sequence[Mapping[str, Any]], users: Sequence[str] = ("pod-1",
     return decoded(value, ResourceClaim)
 
 
-def kinds(view: NodeView) -> list[TroubleKind]:
+def kinds(view: NodeView) -> list[ProblemKind]:
     """Return the kinds of a node's troubles."""
-    return [trouble.kind for trouble in view.troubles]
+    return [trouble.kind for trouble in view.problems]

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.adapters.kubernetes.device_plugins.findings import unhealthy
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
-from seaway.adapters.kubernetes.device_plugins.views import Dialect, Options, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, PluginOptions, ProblemKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from tests.unit.adapters.kubernetes.dialects.samples import CARDS, REGISTER, A, B, kinds, node
 
@@ -30,8 +30,8 @@ def test_whole_cards_get_ids_of_cluster_node_and_number() -> None:
         Device("alpha/n1/gpu-0", 0, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
         Device("alpha/n1/gpu-1", 1, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
     )
-    assert {access.terms.dialect for access in view.accesses} == {Dialect.NVIDIA_PLUGIN}
-    assert view.troubles == ()
+    assert {access.resources.plugin for access in view.accesses} == {DevicePlugin.NVIDIA_PLUGIN}
+    assert view.problems == ()
     assert read_node("", node(allocatable={GPU: "2"}, labels=LABELS)).node.devices[0].uuid == "n1/gpu-0"
 
 
@@ -42,8 +42,8 @@ def test_time_slicing_makes_shares_without_a_bound_on_memory(resource: str) -> N
     view = read_node("alpha", node(allocatable={resource: "8"}, labels=labels))
     assert [(device.model, device.share_limit) for device in view.node.devices] == [(A100, 4), (A100, 4)]
     assert {(device.even_shares, device.mode) for device in view.node.devices} == {(True, DeviceMode.SHARED)}
-    assert not view.accesses[0].terms.isolated
-    assert view.accesses[0].terms.count == resource
+    assert not view.accesses[0].resources.isolated
+    assert view.accesses[0].resources.count == resource
 
 
 def test_mps_shares_are_bounded() -> None:
@@ -51,7 +51,7 @@ def test_mps_shares_are_bounded() -> None:
     labels = {**LABELS, "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "mps"}
     view = read_node("alpha", node(allocatable={GPU: "8"}, labels=labels))
     assert view.node.devices[0].mode is DeviceMode.MPS
-    assert view.accesses[0].terms.isolated
+    assert view.accesses[0].resources.isolated
 
 
 def test_replicas_of_zero_mean_one() -> None:
@@ -85,7 +85,7 @@ def test_instances_that_do_not_fit_their_strategy_are_left_out() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-INVALID", "nvidia.com/gpu.count": "0"}
     view = read_node("alpha", node(allocatable={GPU: "1"}, labels=labels))
     assert view.node.devices == ()
-    assert kinds(view) == [TroubleKind.UNUSABLE]
+    assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_instances_of_several_sizes_stand_beside_whole_cards() -> None:
@@ -106,34 +106,34 @@ def test_instances_of_several_sizes_stand_beside_whole_cards() -> None:
         ("alpha/n1/mig-1g.10gb-1", 9856, A100),
         ("alpha/n1/mig-3g.40gb-0", 40192, A100),
     ]
-    assert [access.terms.count for access in view.accesses] == [
+    assert [access.resources.count for access in view.accesses] == [
         GPU,
         "nvidia.com/mig-1g.10gb",
         "nvidia.com/mig-1g.10gb",
         "nvidia.com/mig-3g.40gb",
     ]
-    assert view.troubles == ()
+    assert view.problems == ()
 
 
 def test_cards_that_are_not_allocatable_are_not_healthy() -> None:
-    """Which they are nobody says, so the last ones are taken for them."""
+    """Which they are no one says, so the last ones are taken for them."""
     view = read_node("alpha", node(allocatable={GPU: "1"}, labels=LABELS, capacity={GPU: "2"}))
     assert [device.healthy for device in view.node.devices] == [True, False]
-    assert kinds(view) == [TroubleKind.UNUSABLE]
+    assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_cards_of_several_models_are_of_no_known_one() -> None:
     """The labels know one model and count its cards only."""
     view = read_node("alpha", node(allocatable={GPU: "3"}, labels=LABELS))
     assert [(device.model, device.memory_mib) for device in view.node.devices] == [("NVIDIA GPU", 0)] * 3
-    assert kinds(view) == [TroubleKind.UNCERTAIN]
+    assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
 def test_cards_without_labels_are_counted() -> None:
-    """The feature discovery is not installed: nobody says what they are."""
+    """The feature discovery is not installed: no one says what they are."""
     view = read_node("alpha", node(allocatable={GPU: "2"}))
     assert [device.model for device in view.node.devices] == ["NVIDIA GPU", "NVIDIA GPU"]
-    assert kinds(view) == [TroubleKind.UNCERTAIN]
+    assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
 @pytest.mark.parametrize("amount", ["5000", "9e18"])
@@ -141,14 +141,14 @@ def test_an_absurd_number_of_cards_is_no_card(amount: str) -> None:
     """It must not fill the memory."""
     view = read_node("alpha", node(allocatable={GPU: amount, "kunlunxin.com/xpu": amount}, labels=LABELS))
     assert view.node.devices == ()
-    assert TroubleKind.BROKEN in kinds(view)
+    assert ProblemKind.BROKEN in kinds(view)
 
 
 def test_a_label_that_is_no_number_is_told() -> None:
     """The card is counted all the same."""
     view = read_node("alpha", node(allocatable={GPU: "2"}, labels={**LABELS, "nvidia.com/gpu.memory": "much"}))
     assert [device.memory_mib for device in view.node.devices] == [0, 0]
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 @pytest.mark.parametrize(
@@ -170,11 +170,11 @@ def test_vendors_without_a_register_are_counted(
     """By HAMi's rules, and with its ids; those have the cluster in front, as they are made of the node's name."""
     view = read_node("alpha", node(allocatable=amounts))
     assert [device.uuid for device in view.node.devices] == [f"alpha/{name}" for name in ids]
-    assert [access.native for access in view.accesses] == ids
+    assert [access.plugin_id for access in view.accesses] == ids
     assert {(device.memory_mib, device.share_limit, device.core_milli) for device in view.node.devices} == {
         (memory, shares, 1000)
     }
-    assert view.troubles == ()
+    assert view.problems == ()
 
 
 def test_half_of_kunluns_cards_hang_on_the_second_numa_node() -> None:
@@ -194,7 +194,7 @@ def test_enflames_cards_are_cut_by_profiles() -> None:
         ("alpha/n1-enflame-drs-0", 40960, 6),
         ("alpha/n1-enflame-drs-2", 40960, 6),
     ]
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 VOLCANO = f"{A},10,16384,NVIDIA-NVIDIA A10,true,hami-core:{B},10,16384,NVIDIA-NVIDIA A10,false,hami-core:"
@@ -208,22 +208,22 @@ def test_volcano_registers_cards_in_lines_of_its_own() -> None:
         Device(A, 0, "NVIDIA A10", 16384, core_steps=100),
         Device(B, 1, "NVIDIA A10", 16384, healthy=False, core_steps=100, reason=unhealthy(VOLCANO_KEY)),
     )
-    assert view.troubles == ()
+    assert view.problems == ()
 
 
 def test_volcanos_memory_comes_in_units_of_its_factor() -> None:
     """No node says the factor, so it is a setting; a card that is too small tells that it is wrong."""
     small = node({VOLCANO_KEY: f"{A},10,160,NVIDIA A10,true,hami-core:"}, {"volcano.sh/vgpu-number": "20"})
-    assert kinds(read_node("alpha", small)) == [TroubleKind.UNCERTAIN]
-    told = read_node("alpha", small, options=Options(volcano_memory_factor=100))
-    assert (told.node.devices[0].memory_mib, told.troubles) == (16000, ())
+    assert kinds(read_node("alpha", small)) == [ProblemKind.UNCERTAIN]
+    told = read_node("alpha", small, options=PluginOptions(volcano_memory_factor=100))
+    assert (told.node.devices[0].memory_mib, told.problems) == (16000, ())
 
 
 def test_volcanos_mig_cards_take_no_new_work() -> None:
     """Their register says nothing of sizes."""
     view = read_node("alpha", node({VOLCANO_KEY: f"{A},7,40960,A100,true,mig:"}, {"volcano.sh/vgpu-number": "7"}))
     assert view.node.devices[0].cordoned
-    assert kinds(view) == [TroubleKind.UNUSABLE]
+    assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_volcanos_register_outlives_its_plugin() -> None:
@@ -237,6 +237,6 @@ def test_of_two_registers_the_one_whose_plugin_runs_counts() -> None:
     notes = {VOLCANO_KEY: VOLCANO, REGISTER: json.dumps(CARDS)}
     both = read_node("alpha", node(notes, {GPU: "30", "volcano.sh/vgpu-number": "20"}))
     moved = read_node("alpha", node(notes, {GPU: "0", "volcano.sh/vgpu-number": "20"}))
-    assert {access.terms.dialect for access in both.accesses} == {Dialect.HAMI}
-    assert {access.terms.dialect for access in moved.accesses} == {Dialect.VOLCANO}
-    assert kinds(both) == kinds(moved) == [TroubleKind.UNCERTAIN]
+    assert {access.resources.plugin for access in both.accesses} == {DevicePlugin.HAMI}
+    assert {access.resources.plugin for access in moved.accesses} == {DevicePlugin.VOLCANO}
+    assert kinds(both) == kinds(moved) == [ProblemKind.UNCERTAIN]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from seaway.adapters.kubernetes.device_plugins.dra import read_claim
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.pods import read_pod
-from seaway.adapters.kubernetes.device_plugins.views import Dialect, Held, NodeView, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, Held, NodeView, ProblemKind
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.placement import DeviceSlice
@@ -37,7 +37,7 @@ def test_a_card_is_a_device() -> None:
         Device(A, 0, A100, 40960, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
         Device(B, 1, A100, 40960, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
     )
-    assert [access.terms.dialect for access in view.accesses] == [Dialect.DRA, Dialect.DRA]
+    assert [access.resources.plugin for access in view.accesses] == [DevicePlugin.DRA, DevicePlugin.DRA]
 
 
 def test_attributes_may_name_their_domain() -> None:
@@ -58,7 +58,7 @@ def test_a_pool_counts_when_it_is_complete() -> None:
     half = resource_slice([card(0, A)], name="a", resourceSliceCount=2)
     other = resource_slice([card(1, B)], name="b", resourceSliceCount=2)
     assert read(half).node.devices == ()
-    assert kinds(read(half)) == [TroubleKind.BROKEN]
+    assert kinds(read(half)) == [ProblemKind.BROKEN]
     assert len(read(half, other).node.devices) == 2
 
 
@@ -67,7 +67,7 @@ def test_slices_of_other_nodes_are_passed_over() -> None:
     here = resource_slice([card(0, A)], resourceSliceCount=3)
     elsewhere = replace(here, spec=replace(here.spec, node_name="n2"))
     view = read(elsewhere)
-    assert (view.node.devices, view.troubles) == ((), ())
+    assert (view.node.devices, view.problems) == ((), ())
 
 
 def test_a_tainted_card_is_not_healthy() -> None:
@@ -85,7 +85,7 @@ def test_a_broken_device_hides_no_neighbour(broken: dict[str, Any]) -> None:
     """It is left out and told."""
     view = read(resource_slice([broken, card(1, B)]))
     assert [device.uuid for device in view.node.devices] == [B]
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 def test_instances_that_are_there_for_good_are_devices() -> None:
@@ -157,11 +157,11 @@ def test_hamis_driver_shares_cards() -> None:
     odd = {"driver": HAMI, "device": "hami-gpu-0", "consumedCapacity": {"memory": "much"}}
     broken = read_claim(claim([odd]), view)
     assert [each.memory_mib for each in broken.held] == [40960]
-    assert [trouble.kind for trouble in broken.troubles] == [TroubleKind.BROKEN]
+    assert [trouble.kind for trouble in broken.problems] == [ProblemKind.BROKEN]
 
 
 def test_a_card_that_claims_share_without_hamis_driver_is_shared_by_turns() -> None:
-    """Nobody holds them to a share of it; HAMi's driver does, and a card for one claim is whole."""
+    """No one holds them to a share of it; HAMi's driver does, and a card for one claim is whole."""
     both = {"allowMultipleAllocations": True}
     [shared], [ours], [whole] = (
         read(given).node.devices
@@ -189,7 +189,7 @@ def test_claims_for_administration_hold_nothing() -> None:
     ("users", "container"), [([[], ["gpus"]], 1), ([["gpus"], []], 0), ([["gpus"], ["gpus"]], -1), ([[], ["x"]], -1)]
 )
 def test_a_claim_is_held_by_the_container_that_names_it(users: list[list[str]], container: int, made: bool) -> None:
-    """Whether the pod names the claim itself or has it made from a template; which of several has what nobody says."""
+    """Whether the pod names the claim itself or has it made from a template; which of several has what no one says."""
     view = read(resource_slice([card(0, A)]))
     containers = [{"resources": {"claims": [{"name": name} for name in names]}} for names in users]
     mine = {"name": "gpus", "resourceClaimName": "gpu"}
@@ -220,11 +220,11 @@ def test_slices_win_over_counting() -> None:
     """A card must not be there twice; that both are offered is told."""
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "1"}), [resource_slice([card(0, A)])])
     assert [device.uuid for device in view.node.devices] == [A]
-    assert kinds(view) == [TroubleKind.UNCERTAIN]
+    assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
 def test_drivers_that_seaway_cannot_read_are_told() -> None:
     """Others, of network cards and such, are passed over."""
     view = read(resource_slice([listed("npu-0")], "ascend.project-hami.io"), resource_slice([listed("x")], "dra.net"))
     assert view.node.devices == ()
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.assign import assign_devices
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.pods import read_pod
 from seaway.adapters.kubernetes.device_plugins.views import NodeView
@@ -50,7 +50,7 @@ def test_of_counted_devices_a_job_books_what_another_pod_would_hold(
     view = counted(resource, **labels)
     [taken] = slices(snapshot(view), job(gpus=1, **SMALL))
     other = read_pod(pod(limits={resource: "1"}), view)
-    [held] = settle(view, {"other": other.held}, {})["other"]
+    [held] = assign_devices(view, {"other": other.held}, {})["other"]
     assert taken == held.slice
     assert (taken.memory_mib, taken.core_milli) == each
 

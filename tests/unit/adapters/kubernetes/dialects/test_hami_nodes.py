@@ -9,7 +9,7 @@ import pytest
 
 from seaway.adapters.kubernetes.device_plugins.findings import unhealthy
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
-from seaway.adapters.kubernetes.device_plugins.views import Dialect, NodeView, Options, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, NodeView, PluginOptions, ProblemKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from tests.unit.adapters.kubernetes.dialects.samples import A100, CARDS, MIG_CARD, REGISTER, A, B, C, hami, kinds, node
 
@@ -32,7 +32,7 @@ def test_json_of_v2_8_lists_cards() -> None:
         Device(B, 1, A100, 40960, numa=1, core_steps=100),
         Device(C, 2, A100, 40960, healthy=False, core_steps=100, reason=unhealthy(REGISTER)),
     )
-    assert view.troubles == ()
+    assert view.problems == ()
 
 
 @pytest.mark.parametrize("beside", [{"id": C, "numa": -1}, {"id": C, "index": None}, {"id": "GPU ü"}, "card", 3, None])
@@ -76,8 +76,8 @@ def test_a_line_of_another_length_hides_no_neighbour() -> None:
     """It is left out and told."""
     view = registered(f"{A},10,24576,100,T4,0,true,0,hami-core:GPU-x,1:{B},10,24576,100,T4,0,true,1,hami-core:")
     assert [device.uuid for device in view.node.devices] == [A, B]
-    assert kinds(view) == [TroubleKind.BROKEN]
-    assert "2 fields" in view.troubles[0].text
+    assert kinds(view) == [ProblemKind.BROKEN]
+    assert "2 fields" in view.problems[0].text
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_broken_card_hides_no_neighbour(broken: Any) -> None:  # noqa: ANN401
     """It is left out and told."""
     view = registered(json.dumps([CARDS[0], broken, CARDS[2]]))
     assert [device.uuid for device in view.node.devices] == [A, C]
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 @pytest.mark.parametrize("text", ["[{", "[1,2", "no colon", "{}"])
@@ -108,26 +108,26 @@ def test_a_register_that_cannot_be_read_leaves_no_card(text: str) -> None:
     """Nor are cards counted instead, as the resource counts shares here."""
     view = registered(text)
     assert view.node.devices == ()
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 @pytest.mark.parametrize("text", ["", "[]"])
 def test_an_empty_register_is_no_error(text: str) -> None:
     """The node has no cards."""
     view = registered(text)
-    assert (view.node.devices, view.troubles) == ((), ())
+    assert (view.node.devices, view.problems) == ((), ())
 
 
 def test_unknown_fields_are_passed_over() -> None:
     """HAMi v2.8 wrote scores of pairs."""
-    assert hami([{**CARDS[0], "devicepairscore": {"x": 1}}]).troubles == ()
+    assert hami([{**CARDS[0], "devicepairscore": {"x": 1}}]).problems == ()
 
 
 def test_a_card_twice_counts_once() -> None:
     """The first is kept."""
     view = hami([CARDS[0], {**CARDS[1], "id": A}])
     assert [device.index for device in view.node.devices] == [0]
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 def test_mig_cards_of_v2_10_have_profiles() -> None:
@@ -145,7 +145,7 @@ def test_mig_cards_without_profiles_take_no_new_work() -> None:
     view = hami([{**MIG_CARD, "migProfiles": []}])
     (device,) = view.node.devices
     assert (device.cordoned, device.mode) == (True, DeviceMode.HAMI_CORE)
-    assert kinds(view) == [TroubleKind.UNUSABLE]
+    assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_a_broken_profile_hides_no_neighbour() -> None:
@@ -159,14 +159,14 @@ def test_a_broken_profile_hides_no_neighbour() -> None:
     ]
     view = hami([{**MIG_CARD, "migProfiles": [*bad, *good]}])
     assert [profile.name for profile in view.node.devices[0].mig_profiles] == ["1g.5gb", "3g.20gb"]
-    assert kinds(view) == [TroubleKind.BROKEN] * 4
+    assert kinds(view) == [ProblemKind.BROKEN] * 4
 
 
 def test_an_unknown_mode_takes_no_new_work() -> None:
-    """Nobody knows how to ask for it."""
+    """No one knows how to ask for it."""
     view = hami([{**CARDS[0], "mode": "exclusive"}])
     assert view.node.devices[0].cordoned
-    assert kinds(view) == [TroubleKind.UNUSABLE]
+    assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_cordoned_cards_are_cordoned() -> None:
@@ -180,15 +180,15 @@ def test_a_register_outlives_its_plugin() -> None:
     for amounts in ({"nvidia.com/gpu": "0"}, {}):
         view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, amounts))
         assert [device.healthy for device in view.node.devices] == [False, False, False]
-        assert kinds(view) == [TroubleKind.UNUSABLE]
+        assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_the_resource_may_have_another_name() -> None:
     """A setting of HAMi's chart."""
-    options = Options(nvidia_count="example.com/vgpu")
+    options = PluginOptions(nvidia_count="example.com/vgpu")
     view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, {"example.com/vgpu": "30"}), options=options)
     assert view.node.devices[0].healthy
-    assert view.accesses[0].terms.count == "example.com/vgpu"
+    assert view.accesses[0].resources.count == "example.com/vgpu"
 
 
 @pytest.mark.parametrize(
@@ -196,12 +196,12 @@ def test_the_resource_may_have_another_name() -> None:
     [
         ("Requesting_2026-07-09 07:22:10", []),
         ("Reported 2025-02-11 10:00:00 +0000 UTC", []),
-        ("Deleted_2026-07-07 12:06:27", [TroubleKind.UNCERTAIN]),
-        ("Deleted_2024.03.13 12:06:27", [TroubleKind.UNCERTAIN]),
+        ("Deleted_2026-07-07 12:06:27", [ProblemKind.UNCERTAIN]),
+        ("Deleted_2024.03.13 12:06:27", [ProblemKind.UNCERTAIN]),
         ("nonsense", []),
     ],
 )
-def test_the_handshake_is_a_warning_only(handshake: str, expected: list[TroubleKind]) -> None:
+def test_the_handshake_is_a_warning_only(handshake: str, expected: list[ProblemKind]) -> None:
     """It never makes a card unusable."""
     view = hami(notes={"hami.io/node-handshake": handshake})
     assert [device.healthy for device in view.node.devices] == [True, True, False]
@@ -213,13 +213,13 @@ def test_a_register_wins_over_counting() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "3"}
     view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, {"nvidia.com/gpu": "30"}, labels))
     assert len(view.node.devices) == 3
-    assert {access.terms.dialect for access in view.accesses} == {Dialect.HAMI}
+    assert {access.resources.plugin for access in view.accesses} == {DevicePlugin.HAMI}
 
 
 def test_a_register_that_was_left_behind_is_told() -> None:
     """As many nvidia.com/gpu as cards, though shares are registered: another plugin is there now."""
     view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, {"nvidia.com/gpu": "3"}))
-    assert kinds(view) == [TroubleKind.UNCERTAIN]
+    assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
 @pytest.mark.parametrize(
@@ -255,17 +255,17 @@ def test_every_vendor_registers_in_its_way(
     (device,) = view.node.devices
     assert (device.vendor, device.memory_mib, device.core_milli) == (vendor, memory, core_milli)
     assert device.healthy
-    assert view.accesses[0].terms.count == count
-    assert view.troubles == ()
+    assert view.accesses[0].resources.count == count
+    assert view.problems == ()
 
 
 def test_other_vendors_plugins_are_looked_at_only_where_they_count() -> None:
-    """With 0 allocatable its cards are dead; without the resource nobody knows."""
+    """With 0 allocatable its cards are dead; without the resource no one knows."""
     card = {"hami.io/node-dcu-register": "DCU-1,4,65520,100,DCU-K100,1,true:"}
     dead = read_node("alpha", node(card, {"hygon.com/dcunum": 0}))
     unknown = read_node("alpha", node(card))
-    assert (dead.node.devices[0].healthy, kinds(dead)) == (False, [TroubleKind.UNUSABLE])
-    assert (unknown.node.devices[0].healthy, kinds(unknown)) == (True, [TroubleKind.UNCERTAIN])
+    assert (dead.node.devices[0].healthy, kinds(dead)) == (False, [ProblemKind.UNUSABLE])
+    assert (unknown.node.devices[0].healthy, kinds(unknown)) == (True, [ProblemKind.UNCERTAIN])
 
 
 def test_ids_that_only_a_node_knows_get_its_name_in_front() -> None:
@@ -277,7 +277,7 @@ def test_ids_that_only_a_node_knows_get_its_name_in_front() -> None:
         "alpha/n1/Ascend910B3-0",
         "0A1B2C3D-20401234-56789ABC-DEF01234",
     ]
-    assert view.by_native["Ascend910B3-0"].uuid == "alpha/n1/Ascend910B3-0"
+    assert view.by_plugin_id["Ascend910B3-0"].uuid == "alpha/n1/Ascend910B3-0"
 
 
 def test_a_node_has_cpu_memory_labels_and_taints() -> None:
@@ -286,7 +286,7 @@ def test_a_node_has_cpu_memory_labels_and_taints() -> None:
     view = read_node("alpha", node(labels={"zone": "a"}, taints=taints))
     assert (view.node.cpu_milli, view.node.memory_mib, view.node.labels) == (64_000, 256 * 1024, {"zone": "a"})
     assert [(taint.key, taint.value) for taint in view.node.taints] == [("gpu", "a100")]
-    assert kinds(view) == [TroubleKind.BROKEN]
+    assert kinds(view) == [ProblemKind.BROKEN]
 
 
 @pytest.mark.parametrize(("told", "pods"), [({"pods": "110"}, 110), ({"pods": "0"}, 0), ({}, None)])
@@ -314,9 +314,9 @@ def test_a_card_too_large_to_count_with_is_left_out_alone(wrong: dict[str, Any])
     """It is told like anything else that is broken; its neighbours and its node stay."""
     view = hami([CARDS[0] | wrong, CARDS[1]])
     assert [device.uuid for device in view.node.devices] == [B]
-    assert kinds(view) == [TroubleKind.BROKEN]
-    assert view.troubles[0].where == f"{REGISTER}: {A}"
-    assert view.troubles[0].text.endswith("it is left out")
+    assert kinds(view) == [ProblemKind.BROKEN]
+    assert view.problems[0].where == f"{REGISTER}: {A}"
+    assert view.problems[0].text.endswith("it is left out")
 
 
 def test_cards_that_cannot_be_counted_together_are_left_out() -> None:
@@ -324,22 +324,22 @@ def test_cards_that_cannot_be_counted_together_are_left_out() -> None:
     cards = [CARDS[0] | {"id": f"GPU-{at:016x}", "devmem": 16_000_000} for at in range(140)]
     view = hami(cards)
     assert [device.uuid for device in view.node.devices] == [card["id"] for card in cards[:134]]
-    assert kinds(view) == [TroubleKind.BROKEN] * 6
+    assert kinds(view) == [ProblemKind.BROKEN] * 6
 
 
 def test_an_amount_that_no_node_has_counts_as_nothing() -> None:
     """And is told, while the node stays with its cards."""
     view = read_node("alpha", node(allocatable={"cpu": "2M", "memory": "3Pi", "pods": "1e12"}))
     assert (view.node.cpu_milli, view.node.memory_mib, view.node.pods) == (0, 0, (1 << 31) - 1)
-    assert [each.where for each in view.troubles] == ["status.allocatable: cpu", "status.allocatable: memory"]
-    assert kinds(view) == [TroubleKind.BROKEN] * 2
+    assert [each.where for each in view.problems] == ["status.allocatable: cpu", "status.allocatable: memory"]
+    assert kinds(view) == [ProblemKind.BROKEN] * 2
 
 
 def test_a_broken_amount_counts_as_nothing() -> None:
     """And is told once."""
     view = read_node("alpha", node(allocatable={"cpu": "many", "memory": "-1", "pods": "few"}))
     assert (view.node.cpu_milli, view.node.memory_mib, view.node.pods) == (0, 0, 0)
-    assert kinds(view) == [TroubleKind.BROKEN] * 3
+    assert kinds(view) == [ProblemKind.BROKEN] * 3
 
 
 @pytest.mark.parametrize(

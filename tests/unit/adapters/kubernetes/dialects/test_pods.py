@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.assign import assign_devices
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
-from seaway.adapters.kubernetes.device_plugins.pods import MOST_COUNTED, node_of, read_pod
-from seaway.adapters.kubernetes.device_plugins.views import Held, Options, TroubleKind
+from seaway.adapters.kubernetes.device_plugins.pods import MAX_COUNTED, node_of, read_pod
+from seaway.adapters.kubernetes.device_plugins.views import Held, PluginOptions, ProblemKind
 from seaway.domain.placement import DeviceSlice
 from tests.unit.adapters.kubernetes.dialects.samples import CARDS, MIG_CARD, RECORD, A, B, C, hami, node, pod, recorded
 
@@ -30,7 +30,7 @@ def test_a_record_lists_devices_container_by_container() -> None:
     text = f";{A},NVIDIA,8000,30:{B},NVIDIA,8000,30:;;{A},NVIDIA,4000,10:;"
     view = read_pod(pod(recorded(text), apps=3, init=[INIT]), hami())
     assert short(view.held) == [(1, A, 8000, 300), (1, B, 8000, 300), (3, A, 4000, 100)]
-    assert (view.node, view.alive, view.troubles) == ("n1", True, ())
+    assert (view.node, view.alive, view.problems) == ("n1", True, ())
 
 
 def test_containers_that_a_record_leaves_out_do_not_hide_what_is_held() -> None:
@@ -64,7 +64,7 @@ def test_under_hami_2_9_init_containers_add_to_the_others(status: dict[str, Any]
 
 
 def test_a_register_with_a_broken_card_tells_its_version_too() -> None:
-    """Cards that have to be read one by one are read alike."""
+    """Cards that must be read one by one are read alike."""
     text = f"{A},NVIDIA,8000,30:;{A},NVIDIA,4000,50:;"
     cards = [{**CARDS[0], "devicepairscore": {"uuid": A, "score": {B: 1}}}, {**CARDS[1], "id": 7}]
     assert short(read_pod(pod(recorded(text), init=[INIT]), hami(cards)).held) == [(0, A, 8000, 300), (1, A, 4000, 500)]
@@ -119,7 +119,7 @@ def test_devices_without_an_id_are_passed_over() -> None:
     """HAMi v2.5 wrote them for containers without devices."""
     view = read_pod(pod(recorded(f",,0,0:;{A},NVIDIA,500,5:;"), apps=2), hami())
     assert short(view.held) == [(1, A, 500, 50)]
-    assert view.troubles == ()
+    assert view.problems == ()
 
 
 def test_brackets_behind_a_card_name_an_instance() -> None:
@@ -163,7 +163,7 @@ def test_a_broken_device_hides_no_neighbour(broken: str) -> None:
     """It is left out and told."""
     view = read_pod(pod(recorded(f"{A},NVIDIA,500,5:{broken}:{B},NVIDIA,500,5:;")), hami())
     assert [each.uuid for each in view.held] == [A, B]
-    assert [trouble.kind for trouble in view.troubles] == [TroubleKind.BROKEN]
+    assert [trouble.kind for trouble in view.problems] == [ProblemKind.BROKEN]
 
 
 def test_more_of_a_device_than_there_can_be_is_left_out_alone() -> None:
@@ -172,8 +172,8 @@ def test_more_of_a_device_than_there_can_be_is_left_out_alone() -> None:
     view = read_pod(pod(recorded(text), limits={"cpu": "2M", "memory": "3Pi"}), hami())
     assert short(view.held) == [(0, B, 8000, 300)]
     assert (view.cpu_milli, view.memory_mib) == (0, 0)
-    assert [(each.kind, each.where) for each in view.troubles] == [
-        (TroubleKind.BROKEN, where) for where in (A, "cpu", "memory")
+    assert [(each.kind, each.where) for each in view.problems] == [
+        (ProblemKind.BROKEN, where) for where in (A, "cpu", "memory")
     ]
 
 
@@ -214,7 +214,7 @@ def test_mig_instances_are_found_by_their_card_when_places_do_not_fit() -> None:
     record = recorded(f"{A},NVIDIA,4864,15:;", **{MIG_RECORD: json.dumps([instance(1, 0, "1g.5gb", 6)])})
     view = read_pod(pod(record, apps=2), hami([MIG_CARD]))
     assert [(each.mig_profile, each.mig_start) for each in view.held] == [("1g.5gb", 6)]
-    assert view.troubles == ()
+    assert view.problems == ()
 
 
 def test_a_mig_instance_alone_is_held() -> None:
@@ -222,7 +222,7 @@ def test_a_mig_instance_alone_is_held() -> None:
     record = recorded(";", **{MIG_RECORD: json.dumps([instance(0, 0, "1g.5gb", 6)])})
     view = read_pod(pod(record), hami([MIG_CARD]))
     assert [each.slice for each in view.held] == [DeviceSlice(A, 4864, 150, "1g.5gb", 6)]
-    assert [trouble.kind for trouble in view.troubles] == [TroubleKind.UNCERTAIN]
+    assert [trouble.kind for trouble in view.problems] == [ProblemKind.UNCERTAIN]
 
 
 @pytest.mark.parametrize("broken", ["{", "{}", "[3]", '[{"gpuUUID":"x"}]', '[{"placement":{}}]'])
@@ -230,7 +230,7 @@ def test_a_broken_record_of_instances_leaves_the_devices(broken: str) -> None:
     """They are held, without profile."""
     view = read_pod(pod(recorded(f"{A},NVIDIA,4864,15:;", **{MIG_RECORD: broken})), hami([MIG_CARD]))
     assert [(each.uuid, each.mig_profile) for each in view.held] == [(A, "")]
-    assert [trouble.kind for trouble in view.troubles] == [TroubleKind.BROKEN]
+    assert [trouble.kind for trouble in view.problems] == [ProblemKind.BROKEN]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,9 @@ def test_cores_of_neuron_are_a_mask() -> None:
 def test_volcano_has_no_semicolon_behind_the_last_container() -> None:
     """And writes memory in units of its factor."""
     register = {"volcano.sh/node-vgpu-register": f"{A},10,160,NVIDIA A10,true,hami-core:"}
-    view = read_node("a", node(register, {"volcano.sh/vgpu-number": "10"}), options=Options(volcano_memory_factor=100))
+    view = read_node(
+        "a", node(register, {"volcano.sh/vgpu-number": "10"}), options=PluginOptions(volcano_memory_factor=100)
+    )
     record = {"volcano.sh/vgpu-node": "n1", "volcano.sh/vgpu-ids-new": f"{A},NVIDIA,40,25:;"}
     assert short(read_pod(pod(record, apps=2), view).held) == [(0, A, 4000, 250)]
 
@@ -311,7 +313,7 @@ def test_counted_devices_are_held_by_the_containers_that_ask_for_them(
 def test_a_container_that_asks_for_more_than_there_can_be_fills_no_memory() -> None:
     """Nor does it take time; the number is bounded."""
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "4"}))
-    assert len(read_pod(pod(limits={"nvidia.com/gpu": "2000000000"}), view).held) == MOST_COUNTED
+    assert len(read_pod(pod(limits={"nvidia.com/gpu": "2000000000"}), view).held) == MAX_COUNTED
 
 
 def test_shares_of_unknown_cards_are_spread_and_stay() -> None:
@@ -319,9 +321,9 @@ def test_shares_of_unknown_cards_are_spread_and_stay() -> None:
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "2"}))
     one, two = "alpha/n1/gpu-0", "alpha/n1/gpu-1"
     share = Held(-1, "", 0, 1000, resource="nvidia.com/gpu")
-    first = settle(view, {"p": [share]}, {})
+    first = assign_devices(view, {"p": [share]}, {})
     assert [each.uuid for each in first["p"]] == [one]
-    later = settle(view, {"q": [share], "p": [share], "r": [share]}, {"p": [one]})
+    later = assign_devices(view, {"q": [share], "p": [share], "r": [share]}, {"p": [one]})
     assert {pod: held[0].uuid for pod, held in later.items()} == {"q": two, "p": one, "r": ""}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.device_plugins.assign import settle
+from seaway.adapters.kubernetes.device_plugins.assign import assign_devices
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView
 from tests.unit.adapters.kubernetes.dialects.samples import node
@@ -32,27 +32,27 @@ def shares(number: int, resource: str = GPU) -> tuple[Held, ...]:
     return (Held(-1, "", 0, 0, resource=resource),) * number
 
 
-def names(settled: Mapping[str, Sequence[Held]]) -> dict[str, list[str]]:
+def names(with_template_traits: Mapping[str, Sequence[Held]]) -> dict[str, list[str]]:
     """Return the devices of each pod."""
-    return {pod: [each.uuid for each in held] for pod, held in settled.items()}
+    return {pod: [each.uuid for each in held] for pod, held in with_template_traits.items()}
 
 
 def test_a_pod_of_seaway_gets_what_was_booked_for_it() -> None:
     """Whoever was heard of first: others get the rest, and make room where they were taken to be on it."""
     held = {"theirs": shares(1), "mine": shares(1)}
-    assert names(settle(view(2), held, {}, {"mine": [ONE]})) == {"theirs": [TWO], "mine": [ONE]}
-    moved = settle(view(2), held, {"theirs": [ONE]}, {"mine": [ONE]})
+    assert names(assign_devices(view(2), held, {}, {"mine": [ONE]})) == {"theirs": [TWO], "mine": [ONE]}
+    moved = assign_devices(view(2), held, {"theirs": [ONE]}, {"mine": [ONE]})
     assert names(moved) == {"theirs": [TWO], "mine": [ONE]}
 
 
 def test_nobody_moves_without_need() -> None:
     """On a card for several pods there may be room for both."""
     held = {"theirs": shares(1), "mine": shares(1)}
-    assert names(settle(view(2, replicas=2), held, {"theirs": [ONE]}, {"mine": [ONE]})) == {
+    assert names(assign_devices(view(2, replicas=2), held, {"theirs": [ONE]}, {"mine": [ONE]})) == {
         "theirs": [ONE],
         "mine": [ONE],
     }
-    twice = settle(view(2, replicas=2), {"p": shares(2)}, {"p": [TWO, TWO]})
+    twice = assign_devices(view(2, replicas=2), {"p": shares(2)}, {"p": [TWO, TWO]})
     assert names(twice) == {"p": [TWO, TWO]}
 
 
@@ -60,9 +60,9 @@ def test_pods_that_share_a_template_share_what_was_booked() -> None:
     """Each gets some of it, none of it twice, and keeps those; devices of other nodes do not matter."""
     booked = ["alpha/n0/gpu-0", ONE, TWO, THREE]
     both = {"p": booked, "q": booked}
-    first = settle(view(3), {"p": shares(2)}, {}, both)
+    first = assign_devices(view(3), {"p": shares(2)}, {}, both)
     assert names(first) == {"p": [ONE, TWO]}
-    assert names(settle(view(3), {"q": shares(1), "p": shares(2)}, names(first), both)) == {
+    assert names(assign_devices(view(3), {"q": shares(1), "p": shares(2)}, names(first), both)) == {
         "q": [THREE],
         "p": [ONE, TWO],
     }
@@ -72,7 +72,7 @@ def test_cards_and_instances_are_kept_apart() -> None:
     """Where MIG is mixed, a share of one resource never gets a device of another, though that was booked."""
     small = "alpha/n1/mig-1g.5gb-0"
     held = {"mine": (*shares(1), *shares(1, MIG)), "theirs": shares(1, MIG)}
-    found = settle(view(2, 2), held, {}, {"mine": [small, TWO], "theirs": [ONE]})
+    found = assign_devices(view(2, 2), held, {}, {"mine": [small, TWO], "theirs": [ONE]})
     assert names(found) == {"mine": [TWO, small], "theirs": ["alpha/n1/mig-1g.5gb-1"]}
 
 
@@ -84,12 +84,12 @@ PODS = st.dictionaries(st.sampled_from("abcde"), st.tuples(st.integers(0, 2), st
 def test_no_device_has_more_holders_than_it_can_and_settling_again_changes_nothing(
     pods: dict[str, tuple[int, int, list[str], list[str]]], replicas: int
 ) -> None:
-    """Whatever was booked, and named before; and nobody goes without a device while one has room."""
+    """Whatever was booked, and named before; and no one goes without a device while one has room."""
     there = view(3, 1, replicas)
     held = {pod: shares(whole) + shares(small, MIG) for pod, (whole, small, _, _) in pods.items()}
     before = {pod: each[2] for pod, each in pods.items()}
     booked = {pod: each[3] for pod, each in pods.items()}
-    found = settle(there, held, before, booked)
+    found = assign_devices(there, held, before, booked)
     used = Counter(uuid for each in names(found).values() for uuid in each if uuid)
     room = {uuid: device.share_limit for uuid, device in there.devices.items()}
     assert all(used[uuid] <= room[uuid] for uuid in used)
@@ -97,6 +97,8 @@ def test_no_device_has_more_holders_than_it_can_and_settling_again_changes_nothi
         wanted = [each for held in found.values() for each in held if each.resource == resource]
         assert len([each for each in wanted if each.uuid]) == min(len(wanted), number)
     assert (
-        settle(there, held, {pod: [uuid for uuid in each if uuid] for pod, each in names(found).items()}, booked)
+        assign_devices(
+            there, held, {pod: [uuid for uuid in each if uuid] for pod, each in names(found).items()}, booked
+        )
         == found
     )

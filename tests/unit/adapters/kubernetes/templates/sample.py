@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from seaway.adapters.kubernetes.device_plugins import dra, hami_status, vendors, volcano
-from seaway.adapters.kubernetes.device_plugins.views import Access, Dialect, Part, Terms
-from seaway.adapters.kubernetes.device_plugins.views import Options as Names
-from seaway.adapters.kubernetes.templates.context import Options
+from seaway.adapters.kubernetes.device_plugins.views import Access, DevicePlugin, DeviceResources, Part
+from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Names
+from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.domain.deployment import Deployment
 from seaway.domain.job import Demand, NodeRules, ResourceRequest
@@ -19,7 +19,7 @@ from seaway.domain.placement import DeviceSlice, Placement
 JOB = "01k9zj5q8e0ab"
 HAMI = vendors.nvidia(Names())
 VOLCANO = volcano.terms(Names())
-PLUGIN = Terms(Dialect.NVIDIA_PLUGIN, "NVIDIA", "nvidia.com/gpu")
+PLUGIN = DeviceResources(DevicePlugin.NVIDIA_PLUGIN, "NVIDIA", "nvidia.com/gpu")
 RUN = Run("registry.example/train:1", ("python", "train.py"), ("--fast",), (("MODE", "fast"),), (8080,))
 
 
@@ -64,12 +64,12 @@ def deployment(
     return Deployment(job_id, attempt, cluster, spec, places)
 
 
-def options(terms: Terms = HAMI, **others: Any) -> Options:  # noqa: ANN401  # fields of options
+def options(terms: DeviceResources = HAMI, **others: Any) -> TemplateOptions:  # noqa: ANN401  # fields of options
     """Make options for a cluster whose devices all speak one dialect."""
-    return Options(speak(terms), **others)
+    return TemplateOptions(speak(terms), **others)
 
 
-def speak(terms: Terms, **known: Any) -> Callable[[str, str], Access]:  # noqa: ANN401  # fields of an access
+def speak(terms: DeviceResources, **known: Any) -> Callable[[str, str], Access]:  # noqa: ANN401  # fields of an access
     """Say that every device is asked for in these terms."""
     return lambda _, uuid: Access(uuid, "", terms, **known)
 

@@ -1,4 +1,4 @@
-"""Variables that say which devices a container gets: nobody's but Seaway's, and operators'."""
+"""Variables that say which devices a container gets: no one's but Seaway's, and operators'."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_what_is_no_environment_is_left_to_the_cluster(written: object) -> None:
 
 
 def test_first_containers_have_to_be_some() -> None:
-    """What is no list of containers is said of the template's file, with the place."""
+    """What is not a list of containers is said of the template's file, with the place."""
     body = yaml.safe_load(OWN)
     body["spec"]["template"]["spec"]["initContainers"] = "none"
     with pytest.raises(RejectedError, match="list of containers") as caught:

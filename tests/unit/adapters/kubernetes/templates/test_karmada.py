@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.device_plugins.views import Terms
+from seaway.adapters.kubernetes.device_plugins.views import DeviceResources
 from seaway.adapters.kubernetes.templates import karmada
 from seaway.adapters.kubernetes.templates.karmada import binding, for_karmada
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
@@ -44,7 +44,7 @@ def patched(body: dict[str, Any], patches: list[dict[str, Any]]) -> dict[str, An
 
 @through
 @pytest.mark.parametrize("terms", [sample.HAMI, sample.NVIDIA_DRA])
-def test_overrides_give_what_is_sent_directly(template: str, terms: Terms) -> None:
+def test_overrides_give_what_is_sent_directly(template: str, terms: DeviceResources) -> None:
     """A neutral template with its overrides is the same object as the one sent straight into the cluster."""
     made = deployment(template, nodes=NodeRules((("zone", "a"),)))
     straight = {(each.kind, each.name): each.pinned() for each in render(made, options(terms))}
@@ -115,7 +115,7 @@ def test_two_clusters_do_not_meet() -> None:
 
 def test_many_objects_are_spread_over_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     """No policy grows past what a server takes."""
-    monkeypatch.setattr(karmada, "MOST_SELECTED", 2)
+    monkeypatch.setattr(karmada, "MAX_SELECTED", 2)
     written = sent(deployment(placed=[(f"node-{i}", (share(f"GPU-{i}"),)) for i in range(5)]))
     policies = [each for each in written if each.kind == "PropagationPolicy"]
     assert [len(each.body["spec"]["resourceSelectors"]) for each in policies] == [2, 2, 2]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.templates.names import (
-    LONGEST_OBJECT,
+    MAX_OBJECT_NAME_LENGTH,
     cluster_digest,
     numbers_of,
     numbers_text,
@@ -89,7 +89,7 @@ def test_every_name_is_a_dns_label(job: str, attempt: int, cluster: str) -> None
     made = deployment(job_id=job, attempt=attempt, cluster=cluster)
     name = object_name(made, cluster_digest(made))
     assert LABEL.fullmatch(name)
-    assert len(name) <= LONGEST_OBJECT
+    assert len(name) <= MAX_OBJECT_NAME_LENGTH
 
 
 @given(first=st.tuples(NAMES, NAMES), second=st.tuples(NAMES, NAMES))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.device_plugins import vendors
-from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, Terms
-from seaway.adapters.kubernetes.templates.context import Options
+from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, DeviceResources
+from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.registry import render
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
@@ -18,7 +18,7 @@ from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import container, deployment, many, options, share
 
 
-def first_job(options: Options, *slices: DeviceSlice, request: ResourceRequest | None = None) -> dict[str, Any]:
+def first_job(options: TemplateOptions, *slices: DeviceSlice, request: ResourceRequest | None = None) -> dict[str, Any]:
     """Render a job of one replica."""
     return many(render(deployment(placed=[("node-0", slices)], request=request), options), "Job")[0]
 
@@ -104,8 +104,8 @@ def test_a_device_plugin_counts_and_no_more() -> None:
     assert chosen(job) == {}
     notes = job["spec"]["template"]["metadata"]["annotations"]
     assert notes["seaway.io/devices"] == "cluster/node-0/0,cluster/node-0/1"
-    small = Terms(sample.PLUGIN.dialect, "NVIDIA", "nvidia.com/mig-1g.5gb")
-    mixed = Options(lambda node, uuid: sample.speak(small if uuid == "s" else sample.PLUGIN)(node, uuid))
+    small = DeviceResources(sample.PLUGIN.plugin, "NVIDIA", "nvidia.com/mig-1g.5gb")
+    mixed = TemplateOptions(lambda node, uuid: sample.speak(small if uuid == "s" else sample.PLUGIN)(node, uuid))
     assert limits(first_job(mixed, share("s"), share("w"))) == {"nvidia.com/mig-1g.5gb": "1", "nvidia.com/gpu": "1"}
 
 
@@ -145,7 +145,7 @@ def test_a_device_plugin_counts_and_no_more() -> None:
     ],
 )
 def test_each_vendor_is_asked_in_its_own_units(
-    terms: Terms, memory: int, cores: int, wanted: dict[str, str], pin: str
+    terms: DeviceResources, memory: int, cores: int, wanted: dict[str, str], pin: str
 ) -> None:
     """HAMi's other vendors have resources, units and annotations of their own."""
     job = first_job(options(terms), share("card-1", memory, cores))
@@ -155,31 +155,31 @@ def test_each_vendor_is_asked_in_its_own_units(
 
 def test_some_vendors_are_asked_for_sums() -> None:
     """Moore Threads' cards are asked for by the memory and cores of all of them together."""
-    asked = Options(sample.speak(sample.MTHREADS, cores=16))
+    asked = TemplateOptions(sample.speak(sample.MTHREADS, cores=16))
     job = first_job(asked, share("a", 49_152, 1_000), share("b", 49_152, 1_000))
     assert limits(job) == {"mthreads.com/vgpu": "2", "mthreads.com/sgpu-memory": "192", "mthreads.com/sgpu-core": "32"}
 
 
 def test_neuron_is_asked_for_cards_or_cores() -> None:
     """AWS's cards are asked for by number or by cores, never by both."""
-    asked = Options(sample.speak(sample.NEURON, cores=2, core_unit=CoreUnit.BITS))
+    asked = TemplateOptions(sample.speak(sample.NEURON, cores=2, core_unit=CoreUnit.BITS))
     assert limits(first_job(asked, share("a", 0, 1_000), share("b", 0, 1_000))) == {"aws.amazon.com/neuron": "2"}
     assert limits(first_job(asked, share("a", 0, 500))) == {"aws.amazon.com/neuroncore": "1"}
 
 
 def test_devices_are_named_as_their_dialect_names_them() -> None:
     """Where a dialect has an id of its own for a device, that is what it is told."""
-    known = Options(lambda _, uuid: Access(uuid, "node-0-mlu-3", sample.HAMI))
+    known = TemplateOptions(lambda _, uuid: Access(uuid, "node-0-mlu-3", sample.HAMI))
     assert chosen(first_job(known, share("alpha/node-0-mlu-3"))) == {"nvidia.com/use-gpuuuid": "node-0-mlu-3"}
 
 
 def test_what_cannot_be_asked_at_once_is_rejected() -> None:
     """A replica cannot take devices of two dialects, nor one that is gone."""
-    mixed = Options(lambda node, uuid: sample.speak(sample.HAMI if uuid == "a" else vendors.DCU)(node, uuid))
+    mixed = TemplateOptions(lambda node, uuid: sample.speak(sample.HAMI if uuid == "a" else vendors.DCU)(node, uuid))
     with pytest.raises(RejectedError, match="different ways"):
         first_job(mixed, share("a"), share("b"))
-    with pytest.raises(RejectedError, match="no device 'a' any more"):
-        first_job(Options(lambda *_: None), share("a"))
+    with pytest.raises(RejectedError, match="device 'a' any more"):
+        first_job(TemplateOptions(lambda *_: None), share("a"))
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ def test_what_cannot_be_asked_at_once_is_rejected() -> None:
     ],
 )
 def test_claims_name_one_device_each(
-    terms: Terms, known: dict[str, Any], taken: DeviceSlice, wanted: dict[str, Any], selector: str
+    terms: DeviceResources, known: dict[str, Any], taken: DeviceSlice, wanted: dict[str, Any], selector: str
 ) -> None:
     """With dynamic resource allocation a claim asks for each device, by its class, amounts and a selector."""
-    manifests = render(deployment(placed=[("node-0", (taken,))]), Options(sample.speak(terms, **known)))
+    manifests = render(deployment(placed=[("node-0", (taken,))]), TemplateOptions(sample.speak(terms, **known)))
     claim, job = sample.one(manifests, "ResourceClaimTemplate"), sample.one(manifests, "Job")
     (asked,) = claim.body["spec"]["spec"]["devices"]["requests"]
     assert asked == {"name": "device-0", "exactly": wanted}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.device_plugins.views import Terms
+from seaway.adapters.kubernetes.device_plugins.views import DeviceResources
 from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
 from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT, numbers_of
 from seaway.adapters.kubernetes.templates.pytorch import CHOOSE_RANK
@@ -27,7 +27,7 @@ from tests.unit.adapters.kubernetes.templates.schemas import validate
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = "SEAWAY_WRITE_GOLDEN"
-"""Environment variable: write the examples anew instead of comparing them."""
+"""Environment variable: write the examples again instead of comparing them."""
 
 every = pytest.mark.parametrize("template", sorted(BUILT_IN))
 
@@ -52,7 +52,7 @@ def workloads(manifests: list[Manifest]) -> list[dict[str, Any]]:
 
 @every
 @pytest.mark.parametrize("terms", [sample.HAMI, sample.VOLCANO, sample.PLUGIN, sample.NVIDIA_DRA])
-def test_kubernetes_would_take_it(template: str, terms: Terms) -> None:
+def test_kubernetes_would_take_it(template: str, terms: DeviceResources) -> None:
     """Every object of every template is valid, with its pins and without."""
     for manifest in render(deployment(template, labels={"team": "a"}), options(terms)):
         validate(manifest.pinned())
@@ -101,7 +101,7 @@ def test_each_replica_is_in_one_pod_template(template: str) -> None:
 
 @every
 def test_every_pod_is_tied_to_its_place(template: str) -> None:
-    """No pod template goes without nodes and devices, and nobody gets a token of the cluster's API."""
+    """No pod template goes without nodes and devices, and no one gets a token of the cluster's API."""
     for body in workloads(render(deployment(template), options())):
         for pods in pod_templates(body):
             spec = pods["spec"]
@@ -141,7 +141,7 @@ def test_an_image_is_needed(template: str) -> None:
 
 @every
 def test_examples_stay_as_they_are(template: str) -> None:
-    """What a template writes changes only on purpose: set SEAWAY_WRITE_GOLDEN to write the examples anew."""
+    """What a template writes changes only on purpose: set SEAWAY_WRITE_GOLDEN to write the examples again."""
     text = f"# {BUILT_IN[template].purpose}\n" + as_yaml(render(deployment(template, gang=True), options()))
     file = GOLDEN / f"{template}.yaml"
     if os.environ.get(WRITE):
@@ -276,7 +276,7 @@ def test_torchrun_pods_meet_at_replica_0() -> None:
 
 
 def test_torchrun_heeds_the_users_port() -> None:
-    """The port may be the user's choice; what is no port is rejected."""
+    """The port may be the user's choice; what is not a port is rejected."""
     manifests = render(deployment("torchrun", run=replace(sample.RUN, env=(("MASTER_PORT", "1234"),))), options())
     assert env(many(manifests, "Job")[0])["PET_MASTER_PORT"] == "1234"
     assert many(manifests, "Service")[0]["spec"]["ports"][0]["port"] == 1234
@@ -285,7 +285,7 @@ def test_torchrun_heeds_the_users_port() -> None:
 
 
 def test_torchrun_over_clusters_needs_an_address() -> None:
-    """Where replica 0 is elsewhere, the pods have to be told how it is reached."""
+    """Where replica 0 is elsewhere, the pods must be told how it is reached."""
     here = deployment("torchrun", numbers=(3, 4, 7))
     with pytest.raises(RejectedError, match="replica 0 is in another cluster"):
         render(here, options())
@@ -393,7 +393,7 @@ def test_what_cannot_reach_over_clusters_is_rejected() -> None:
     """Some templates need all replicas in one cluster."""
     for name, template in BUILT_IN.items():
         part = deployment(name, replicas=5)
-        if template.together:
+        if template.single_cluster:
             with pytest.raises(RejectedError, match="over clusters"):
                 render(part, options())
         else:

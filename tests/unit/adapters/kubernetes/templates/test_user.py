@@ -18,7 +18,7 @@ from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import JOB, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, render
-from seaway.adapters.kubernetes.templates.safety import POWERS, Rules
+from seaway.adapters.kubernetes.templates.safety import PRIVILEGES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
@@ -215,20 +215,20 @@ def test_a_template_says_what_it_is(said: dict[str, str], together: bool, comes_
     """Whether what ends is started again, by kind where it does not say, and whether replicas stay together."""
     text = annotated(SERVE, **said)
     found = read_template("mine", text, Rules())
-    assert (found.together, found.comes_back) == (together, comes_back)
+    assert (found.single_cluster, found.restarts) == (together, comes_back)
     assert not any(key in str(each.pinned()) for each in rendered(text) for key in ("comes-back", "io/together"))
 
 
 def test_a_job_does_not_come_back_by_itself() -> None:
     """Kinds whose pods end are over when they ended."""
     text = SERVE.replace("apps/v1", "batch/v1").replace("kind: Deployment", "kind: Job")
-    assert not read_template("mine", text, Rules()).comes_back
+    assert not read_template("mine", text, Rules()).restarts
 
 
 def test_what_a_template_says_is_yes_or_no() -> None:
     """Anything else is a mistake, and is told with its place."""
     (complaint,) = complaints(annotated(SERVE, comes_back="always"))
-    assert 'has to be "true" or "false"' in complaint
+    assert 'must be "true" or "false"' in complaint
     assert "/metadata/annotations/seaway.io~1comes-back" in complaint
 
 
@@ -240,7 +240,7 @@ def test_what_differs_from_part_to_part_needs_its_own_name() -> None:
 
 
 def test_a_template_says_what_it_needs() -> None:
-    """Fields of the job that a template uses have to be filled; its first line says what it is for."""
+    """Fields of the job that a template uses must be filled; its first line says what it is for."""
     template = read_template("mine", SERVE, Rules())
     assert template.purpose == "an inference server with its settings"
     assert template.requires == ("run.image", "run.command")
@@ -343,7 +343,7 @@ def test_a_broken_template_is_rejected_and_nothing_worse(path: str, value: objec
 
 @given(st.text(max_size=200))
 def test_a_file_of_anything_is_rejected(text: str) -> None:
-    """No text that is no template is taken for one."""
+    """No text that is not a template is taken for one."""
     with pytest.raises(RejectedError):
         read_template("mine", text, Rules())
 
@@ -387,8 +387,8 @@ def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str
     (said,) = complaints(text)
     assert said.startswith("template 'mine', manifest 2 (Deployment)/")
     assert path.split(".", maxsplit=1)[0] in said
-    assert complaints(text, Rules(powers=frozenset(POWERS) - {power})) == [said]
-    assert isinstance(read_template("mine", text, Rules(powers=frozenset({power}))), Template)
+    assert complaints(text, Rules(privileges=frozenset(PRIVILEGES) - {power})) == [said]
+    assert isinstance(read_template("mine", text, Rules(privileges=frozenset({power}))), Template)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str
 )
 def test_some_things_nobody_may_set(path: str, value: object) -> None:
     """Place, devices, marks and namespace are Seaway's, whatever the operator allows."""
-    (said,) = complaints(changed(path, value), Rules(powers=frozenset(POWERS)))
+    (said,) = complaints(changed(path, value), Rules(privileges=frozenset(PRIVILEGES)))
     assert "manifest 2 (Deployment)/" in said
 
 
@@ -498,23 +498,23 @@ def test_operators_may_allow_more_kinds() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (SERVE.replace("${queue}", "${quue}"), r"/data/queue: unknown placeholder 'quue'; there are: name, "),
+        (SERVE.replace("${queue}", "${quue}"), r"/data/queue: unknown placeholder 'quue'; available: name, "),
         (SERVE.replace("image: ${image}", "image: x/${image}"), r"/containers/1/image: \$\{image\} has to stand alone"),
         (SERVE.replace("echo $${HOME}", "echo ${HOME}"), "unknown placeholder 'HOME'"),
         (SERVE.replace("kind: ConfigMap", "kind: ${job_name}"), "/kind: .* may not be in a template"),
         (SERVE.replace("disk: ssd", "'${queue}': ssd"), "a placeholder cannot name a field"),
-        (SERVE.replace("${deployment_name}-settings", "settings"), "/metadata/name: has to have"),
+        (SERVE.replace("${deployment_name}-settings", "settings"), "/metadata/name: must have"),
         (SERVE.replace("  name: ${name}\n  labels", "  name: ${deployment_name}\n  labels"), "one for each part"),
         (SERVE.replace("replicas: ${replicas}", "replicas: 1").replace("'${replicas}'", "x"), "nowhere says how many"),
         (SERVE.partition("---\n")[0], "but none has one"),
         (f"{SERVE}---\n{SERVE.partition('---')[2]}", "but 2 have one"),
         (SERVE.replace("containers:", "sidecars:"), "no pod template with containers"),
         (SERVE.replace("queue: ${queue}", "queue: 2026-01-01"), "manifest 1/data/queue: 2026-01-01 is no plain value"),
-        (SERVE.replace("queue: ${queue}", "on: x"), "the field True is no text"),
-        (SERVE + "---\n[]", "manifest 3: has to be an object"),
+        (SERVE.replace("queue: ${queue}", "on: x"), "the field True is not a text"),
+        (SERVE + "---\n[]", "manifest 3: must be an object"),
         ("# nothing\n---\n", "has no manifest"),
-        ("a: [", "no YAML"),
-        (SERVE + "---\na: 1\na: 2\n", f"line {SERVE.count(chr(10)) + 2}: the field 'a' stands there twice"),
+        ("a: [", "not YAML"),
+        (SERVE + "---\na: 1\na: 2\n", f"line {SERVE.count(chr(10)) + 2}: the field 'a' is duplicated"),
         (SERVE + "#" * 70_000, "larger than 64 KiB"),
         ("---\na: 1\n" * 17, "more than 16 manifests"),
         ("a: " + "[" * 40 + "]" * 40, "deeper than 32"),
@@ -535,7 +535,7 @@ def test_mistakes_are_named_with_their_place(text: str, said: str) -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """Nobody has to load a template five times to hear of five mistakes."""
+    """No one has to load a template five times to hear of five mistakes."""
     text = SERVE.replace("${queue}", "${quue}").replace("nodeSelector: {disk: ssd}", "hostPID: true\n      nodeName: x")
     assert len(complaints(text)) == 3
 

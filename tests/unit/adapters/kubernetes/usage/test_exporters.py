@@ -21,7 +21,7 @@ def test_the_default_finds_hami_and_both_ways_to_install_dcgm() -> None:
 
 
 def test_a_namespace_narrows_where_they_are_looked_for() -> None:
-    """So that nobody else's pods are believed, and rights can be narrower."""
+    """So that not another user's pods are believed, and rights can be narrower."""
     (found,) = read_exporters(" app=dcgm,tier=node:9400@gpu-operator ;")
     assert found == Exporters("app=dcgm,tier=node", 9400, "gpu-operator")
     assert found.collection == "/api/v1/namespaces/gpu-operator/pods"

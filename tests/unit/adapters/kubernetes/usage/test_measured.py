@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from seaway.adapters.kubernetes.usage.measured import Exporter, Measured, Outcome
+from seaway.adapters.kubernetes.usage.measured import Exporter, ScrapeOutcome, UsageReadings
 from seaway.adapters.kubernetes.usage.parse import Reading
 from seaway.application.ports.usage import NodeUsage, Used, add_up
 
@@ -28,7 +28,7 @@ class Clock:
 def test_figures_have_an_age_and_then_none() -> None:
     """What is too old is not there any more, rather than zero."""
     clock = Clock()
-    measured = Measured("east", 30, clock)
+    measured = UsageReadings("east", 30, clock)
     measured.read(HAMI, Reading({"GPU-0": Used(5, 10)}, {}, 0))
     clock.now_s = 130
     usage = measured.usage()["host1"]
@@ -41,7 +41,7 @@ def test_figures_have_an_age_and_then_none() -> None:
 def test_of_two_exporters_on_a_node_the_first_in_rank_counts() -> None:
     """Figure by figure; the age is that of the older one, and an old one counts no more at all."""
     clock = Clock()
-    measured = Measured("east", 30, clock)
+    measured = UsageReadings("east", 30, clock)
     measured.read(DCGM, Reading({"GPU-0": Used(7, 20), "GPU-1": Used(8, 30)}, {}, 0))
     clock.now_s = 110
     containers = {("GPU-0", "a", "b"): {"c": Used(1, 2)}}
@@ -53,10 +53,10 @@ def test_of_two_exporters_on_a_node_the_first_in_rank_counts() -> None:
 
 def test_an_exporter_that_fails_or_goes_takes_no_others_figures() -> None:
     """What a broken one said stands until it is too old; of one that is gone nothing does."""
-    measured = Measured("east", 30, Clock())
+    measured = UsageReadings("east", 30, Clock())
     for each in (HAMI, OTHER):
         measured.read(each, Reading({"GPU-0": Used(5, 10)}, {}, 0))
-    measured.failed(HAMI, Outcome.SILENT, "it hangs")
+    measured.failed(HAMI, ScrapeOutcome.UNREACHABLE, "it hangs")
     assert measured.usage().keys() == {"host1", "host2"}
     measured.forget(HAMI)
     assert measured.usage().keys() == {"host2"}
@@ -64,11 +64,11 @@ def test_an_exporter_that_fails_or_goes_takes_no_others_figures() -> None:
 
 def test_each_trouble_is_counted_every_time_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     """Also when many exporters have it; again only after it had passed for all. What they wrote stays one line."""
-    measured = Measured("east", 30, Clock())
+    measured = UsageReadings("east", 30, Clock())
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             for each in (HAMI, DCGM, OTHER):
-                measured.failed(each, Outcome.REFUSED, "no\nright " + "x" * 1000)
+                measured.failed(each, ScrapeOutcome.FORBIDDEN, "no\nright " + "x" * 1000)
         assert len(caplog.records) == 1
         assert "\n" not in caplog.text.strip()
         assert len(caplog.text) < 600
@@ -76,7 +76,7 @@ def test_each_trouble_is_counted_every_time_and_said_once(caplog: pytest.LogCapt
         assert "2 of its figures" in caplog.messages[-1]
         for each in (HAMI, DCGM, OTHER):
             measured.read(each, Reading({}, {}, 0))
-        measured.failed(DCGM, Outcome.REFUSED, "no right")
+        measured.failed(DCGM, ScrapeOutcome.FORBIDDEN, "no right")
     assert len(caplog.records) == 3
     assert measured.counts() == {"read": 3, "broken": 1, "unreadable": 0, "refused": 10, "silent": 0}
 

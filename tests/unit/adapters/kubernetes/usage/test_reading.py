@@ -9,9 +9,9 @@ import pytest
 from seaway.adapters.kubernetes.usage.parse import (
     FIGURES,
     LONGEST_LINE,
-    MOST_ESCAPES,
-    MOST_LINES,
-    MOST_SERIES,
+    MAX_ESCAPES,
+    MAX_LINES,
+    MAX_SERIES,
     read_page,
 )
 from seaway.application.ports.usage import Used
@@ -38,7 +38,7 @@ def page(name: str) -> bytes:
 
 
 def test_there_is_a_case_for_each_sample() -> None:
-    """No page lies about that nobody reads, and every metric that is read is on one."""
+    """No page lies about that no one reads, and every metric that is read is on one."""
     assert {each.stem for each in PAGES.iterdir()} == SAMPLES.keys()
     everything = b"".join(page(name) for name in SAMPLES).decode()
     assert [name for name in FIGURES if f"\n{name}{{" not in everything] == []
@@ -83,7 +83,7 @@ def test_shares_that_a_container_has_of_one_card_add_up() -> None:
         '{UUID="GPU-0} 1',
         '{UUID="GPU-0",UUID="GPU-1"} 1',
         '{UUID="' + "x" * LONGEST_LINE + '"} 1',
-        '{UUID="' + "\\\\" * MOST_ESCAPES + '"} 1',
+        '{UUID="' + "\\\\" * MAX_ESCAPES + '"} 1',
         " 1",
     ],
     ids=lambda line: line[:40],
@@ -108,10 +108,10 @@ def test_more_than_the_whole_device_cannot_be_busy() -> None:
 
 def test_a_page_without_end_is_read_to_a_limit() -> None:
     """What is kept of a page is bounded; that more was there counts as broken."""
-    lines = "".join(f'DCGM_FI_DEV_FB_USED{{UUID="GPU-{number}"}} 1\n' for number in range(MOST_SERIES + 100))
+    lines = "".join(f'DCGM_FI_DEV_FB_USED{{UUID="GPU-{number}"}} 1\n' for number in range(MAX_SERIES + 100))
     read = read_page(lines.encode())
-    assert (len(read.devices), read.broken) == (MOST_SERIES, 1)
-    assert read_page(b"\n" * MOST_LINES + page("dcgm-4")).devices == {}
+    assert (len(read.devices), read.broken) == (MAX_SERIES, 1)
+    assert read_page(b"\n" * MAX_LINES + page("dcgm-4")).devices == {}
 
 
 @pytest.mark.parametrize("text", [b"", b"\n" * 1000, b"<html>502</html>", b'{"kind":"Status"}', b"# HELP x y\nup 1\n"])

@@ -1,4 +1,4 @@
-"""Jobs are found by their whole name; of what clusters are to be told, nothing is kept that nobody wrote."""
+"""Jobs are found by their whole name; of what clusters are to be told, nothing is kept that no one wrote."""
 
 from __future__ import annotations
 

@@ -49,14 +49,14 @@ def upgrade() -> None:
     op.create_table("paths", *ends, *active, sa.PrimaryKeyConstraint("source", "target"), **TABLE)
     op.add_column("tokens", _name("gateway", ""))
     if op.get_bind().dialect.name == "sqlite":
-        _make_link_samples_anew()
+        _create_link_samples_again()
         return
     op.add_column("link_samples", _name("path", ""))
     op.alter_column("link_samples", "latency_ns", existing_type=sa.BigInteger, nullable=True)
 
 
-def _make_link_samples_anew() -> None:
-    """Make the table anew and copy its rows: SQLite does not change a column that is there."""
+def _create_link_samples_again() -> None:
+    """Make the table again and copy its rows: SQLite does not change a column that is there."""
     op.drop_index("ix_link_samples_ends", "link_samples")
     op.rename_table("link_samples", "old_link_samples")
     op.create_table(

@@ -9,29 +9,29 @@ import pytest
 
 from seaway.application.control.state import deployment
 from seaway.application.ports.store import Retention
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import UnknownError
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, scene, spec
 
 
-def with_stray(runs_s: int | None = None, **settings: float) -> tuple[Scene, str]:
+def with_orphan(expected_duration_s: int | None = None, **settings: float) -> tuple[Scene, str]:
     """Make a scene whose only device is held by a copy of a job that is not in the database; return its id."""
     made = scene(fleet(cluster(node(gpu()), name="alpha")), **settings)
-    job_id = made.submit(runs_s=runs_s)
+    job_id = made.submit(expected_duration_s=expected_duration_s)
     told = deployment(made.plane.attempt(job_id), "alpha")
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.settle()
-    strange = IDS.draw(NOW_NS)
+    strange = IDS.generate(NOW_NS)
     assert made.cluster("alpha").send([replace(told, job_id=strange)])[0].done
     made.plane.run(1)
     return made, strange
 
 
-def test_what_a_stray_holds_is_given_to_nobody() -> None:
-    """A job that would need the device of a stray waits, is never refused, and gets it once the stray is gone."""
-    made, strange = with_stray()
+def test_what_an_orphan_holds_is_given_to_nobody() -> None:
+    """A job that would need the device of an orphan waits, is never refused, and gets it once the orphan is gone."""
+    made, strange = with_orphan()
     job_id = made.submit()
     made.plane.run(20)
     assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 0)
@@ -40,9 +40,9 @@ def test_what_a_stray_holds_is_given_to_nobody() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
-def test_strays_are_booked_after_every_restart_and_change_of_the_fleet() -> None:
-    """The fleet made anew, and the control plane begun anew, still know what strays hold."""
-    made, _ = with_stray()
+def test_orphans_are_booked_after_every_restart_and_change_of_the_fleet() -> None:
+    """The fleet re-created, and the control plane begun again, still know what orphans hold."""
+    made, _ = with_orphan()
     made.plane.controller.live.fleet.rebuild()
     first = made.submit()
     made.plane.restart()
@@ -50,9 +50,9 @@ def test_strays_are_booked_after_every_restart_and_change_of_the_fleet() -> None
     assert (made.state(first), made.job(first).attempt) == ("queued", 0)
 
 
-def test_what_strays_hold_is_in_the_history() -> None:
-    """Samples of a cluster count what strays hold, as its view does; a stray is no job."""
-    made, _ = with_stray(sample_s=1)
+def test_what_orphans_hold_is_in_the_history() -> None:
+    """Samples of a cluster count what orphans hold, as its view does; an orphan is no job."""
+    made, _ = with_orphan(sample_interval_s=1)
     made.plane.run(2)
     (view,) = made.plane.overview.clusters()
     last = made.plane.store.cluster_samples("alpha", 0, 100)[-1]
@@ -60,11 +60,11 @@ def test_what_strays_hold_is_in_the_history() -> None:
     assert (last.gpu_memory_mib_used, last.jobs) == (view.gpu_memory_mib.used, 0)
 
 
-def test_what_strays_hold_is_shown_where_it_is() -> None:
-    """A cluster, its nodes and its devices show what strays hold, under the stray's name."""
-    made, strange = with_stray()
+def test_what_orphans_hold_is_shown_where_it_is() -> None:
+    """A cluster, its nodes and its devices show what orphans hold, under the orphan's name."""
+    made, strange = with_orphan()
     (view,) = made.plane.overview.clusters()
-    assert (view.gpu_milli.free, view.cpu_milli.used, view.strays) == (0, 1000, (f"sw-{strange}-1",))
+    assert (view.gpu_milli.free, view.cpu_milli.used, view.orphans) == (0, 1000, (f"sw-{strange}-1",))
     (shown,) = made.plane.overview.nodes()
     assert (shown.cpu_milli.used, shown.devices[0].core_milli.free) == (1000, 0)
     assert [(each.job, each.job_id, each.tenant) for each in shown.devices[0].slices] == [
@@ -72,50 +72,50 @@ def test_what_strays_hold_is_shown_where_it_is() -> None:
     ]
 
 
-def test_operators_have_strays_removed() -> None:
-    """A stray goes when an operator says so, by name or with all others, and that is told."""
+def test_operators_have_orphans_removed() -> None:
+    """An orphan goes when an operator says so, by name or with all others, and that is told."""
     for one in (True, False):
-        made, strange = with_stray()
+        made, strange = with_orphan()
         name = f"sw-{strange}-1"
-        assert made.plane.operations.remove_strays("alpha", "ada", name if one else "") == [name]
+        assert made.plane.operations.remove_orphans("alpha", "ada", name if one else "") == [name]
         made.plane.run(2)
         assert made.phase("alpha", strange) is None
-        assert not made.plane.overview.clusters()[0].strays
-        told = [(each.actor, each.reason) for each in made.plane.store.events(0, 100) if each.kind == "strays"]
+        assert not made.plane.overview.clusters()[0].orphans
+        told = [(each.actor, each.reason) for each in made.plane.store.events(0, 100) if each.kind == "orphans_removed"]
         assert told == [("ada", f"alpha is to remove {name}, which no job accounts for")]
-        assert made.plane.operations.remove_strays("alpha", "ada") == []
+        assert made.plane.operations.remove_orphans("alpha", "ada") == []
 
 
-def test_only_strays_can_be_removed_so() -> None:
-    """What is no stray, or in no cluster, is not removed as one."""
+def test_only_orphans_can_be_removed_so() -> None:
+    """What is no orphan, or in no cluster, is not removed as one."""
     made = scene()
     job_id = made.submit()
     for where, name in (("nowhere", ""), (made.where(job_id), f"sw-{job_id}-1")):
         with pytest.raises(UnknownError):
-            made.plane.operations.remove_strays(where, "ada", name)
+            made.plane.operations.remove_orphans(where, "ada", name)
 
 
-def test_a_stray_that_is_over_goes_after_a_while() -> None:
-    """A copy that nobody knows and that ended holds nothing, and is removed when it was kept for long enough."""
-    made, strange = with_stray(runs_s=5, keep_finished_s=100)
+def test_an_orphan_that_is_over_goes_after_a_while() -> None:
+    """A copy that no one knows and that ended holds nothing, and is removed when it was kept for long enough."""
+    made, strange = with_orphan(expected_duration_s=5, ttl_after_finished_s=100)
     made.plane.run(20)
-    assert made.phase("alpha", strange) is CopyPhase.SUCCEEDED
+    assert made.phase("alpha", strange) is WorkloadPhase.SUCCEEDED
     assert made.plane.overview.clusters()[0].gpu_milli.used == 0
     made.plane.run(120, 10)
     assert made.phase("alpha", strange) is None
-    assert not made.plane.overview.clusters()[0].strays
+    assert not made.plane.overview.clusters()[0].orphans
 
 
 def test_finished_copies_are_kept_by_when_their_job_ended() -> None:
     """Restarts do not lengthen the time for which what is left of a job is kept, nor does its job being pruned."""
     for pruned in (False, True):
-        made = scene(keep_finished_s=100)
-        job_id = made.submit(runs_s=5)
+        made = scene(ttl_after_finished_s=100)
+        job_id = made.submit(expected_duration_s=5)
         made.plane.run(10)
         where = made.where(job_id)
         for _ in range(3):
             made.plane.run(30, 10)
-            assert made.phase(where, job_id) is CopyPhase.SUCCEEDED
+            assert made.phase(where, job_id) is WorkloadPhase.SUCCEEDED
             made.plane.restart()
         if pruned:
             made.plane.jobs.delete(job_id, "ada")
@@ -126,8 +126,8 @@ def test_finished_copies_are_kept_by_when_their_job_ended() -> None:
 
 def test_unknown_jobs_are_looked_up_together() -> None:
     """However many copies of jobs that are over turn up, the store is asked once."""
-    made = scene(keep_finished_s=100)
-    ids = made.plane.submit(*(spec(gpus=0, cpu_milli=1, runs_s=1) for _ in range(30)))
+    made = scene(ttl_after_finished_s=100)
+    ids = made.plane.submit(*(spec(gpus=0, cpu_milli=1, expected_duration_s=1) for _ in range(30)))
     made.plane.run(10)
     assert {made.state(job_id) for job_id in ids} == {"completed"}
     made.plane.restart()

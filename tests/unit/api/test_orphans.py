@@ -13,8 +13,8 @@ from tests.unit.api.rig import Rig
 pytestmark = pytest.mark.anyio
 
 
-async def test_strays_are_listed_and_removed_by_operators(rig: Rig) -> None:
-    """A stray is listed with what it holds; having it removed is told, and put down."""
+async def test_orphans_are_listed_and_removed_by_operators(rig: Rig) -> None:
+    """An orphan is listed with what it holds; having it removed is told, and put down."""
     held = await rig.submit()
     rig.step(5)
     attempt = rig.store.attempts(held["id"])[-1]
@@ -24,16 +24,16 @@ async def test_strays_are_listed_and_removed_by_operators(rig: Rig) -> None:
     assert backend.send([replace(deployment(attempt, where), job_id=strange)])[0].done
     rig.step(3)
     async with rig.client("operator") as client:
-        (shown,) = (await client.get("/api/v1/fleet/strays")).json()["strays"]
+        (shown,) = (await client.get("/api/v1/fleet/orphans")).json()["orphans"]
         assert (shown["cluster"], shown["name"], shown["job_id"]) == (where, f"sw-{strange}-1", strange)
         assert (shown["cpu_milli"], shown["memory_mib"], shown["gpu_memory_mib"]) == (1000, 1024, 8192)
-        assert (await client.get("/api/v1/fleet/strays", params={"cluster": "no"})).json() == {"strays": []}
-        path = f"/api/v1/fleet/clusters/{where}/strays"
+        assert (await client.get("/api/v1/fleet/orphans", params={"cluster": "no"})).json() == {"orphans": []}
+        path = f"/api/v1/fleet/clusters/{where}/orphans"
         assert (await client.delete(path, params={"name": "sw-no-1"})).status_code == 404
         answer = await client.delete(path, params={"name": shown["name"]})
         assert (answer.status_code, answer.json()) == (202, {"removed": [shown["name"]]})
         rig.step(3)
-        assert (await client.get("/api/v1/fleet/strays")).json() == {"strays": []}
+        assert (await client.get("/api/v1/fleet/orphans")).json() == {"orphans": []}
         assert (await client.delete(path)).json() == {"removed": []}
-        assert (await client.delete("/api/v1/fleet/clusters/no/strays")).status_code == 404
-    assert ("DELETE remove_strays", 202) in [(entry.verb, entry.status) for entry in rig.store.audit(0, 100)]
+        assert (await client.delete("/api/v1/fleet/clusters/no/orphans")).status_code == 404
+    assert ("DELETE remove_orphans", 202) in [(entry.verb, entry.status) for entry in rig.store.audit(0, 100)]

@@ -1,0 +1,183 @@
+"""Several logs of a job at a time, each line marked with its replica and container."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import typer
+
+from seaway.cli.errors import OK, code_of, note, tell
+from seaway.cli.output import console
+from seaway.cli.remote import Body
+from seaway.client.aio import AsyncClient
+from seaway.client.sync import Client
+from seaway.domain.errors import RejectedError, SeawayError
+
+MAX_FOLLOWED = 16
+"""Logs that are followed at a time: servers follow 24 of a cluster, for everybody."""
+
+
+COLOURS = ("cyan", "green", "yellow", "blue", "magenta")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One log: of which replica, and of which of its containers; empty for the first."""
+
+    replica: int
+    container: str = ""
+
+    @property
+    def label(self) -> str:
+        """What its lines begin with: ``[3]``, or ``[3/main]`` where the container is named."""
+        return f"[{self.replica}/{self.container}]" if self.container else f"[{self.replica}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which logs a user asks for.
+
+    Attributes
+    ----------
+    replicas
+        These; none for all.
+    containers
+        These of each, where an empty name is the first; none for all.
+    """
+
+    replicas: tuple[int, ...]
+    containers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, replicas: Sequence[int], *, every: bool, container: str, every_container: bool) -> Wanted:
+        """Read options.
+
+        Raises
+        ------
+        RejectedError
+            When they do not go together.
+        """
+        if every and replicas:
+            raise RejectedError("either all replicas or some", where="--all")
+        if every_container and container:
+            raise RejectedError("either all containers or one", where="--all-containers")
+        chosen = () if every else tuple(dict.fromkeys(replicas)) or (0,)
+        return cls(chosen, () if every_container else (container,))
+
+    def sources(self, replicas: int, containers: dict[int, list[str]]) -> list[Source]:
+        """Return the logs, of a job with so many replicas, and of each the containers that are known."""
+        return [
+            Source(replica, container)
+            for replica in self.replicas or range(replicas)
+            for container in self.containers or containers.get(replica) or [""]
+        ]
+
+
+def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[str, list[Source]]:
+    """Return a job's id, or what it was named by where that will do, and which of its logs are wanted.
+
+    Raises
+    ------
+    RejectedError
+        When they are more than are followed at a time.
+    """
+    from seaway.client.calls import jobs as calls
+
+    if wanted.replicas and wanted.containers:
+        found = wanted.sources(0, {})
+    else:
+        body = client.body(calls.job(job))
+        job = str(body["id"])
+        found = wanted.sources(body["replicas"], {} if wanted.containers else _containers(client, body, wait=follow))
+    if follow and len(found) > MAX_FOLLOWED:
+        why = f"these are {len(found)} logs, and {MAX_FOLLOWED} are followed at a time: name some by --replica"
+        raise RejectedError(f"{why} and --container")
+    return job, found
+
+
+def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]]:
+    """Return the containers of each replica, as far as they are known; they are when the job runs."""
+    from seaway.client.calls.jobs import attempts
+
+    if wait and job["state"] != "running":
+        note("waiting for the job to run, to see its containers")
+        job = {**job, "attempt": client.wait(job["id"], "running").attempt}
+    workloads = client.body(attempts(job["id"], after=max(0, job["attempt"] - 1)))["workloads"]
+    return {
+        replica["replica"]: [container["name"] for container in replica["containers"]]
+        for copy in workloads
+        for replica in copy["replicas"]
+    }
+
+
+class Printer:
+    """Prints lines, each with whose it is where there are several; what went wrong with one beside them.
+
+    Parameters
+    ----------
+    labelled
+        Whether lines say whose they are; None where there are several logs.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, labelled: bool | None) -> None:
+        labelled = len(sources) > 1 if labelled is None else labelled
+        out = console()
+        coloured = out.is_terminal and not out.no_color
+        self._color = True if coloured else None
+        self._labels = {
+            source: f"{typer.style(source.label, fg=COLOURS[at % len(COLOURS)]) if coloured else source.label} "
+            for at, source in enumerate(sources)
+            if labelled
+        }
+        self.code = OK
+        """What to exit with: the worst that happened."""
+
+    def print(self, source: Source, line: str) -> None:
+        """Print a line."""
+        typer.echo(f"{self._labels.get(source, '')}{line}", color=self._color)
+
+    def fail(self, source: Source, error: SeawayError) -> None:
+        """Tell what went wrong with one log."""
+        if source in self._labels:
+            typer.echo(f"{source.label} ", nl=False, err=True)
+        tell(error)
+        self.code = max(self.code, code_of(error))
+
+
+def read_all(client: Client, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
+    """Print the end of logs, one after the other."""
+    from seaway.client.calls.jobs import logs
+
+    for source in sources:
+        try:
+            text = client.send(logs(job, replica=source.replica, container=source.container, tail=tail))
+        except SeawayError as error:
+            printer.fail(source, error)
+            continue
+        for line in text.removesuffix("\n").split("\n") if text else ():
+            printer.print(source, line)
+
+
+async def follow_all(client: AsyncClient, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
+    """Print what is written, as it is; that one log ends or cannot be read does not end the others."""
+
+    async def follow(source: Source) -> None:
+        lines = client.follow_log(job, replica=source.replica, container=source.container, tail=tail)
+        try:
+            async with aclosing(lines):
+                async for line in lines:
+                    printer.print(source, line)
+        except SeawayError as error:
+            printer.fail(source, error)
+
+    async with client:
+        following = [asyncio.create_task(follow(source)) for source in sources]
+        try:
+            await asyncio.gather(*following)
+        finally:
+            for each in following:
+                each.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
