@@ -54,12 +54,12 @@ def finished(each: Training, rewards: list[float]) -> None:
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put a script in the place of `seaway train`, and return the folder of runs."""
-    (tmp_path / "make_stand_in.py").write_text(FINISHES)
+    (tmp_path / "fake_seaway.py").write_text(FINISHES)
     write_episodes(tmp_path / "episodes.csv", [-1.0, -2.0])
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(training, "LOOK_EVERY_S", 0.05)
     command = Training.command
-    monkeypatch.setattr(Training, "command", lambda self: ["stand_in", *command(self)[1:]])
+    monkeypatch.setattr(Training, "command", lambda self: ["fake_seaway", *command(self)[1:]])
     return tmp_path
 
 

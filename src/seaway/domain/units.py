@@ -171,7 +171,7 @@ def _whole(figure: Fraction, factor: Fraction | None, value: object, form: str, 
         raise _wrong(value, form, where)
     read = ceil(figure * factor)
     if read > LARGEST:
-        raise RejectedError(f"{_shown(value)} is more than anything can be; give {form}", where=where)
+        raise RejectedError(f"{_shown(value)} is too large; use {form}", where=where)
     return read
 
 

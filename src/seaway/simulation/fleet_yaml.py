@@ -123,7 +123,7 @@ class Entry:
         """Return what a function of `seaway.domain.units` reads."""
         amount = read(self.value(), where=self.where)
         if amount > LARGEST and read.__name__ != "duration_ns":
-            raise self.error("is more than anything can be")
+            raise self.error("is too large")
         return amount
 
 

@@ -192,7 +192,7 @@ def require_among(name: str, known: Iterable[str], what: str) -> None:
     near = get_close_matches(name.lower(), folded, 1, NEAR)
     there = f"; available: {', '.join(names[:SOME])}" if names else ""
     meant = f"; did you mean {folded[near[0]]!r}?" if near else there
-    raise RejectedError(f"there is no {what} {name[:100]!r}{meant}", where=what)
+    raise RejectedError(f"{what} {name[:100]!r} not found{meant}", where=what)
 
 
 def _json_text(value: str) -> str:

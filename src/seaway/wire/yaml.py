@@ -55,7 +55,7 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
         except Exception:  # noqa: BLE001  # values are made in many ways, and fail in as many
             kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
             short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
-            says = f"{short!r} can be read as no {kind}: put it in quotes if it is a text"
+            says = f"{short!r} is not a valid {kind}; put it in quotes to use it as text"
             return RejectedError(says, where=place(node.start_mark))
     return RejectedError("this YAML holds what is no plain value")
 

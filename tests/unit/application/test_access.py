@@ -248,7 +248,7 @@ def test_each_role_includes_those_before_it() -> None:
     for role in Role:
         who = Who("x", role)
         assert [who.may(each) for each in Role] == [each.rank <= role.rank for each in Role]
-    with pytest.raises(ForbiddenError, match="takes the role admin"):
+    with pytest.raises(ForbiddenError, match="requires the role admin"):
         Who("x", Role.OPERATOR).require(Role.ADMIN)
 
 

@@ -38,7 +38,7 @@ def test_holes_are_no_matter() -> None:
 
 def test_who_is_too_far_behind_reads_from_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory reaches back only so far; None says that it does not reach back enough, also after forgetting."""
-    monkeypatch.setattr(feeding, "KEPT", 3)
+    monkeypatch.setattr(feeding, "MAX_STORED", 3)
     feed = Feed()
     feed.publish(of(1, 2, 3, 4))
     assert since(feed, 0) is None

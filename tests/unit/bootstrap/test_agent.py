@@ -41,7 +41,7 @@ def test_file_says_what_to_probe_and_where_from() -> None:
         (AgentSettings(server=SERVER), "which gateway"),
         (AgentSettings(gateway="gw-1"), "whom to report to"),
         (AgentSettings(gateway="gw-1", server=SERVER, user="root"), "is root"),
-        (AgentSettings(gateway="gw-1", server=SERVER, address="here"), "no address"),
+        (AgentSettings(gateway="gw-1", server=SERVER, address="here"), "not an address"),
         (AgentSettings(gateway="gw-1", server=SERVER, token_file="/nowhere/token"), "cannot be read"),
         (AgentSettings(gateway="gw-1", server=SERVER), "--token-file"),
     ],

@@ -33,7 +33,7 @@ class FakeMachine:
         """Read what there is."""
         return self.present
 
-    def reach(self, wanted: GatewayState) -> Difference:
+    def converge(self, wanted: GatewayState) -> Difference:
         """Give the machine what it must have."""
         found = difference(wanted, self.present)
         self.present = carried_out(found, self.present)
@@ -41,7 +41,7 @@ class FakeMachine:
 
     def remove(self) -> Difference:
         """Take everything away."""
-        return self.reach(NOTHING)
+        return self.converge(NOTHING)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from seaway import AsyncClient, Client
-from seaway.cli.jobs import logs as many_logs
+from seaway.cli.jobs import many_logs
 from seaway.cli.jobs.many_logs import Printer, Source, Wanted, choose, follow_all, read_all
 from seaway.domain.errors import RejectedError
 from tests.unit.client.asking import JOB, SERVER, TOKEN, Handler, problem

@@ -213,10 +213,10 @@ def test_lists_go_on_page_by_page(ask: Asking) -> None:
 def test_a_change_can_be_meant_for_one_version(ask: Asking) -> None:
     """Given the job as it was seen, a change is refused when the job has become another."""
     stub = Stub([httpx.Response(200, json=JOB)])
-    ask(stub, "change", "train", {"priority": 5}, seen=JobOut.model_validate(JOB))
+    ask(stub, "update", "train", {"priority": 5}, seen=JobOut.model_validate(JOB))
     assert stub.requests[0].headers["if-match"] == f'"{JOB["id"]}.3"'
     assert stub.requests[0].headers["content-type"] == "application/merge-patch+json"
-    ask(stub, "change", "train", {"priority": 5})
+    ask(stub, "update", "train", {"priority": 5})
     assert "if-match" not in stub.requests[1].headers
 
 

@@ -73,7 +73,7 @@ def test_the_example_is_read_as_it_says() -> None:
         ("clusters:", "zoo: 1\nclusters:", ":1:zoo: unknown field 'zoo'; known are: clusters, gateways, links"),
         ("cpu: 8", "cpu: 8 cores", r":7:clusters\[0\].nodes\[0\].cpu: '8 cores' is not valid; use a number of CPU"),
         ("memory: 64Gi", "memory: 64", ":8:.*memory: 64 is not valid; use an amount of memory with its unit"),
-        ("memory: 64Gi", "memory: 64Pi", ":8:.*memory: is more than anything can be"),
+        ("memory: 64Gi", "memory: 64Pi", ":8:.*memory: is too large"),
         ("        cpu: 8\n", "", r":5:clusters\[0\].nodes\[0\]: 'cpu' is missing"),
         ("        model: L4\n", "", ":5:.*: 'model' is missing, but the nodes have devices"),
         ("name: n{}", "name: n", ":5:.*name: 2 nodes cannot have one name"),

@@ -157,7 +157,7 @@ def test_an_unknown_name_is_told_with_the_nearest() -> None:
         all_named("gpu_device_memory_allocated")[0]
     with pytest.raises(RejectedError, match=r"^cluster: cluster 'eats' not found; did you mean 'east'\?$"):
         require_among("eats", ["west", "east"], "cluster")
-    with pytest.raises(RejectedError, match=r"no cluster 'x'; available: west, east$"):
+    with pytest.raises(RejectedError, match=r"cluster 'x' not found; available: west, east$"):
         require_among("x", ["west", "east"], "cluster")
-    with pytest.raises(RejectedError, match=r"no cluster 'x'$"):
+    with pytest.raises(RejectedError, match=r"cluster 'x' not found$"):
         require_among("x", [], "cluster")

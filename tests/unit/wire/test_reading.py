@@ -33,5 +33,5 @@ def test_a_name_may_stand_in_several_places() -> None:
         ' "run": {"image": "x", "args": ["a", ":a", "\\"name\\":"]}, "labels": {"name": "x"}}'
     )
     assert read_json(JobIn, body).name == "name"
-    with pytest.raises(RejectedError, match="twice"):
+    with pytest.raises(RejectedError, match="duplicated"):
         read_json(JobIn, '{"name": "a", "name": "b"}')

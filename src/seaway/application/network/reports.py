@@ -247,5 +247,5 @@ def _unknown(report: Report, each: Reported, targets: frozenset[tuple[str, str]]
     if each.target == report.gateway:
         return RejectedError("is the gateway itself", where=f"{where}.target")
     if (each.target, "") in targets:
-        return RejectedError(f"no path {each.path[:80]!r} to {each.target} is measured", where=f"{where}.path")
+        return RejectedError(f"path {each.path[:80]!r} to {each.target} is not measured", where=f"{where}.path")
     return RejectedError(f"{each.target[:80]!r} is not to be measured from here", where=f"{where}.target")

@@ -146,7 +146,7 @@ def read_as(kind: object, value: object) -> object:
     try:
         return read(value)
     except (TypeError, ValueError, KeyError):
-        raise ValueError(f"{value!r} is no {LIKE[kind]}") from None
+        raise ValueError(f"{value!r} is not {LIKE[kind]}") from None
 
 
 def _check(name: str, value: object) -> None:
@@ -192,11 +192,11 @@ READERS: Mapping[Any, Callable[[object], Any]] = {
     tuple[int, ...]: _sizes,
 }
 LIKE: Mapping[object, str] = {
-    int: "whole number",
-    float: "figure",
+    int: "a whole number",
+    float: "a number",
     bool: "true or false",
     str: "text",
-    tuple[int, ...]: "list of sizes like 128-64",
+    tuple[int, ...]: "a list of sizes like 128-64",
 }
 
 

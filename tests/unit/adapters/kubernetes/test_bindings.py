@@ -33,7 +33,7 @@ def world() -> Iterator[KarmadaWorld]:
 @pytest.fixture
 def under(world: KarmadaWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
     """Join it; what is not taken is given again at once."""
-    monkeypatch.setattr(bindings, "AGAIN_S", 0.01)
+    monkeypatch.setattr(bindings, "RETRY_INTERVAL_S", 0.01)
     backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
     yield Under(world.members["alpha"], backends.clusters()[0], backends.close, world.control).made()
     backends.close()

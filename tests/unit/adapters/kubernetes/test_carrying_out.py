@@ -169,7 +169,7 @@ def test_objects_of_one_name_in_two_groups_are_two() -> None:
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have little time for a command, and one write at a time."""
     monkeypatch.setattr(deployer, "COMMAND_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(writing, "AT_ONCE", 1)
+    monkeypatch.setattr(writing, "MAX_CONCURRENT_WRITES", 1)
 
 
 @pytest.mark.usefixtures("narrow")

@@ -114,7 +114,7 @@ assert not any(held for each in seen for name, held in each.capabilities.items()
     assert ran.stdout == "privileges could not be given up: it has inheritable capabilities\n"
 
 
-@pytest.mark.parametrize(("user", "why"), [("root", "is root"), ("0", "is root"), ("nobody-of-the-kind", "no user")])
+@pytest.mark.parametrize(("user", "why"), [("root", "is root"), ("0", "is root"), ("nobody-of-the-kind", "not found on this machine")])
 def test_users_to_go_on_as(user: str, why: str) -> None:
     """Only a user that is there and is not root is one to go on as."""
     with pytest.raises(RejectedError, match=why):

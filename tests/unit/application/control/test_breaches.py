@@ -246,7 +246,7 @@ def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> N
     made = three()
     job_id = running(made)
     made.plane.run(5)
-    with patch.object(Verdicts, "breach", autospec=True, side_effect=Verdicts.violation) as judged:
+    with patch.object(Verdicts, "violation", autospec=True, side_effect=Verdicts.violation) as judged:
         made.plane.run(20)
         measured(made, ties(beta=31))
         made.plane.run(20)

@@ -44,13 +44,13 @@ def test_values_as_json_has_them_are_taken() -> None:
         ("discount", "1.1", "1.1 is not from 0 to 1"),
         ("discount", "nan", "nan is not from 0 to 1"),
         ("noise", "inf", "inf is not at least 0"),
-        ("discount", True, "True is not a figure"),
+        ("discount", True, "True is not a number"),
         ("hidden", "128-x", "'128-x' is not a list of sizes like 128-64"),
         ("hidden", "128-0", "0 is not from 1 to 4096"),
         ("hidden", "", "'' is not a list of sizes like 128-64"),
         ("hidden", 128, "128 is not a list of sizes like 128-64"),
-        ("loud", "maybe", "'maybe' is no true or false"),
-        ("word", 3, "3 is not a text"),
+        ("loud", "maybe", "'maybe' is not true or false"),
+        ("word", 3, "3 is not text"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_rejected(name: str, value: object, says: str) -> None:

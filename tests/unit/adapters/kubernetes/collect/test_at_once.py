@@ -61,7 +61,7 @@ def test_it_may_take_longer_than_a_call() -> None:
 
 def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that never comes to an end is given up, and so is one whose list no one could keep."""
-    monkeypatch.setattr(at_once, "CALLS", 1)
+    monkeypatch.setattr(at_once, "LIST_TIMEOUT_CALLS", 1)
     with pytest.raises(TimeoutError):
         read(Slow(CALL_S / 2))
     monkeypatch.setattr(at_once, "MAX_BYTES", 100)

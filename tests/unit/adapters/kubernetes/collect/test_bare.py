@@ -91,7 +91,7 @@ def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> No
 
 def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
     """Kueue lets work in when its quota has room: that may take longer than anything that goes wrong."""
-    cluster.workload(held=SUSPENDED)
+    cluster.workload(gate=SUSPENDED)
     assert cluster.wait(1000) == (WorkloadPhase.STARTING, SUSPENDED)
     cluster.workload()
     assert cluster.wait(299) == LATE
@@ -101,7 +101,7 @@ def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
 def test_who_suspends_late_stops_the_clock(cluster: Cluster) -> None:
     """Time before a workload was held back says nothing of the time since."""
     assert cluster.wait(250) == LATE
-    cluster.workload(held=SUSPENDED)
+    cluster.workload(gate=SUSPENDED)
     assert cluster.wait(100) == (WorkloadPhase.STARTING, SUSPENDED)
 
 

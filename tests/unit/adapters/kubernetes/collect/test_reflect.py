@@ -103,7 +103,7 @@ class Steady(Backoff):
         self.waits.append(super().failed())
         return 0.01
 
-    def worked(self) -> None:
+    def reset(self) -> None:
         """Note that it worked."""
         self.resets += 1
         super().reset()
@@ -321,7 +321,7 @@ def test_a_server_that_falls_silent_is_given_up(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watch without a byte for too long is begun again, and what came meanwhile is told."""
-    monkeypatch.setattr(reflecting, "SILENCE_S", 0.3)
+    monkeypatch.setattr(reflecting, "IDLE_TIMEOUT_S", 0.3)
     followed = Followed(server, tmp_path, request_timeout_s=0.2)
     followed.settle()
     hung = server.faults.hang("/api/v1/configmaps")

@@ -44,7 +44,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(pod.metadata.name)
         return summarise_pod(pod, taken, namespace)
 
-    monkeypatch.setattr(module, "see", noted)
+    monkeypatch.setattr(module, "summarise_pod", noted)
     return found
 
 

@@ -181,8 +181,8 @@ def test_a_program_that_hangs_does_not_outlive_seaway(tmp_path: Path) -> None:
     code = f"""if True:
         import threading, time
         from pathlib import Path
-        from seaway.adapters.kubernetes.connection.exec_plugins import Programs
-        programs, folder = Programs(), Path({str(tmp_path)!r})
+        from seaway.adapters.kubernetes.connection.exec_plugins import ExecPlugins
+        programs, folder = ExecPlugins(), Path({str(tmp_path)!r})
         threading.Thread(target=programs.run, args=({wanted!r}, {{}}, folder), daemon=True).start()
         while not (folder / "began").exists():
             time.sleep(0.02)
