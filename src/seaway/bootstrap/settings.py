@@ -29,6 +29,7 @@ from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings
 from seaway.bootstrap.bandwidth import NetworkSettings, wrong_network
 from seaway.domain.errors import RejectedError
+from seaway.scheduling.queueing.registry import queue_discipline_names
 
 PREFIX = "SEAWAY_"
 
@@ -482,6 +483,9 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         for name in ("refresh_s", "queue_rounds", "queue_mib", "request_timeout_s")
         if not getattr(settings.agent, name)
     ]
+    if control.queue_discipline not in (known := queue_discipline_names()):
+        why = f"queue discipline {control.queue_discipline!r} not found; available: {', '.join(known)}"
+        problems.append(RejectedError(why, where="[control] queue_discipline"))
     if control.grace_period_s < control.stale_after_s:
         problems.append(RejectedError("must be at least stale_after_s", where="[control] grace_period_s"))
     if not 0 < control.unhealthy_cluster_threshold <= 1:

@@ -1,8 +1,7 @@
-"""Jobs that wait for a place, in the order in which they are to be tried.
+"""Waiting jobs, in the order of a queue discipline.
 
-Within a tenant, priority goes first, then who came first; tenants take turns. Jobs that ask for the
-same for about as long are of one kind: when one of a kind does not fit, none of it does until the fleet changes.
-Kinds that do not fit lie aside, in the order in which they came to their turn, which is how they are tried again.
+Jobs that request the same for about the same time are of one kind. If one job of a kind does not fit, no job of that
+kind fits until the fleet changes. Kinds that do not fit are set aside in order, and are tried again in that order.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from seaway.application.transitions import ELSEWHERE
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
-
-Order = tuple[int, int, str]
+from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 
 LOOKS = 8
 """Jobs that are looked through for each that is wanted."""
@@ -86,12 +84,14 @@ class Entry:
         What the scheduler sees.
     kind
         The same for jobs that fit in the same places.
+    order
+        Its position by the queue discipline.
     """
 
     record: JobRecord
     job: Job
     kind: Kind
-    order: Order
+    order: SortKey
 
     @property
     def queue(self) -> str:
@@ -99,7 +99,9 @@ class Entry:
         return self.record.spec.queue
 
 
-def entry(record: JobRecord, clusters: frozenset[str], refusals: Refusals = NEVER_REFUSED) -> Entry:
+def entry(
+    record: JobRecord, clusters: frozenset[str], discipline: QueueDiscipline, refusals: Refusals = NEVER_REFUSED
+) -> Entry:
     """Prepare a job to wait.
 
     Parameters
@@ -115,10 +117,10 @@ def entry(record: JobRecord, clusters: frozenset[str], refusals: Refusals = NEVE
         job = replace(job, demand=refusals.kept(job.demand))
     ends_s = spec.max_duration_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
-    return Entry(record, job, Kind.of(spec.queue, length, job), (-spec.priority, record.submitted_ns, record.id))
+    return Entry(record, job, Kind.of(spec.queue, length, job), discipline.key(job, record.submitted_ns))
 
 
-Ranked = tuple[Order, int, Entry]
+Ranked = tuple[SortKey, int, Entry]
 """A job behind its place in the order; the number in between tells two entries of one job apart."""
 
 
@@ -147,9 +149,16 @@ class _Line:
 
 
 class Waiting:
-    """The jobs that wait."""
+    """The waiting jobs.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    discipline
+        The order in which they are tried.
+    """
+
+    def __init__(self, discipline: QueueDiscipline) -> None:
+        self.discipline = discipline
         self._entries: dict[str, Entry] = {}
         self._kinds: defaultdict[str, dict[Kind, _Line]] = defaultdict(dict)  # by tenant
         self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
@@ -157,7 +166,6 @@ class Waiting:
         self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same of kinds that were refused
         self._refused: set[Kind] = set()
         self._fresh: OrderedDict[str, None] = OrderedDict()
-        self._last_tenant = ""
         self._count = 0
 
     def __len__(self) -> int:
@@ -249,36 +257,33 @@ class Waiting:
     def take(
         self, most: int, alike: Callable[[Entry], Hashable], infeasible: Callable[[Entry], bool] = lambda _: False
     ) -> list[Entry]:
-        """Take the next jobs to try, up to `most`, as long as `alike` says the same of them.
+        """Take the next jobs to try, up to `most`, while `alike` returns the same for them.
 
-        They wait no longer, until they are put back. Kinds of which `hopeless` knows that they do not fit are
-        refused on the way; after many of them what was taken so far is returned, which may be nothing.
+        They do not wait until they are put back. Kinds that `infeasible` rejects are skipped and refused. After many
+        of them, the jobs taken so far are returned, which may be none.
         """
         skipped = 0
-        turn = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
-        turn.sort(key=lambda tenant: tenant <= self._last_tenant)
+        tenants = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
         taken: list[Entry] = []
         sort: Hashable = None
-        while turn and len(taken) < most:
-            for tenant in list(turn):
-                first = self._next(tenant)
-                while first and infeasible(first):
-                    self._pass_over(tenant)
-                    skipped += 1
-                    if skipped >= MAX_SKIPPED:
-                        return taken
-                    first = self._next(tenant)
-                if first is None:
-                    turn.remove(tenant)
-                    continue
-                if taken and alike(first) != sort:
+        while tenants and len(taken) < most:
+            tenant = self.discipline.next_tenant(tenants)
+            first = self._next(tenant)
+            while first and infeasible(first):
+                self._pass_over(tenant)
+                skipped += 1
+                if skipped >= MAX_SKIPPED:
                     return taken
-                sort = alike(first)
-                self._pop(tenant)
-                taken.append(first)
-                self._last_tenant = tenant
-                if len(taken) >= most:
-                    break
+                first = self._next(tenant)
+            if first is None:
+                tenants.remove(tenant)
+                continue
+            if taken and alike(first) != sort:
+                break
+            sort = alike(first)
+            self._pop(tenant)
+            taken.append(first)
+            self.discipline.taken(first.job)
         return taken
 
     def _next(self, tenant: str) -> Entry | None:

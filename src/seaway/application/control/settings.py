@@ -42,6 +42,10 @@ class ControlSettings:
     """Seconds after which the objects of a finished job are removed from its clusters. Its logs are available until
     then.
     """
+    queue_discipline: str = "priority"
+    """Order in which waiting jobs are tried. `priority` tries one job of each tenant in turn; within a tenant, high
+    priorities go first, then early submissions. Other packages can add disciplines.
+    """
     reservations: bool = True
     """Reserve capacity for the first job of a queue that does not fit."""
     reservation_timeout_s: float = 300

@@ -31,6 +31,7 @@ from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.queueing.registry import make_queue_discipline
 
 MIX = 1000
 """Jobs of the past that policies learn from."""
@@ -170,7 +171,7 @@ class ControlState:
         self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
-        self.waiting = Waiting()
+        self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline))
         self.deadlines = Deadlines(self.clock)
         self.refusals: dict[str, Refusals] = {}
         self.setbacks: dict[str, int] = {}
@@ -381,7 +382,8 @@ class ControlState:
 
     def entry(self, job: JobRecord) -> Entry:
         """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
-        return entry(job, self.clusters_of(job.spec.queue), self.refusals.get(job.id, NEVER_REFUSED))
+        refusals = self.refusals.get(job.id, NEVER_REFUSED)
+        return entry(job, self.clusters_of(job.spec.queue), self.waiting.discipline, refusals)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
         """Return the clusters of a queue's pool, as `Names.clusters_of`. Asked by any thread."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from seaway.application.admission import shortage
 from seaway.application.control.loop import Controller
-from seaway.application.control.pending import Order
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
@@ -42,6 +41,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -75,7 +75,7 @@ class DryRuns:
         self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with what is kept for others
         self._known: dict[tuple[Demand, DataSource, int], Explanation] = {}  # on the copy, for jobs that hold nothing
         self._copying = threading.Lock()
-        self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_CACHE_NS, {})
+        self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
     def dry_run(self, spec: JobSpec) -> DryRun:
         """Try a job by the policy of its queue.
@@ -253,13 +253,13 @@ class DryRuns:
         if now_ns - self._orders[0] >= ORDER_CACHE_NS:
             with self._controller.lock:
                 entries = list(self._controller.live.waiting.entries())
-            orders: defaultdict[tuple[str, str], list[Order]] = defaultdict(list)
+            orders: defaultdict[tuple[str, str], list[SortKey]] = defaultdict(list)
             for each in entries:
                 orders[each.record.spec.tenant, each.queue].append(each.order)
             for known in orders.values():
                 known.sort()
             self._orders = (now_ns, orders)
-        own = (-job.spec.priority, job.submitted_ns, job.id)
+        own = self._controller.live.entry(job).order
         return bisect_left(self._orders[1].get((job.spec.tenant, job.spec.queue), []), own)
 
     # What people weigh.

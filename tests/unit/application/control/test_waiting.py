@@ -9,35 +9,36 @@ import pytest
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import Refusals
 from seaway.domain.job_state import JobState
+from seaway.scheduling.queueing.priority import Priority
 from tests.fakes.records import NOW_NS, job_record
 from tests.unit.application.scene import spec
 
 
 def entered(at: int = 0, **fields: object) -> Entry:
-    """Make a job that waits, submitted at a time."""
-    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), frozenset())
+    """Create a pending job, submitted at a time."""
+    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), frozenset(), Priority())
 
 
 def alike(_: Entry) -> Hashable:
-    """Say that all jobs may be decided together."""
+    """Return one group for all jobs."""
     return None
 
 
 def tried(waiting: Waiting, most: int = 100) -> list[str]:
-    """Take what is to be tried; return ids."""
+    """Take the next jobs to try; return ids."""
     return [each.record.id for each in waiting.take(most, alike)]
 
 
 def waiting_of(*entries: Entry) -> Waiting:
-    """Let jobs wait."""
-    made = Waiting()
+    """Add pending jobs."""
+    made = Waiting(Priority())
     for each in entries:
         made.put(each)
     return made
 
 
 def test_priority_goes_first_then_who_came_first() -> None:
-    """Within a tenant, the order is by priority, then by when a job was submitted, whatever its kind."""
+    """Within a tenant, the order is by priority, then by submit time, whatever the kind."""
     late, early = entered(2), entered(1, cpu_milli=2000)
     urgent, idle = entered(3, priority=5), entered(0, priority=-1)
     waiting = waiting_of(late, idle, early, urgent)
@@ -46,7 +47,7 @@ def test_priority_goes_first_then_who_came_first() -> None:
 
 
 def test_tenants_take_turns() -> None:
-    """One tenant's many jobs do not go before another's few, and who was last is not first again."""
+    """One tenant's many jobs do not precede another's few, and the last tenant is not first again."""
     many = [entered(at, tenant="a") for at in range(4)]
     few = [entered(10 + at, tenant="b", priority=-5) for at in range(2)]
     waiting = waiting_of(*many, *few)
@@ -55,7 +56,7 @@ def test_tenants_take_turns() -> None:
 
 
 def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
-    """When one of a kind is refused, its like wait too; others are tried, and so are all once something changed."""
+    """When one of a kind is infeasible, equal ones wait too; others are tried, and so are all after a change."""
     small, like, other = entered(0), entered(1), entered(2, cpu_milli=5000)
     waiting = waiting_of(small, like, other)
     waiting.refuse(small.kind)
@@ -68,7 +69,7 @@ def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
 
 
 def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
-    """Jobs are taken together only as long as they are alike."""
+    """Jobs are taken together only while they are in the same group."""
     jobs = [entered(at, queue="fast" if at == 2 else "default") for at in range(4)]
     waiting = waiting_of(*jobs)
     taken = waiting.take(10, lambda each: each.queue)
@@ -76,11 +77,11 @@ def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
 
 
 def test_a_job_that_changed_waits_as_it_is_now() -> None:
-    """A newer record of a job takes the place of the older; a job that left is passed over."""
+    """A newer record of a job replaces the older one; a removed job is skipped."""
     first, second = entered(0), entered(1)
     waiting = waiting_of(first, second)
     behind = replace(first.record, spec=replace(first.record.spec, priority=-1), version=2)
-    waiting.put(entry(behind, frozenset()))
+    waiting.put(entry(behind, frozenset(), Priority()))
     assert len(waiting) == 2
     assert tried(waiting, 1) == [second.record.id]
     waiting.remove(first.record.id)
@@ -89,9 +90,9 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
 
 
 def test_jobs_are_taken_in_once_they_were_tried() -> None:
-    """Jobs that are new are told apart, each once, when they are known not to fit, and only so many at a time."""
+    """New jobs are reported, each once, when they are known not to fit, and a limited number at a time."""
     new = [entered(at) for at in range(5)]
-    queued = entry(replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), frozenset())
+    queued = entry(replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), frozenset(), Priority())
     waiting = waiting_of(*new, queued)
     assert not waiting.fresh(10)
     waiting.refuse(new[0].kind)
@@ -101,10 +102,10 @@ def test_jobs_are_taken_in_once_they_were_tried() -> None:
 
 
 def test_jobs_that_were_taken_from_a_place_are_told_apart_once_they_were_tried() -> None:
-    """What is said of where they were holds until then; also when they were tried several times it is told once."""
+    """Their earlier reason is valid until then; after several tries they are still reported once."""
     first = entered(0)
     back = replace(first.record, state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
-    waiting = waiting_of(entry(back, frozenset()))
+    waiting = waiting_of(entry(back, frozenset(), Priority()))
     assert not waiting.fresh(3)
     for _ in range(2):
         waiting.put_back(waiting.take(1, lambda _: 0))
@@ -114,7 +115,7 @@ def test_jobs_that_were_taken_from_a_place_are_told_apart_once_they_were_tried()
 
 
 def test_the_first_of_a_queue_is_known() -> None:
-    """Each tenant's first job in each queue can be asked for, also when earlier ones left."""
+    """Each tenant's first job in each queue can be queried, also when earlier ones left."""
     a, b = entered(0, queue="fast"), entered(1, queue="fast")
     waiting = waiting_of(b, a, entered(0, queue="fast", tenant="other"), entered(0, priority=9))
     assert waiting.first("default", "fast") is a
@@ -124,21 +125,21 @@ def test_the_first_of_a_queue_is_known() -> None:
 
 
 def test_jobs_kept_from_somewhere_are_another_kind() -> None:
-    """What a cluster refused on some devices, or on some nodes, is tried apart from its like."""
+    """A job with excluded devices or nodes is tried separately from equal ones."""
     plain = entered()
     by_device, by_node = Refusals(1, frozenset({"GPU-1"})), Refusals(1, places=frozenset({("alpha", "node-1")}))
-    kinds = {entry(plain.record, frozenset(), each).kind for each in (Refusals(), by_device, by_node)}
+    kinds = {entry(plain.record, frozenset(), Priority(), each).kind for each in (Refusals(), by_device, by_node)}
     assert len(kinds) == 3
-    assert entry(plain.record, frozenset(), by_node).kind in kinds
-    assert "GPU-1" in entry(plain.record, frozenset(), by_device).job.demand.devices.avoid_uuids
-    assert ("alpha", "node-1") in entry(plain.record, frozenset(), by_node).job.demand.nodes.avoid
+    assert entry(plain.record, frozenset(), Priority(), by_node).kind in kinds
+    assert "GPU-1" in entry(plain.record, frozenset(), Priority(), by_device).job.demand.devices.avoid_uuids
+    assert ("alpha", "node-1") in entry(plain.record, frozenset(), Priority(), by_node).job.demand.nodes.avoid
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_any_history_is_taken_in_order(seed: int) -> None:
-    """Whatever came, went, changed and was put back, what is taken is in order, complete and once each."""
+    """After any history, jobs are taken in order, completely and once each."""
     random = Random(seed)
-    waiting = Waiting()
+    waiting = Waiting(Priority())
     there: dict[str, Entry] = {}
     for at in range(600):
         what = random.random()

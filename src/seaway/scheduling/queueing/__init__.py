@@ -1,0 +1,1 @@
+"""Queue disciplines: the order in which waiting jobs are tried."""
