@@ -1,4 +1,4 @@
-"""What every test may use: the shared data folder, runs that can be repeated, and turns where several run at once."""
+"""Fixtures for every test: the shared data folder, reproducible runs, and locks between processes."""
 
 import os
 from collections.abc import Iterator
@@ -22,15 +22,15 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("ci")
 
 LOCKS = "SEAWAY_TEST_LOCKS"
-"""Variable by which the processes of a run know where their locks are."""
+"""Environment variable with the folder of locks for the processes of a run."""
 
 TURNS = pytest.StashKey[Turns]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where several processes run tests, agree on locks."""
+    """Create the locks if several processes run tests."""
     if hasattr(config, "workerinput"):
-        config.stash[TURNS] = Turns(Path(os.environ.pop(LOCKS)))  # a run that a test starts has turns of its own
+        config.stash[TURNS] = Turns(Path(os.environ.pop(LOCKS)))  # a run that a test starts has its own locks
     elif config.getoption("numprocesses", None):
         folder = mkdtemp(prefix="seaway-turns-")
         os.environ[LOCKS] = folder
@@ -38,14 +38,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes run tests, have the longest begin first and the quiet end."""
+    """If several processes run tests, sort the longest first and the quiet last."""
     if TURNS in config.stash:
         items.sort(key=lambda item: in_turn(str(item.path).removeprefix(f"{TESTS}/"), quiet=_quiet(item)))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Wait for a turn."""
+    """Wait for the lock."""
     turns = item.config.stash.get(TURNS, None)
     with turns.taken(alone=_quiet(item)) if turns else nullcontext():
         return (yield)
@@ -56,7 +56,7 @@ def _quiet(item: pytest.Item) -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test with the marker ``shared`` where the folder is absent, with ``programs`` where one of them is."""
+    """Skip a test with the marker ``shared`` without the folder, or ``programs`` without one of them."""
     for marker in item.iter_markers("programs"):
         need_programs(*marker.args)
     if item.get_closest_marker("shared") and not SHARED.is_dir():

@@ -1,4 +1,4 @@
-"""What the shipped configuration of Prometheus says of its token."""
+"""The token in the shipped configuration of Prometheus."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ COMMAND = re.compile(r"seaway token create prometheus --role (\w+)(.*?)(?= > tok
 
 
 def token_commands(text: str) -> set[tuple[str, str]]:
-    """Return the roles that a text has Prometheus' token made with, and what else is said to the command."""
+    """Return the roles of Prometheus' token in a text, with the other arguments of the command."""
     return {(role, more.strip()) for role, more in COMMAND.findall(text)}
 
 
 def scraper_role() -> Role:
-    """Return the role of Prometheus' token, as its configuration says."""
+    """Return the role of Prometheus' token from its configuration."""
     ((role, _),) = token_commands((DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
     return Role(role)

@@ -1,9 +1,9 @@
-"""Whose turn it is, where tests run in several processes.
+"""Order and locks of tests that run in several processes.
 
-Files that take longest begin first, so that no process is left with one when the others are done. Tests that need the
-machine to themselves, because they measure time or use what there is only one of, have the marker ``quiet``: they come
-last, and nothing runs beside them. For that each test holds a lock on a file that all processes know, together with
-others or alone. Who wants to be alone waits for those that run, and no one begins meanwhile.
+The longest files begin first, so that no process is left with one when the others are done. Tests that need the machine
+to themselves, because they measure time or use a unique resource, have the marker ``quiet``: they run last and alone.
+For that each test holds a lock on a file that all processes know, shared or exclusive. A process that waits for the
+exclusive lock waits for running tests, and no other test begins before it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ LONGEST = (
     "integration/test_cli_server.py",
     "integration/test_walk.py",
 )
-"""Files of tests that take a minute or so, those first that take longest."""
+"""Files of tests that run for a minute or so, the longest first."""
 
 
 def in_turn(file: str, *, quiet: bool) -> tuple[bool, int]:
-    """Return what tests are sorted by.
+    """Return the sort key of a test.
 
     Parameters
     ----------
     file
-        Where the test is, from the folder of tests.
+        File of the test, relative to the folder of tests.
     quiet
         Whether it needs the machine to itself.
     """
@@ -55,7 +55,7 @@ class Turns:
     Parameters
     ----------
     folder
-        Where they lie; the same for all processes.
+        Their folder; the same for all processes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,9 +64,9 @@ class Turns:
 
     @contextmanager
     def taken(self, *, alone: bool) -> Iterator[None]:
-        """Wait for a turn and take it."""
+        """Wait for the lock and hold it."""
         with self._room.open("ab") as room:
-            with self._admission.open("ab") as admission:  # who waits for the room keeps others from going in before
+            with self._admission.open("ab") as admission:  # a waiting exclusive lock stops new shared ones
                 fcntl.flock(admission, fcntl.LOCK_EX)
                 fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             yield

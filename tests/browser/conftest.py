@@ -19,15 +19,15 @@ from tests.missing import skip_or_fail
 from tests.servers.browser import chromium
 from tests.servers.missing import MissingError
 
-expect.set_options(timeout=20_000)  # ms: how fast pages are is measured elsewhere, and machines of tests are busy
+expect.set_options(timeout=20_000)  # ms: the speed of pages is measured elsewhere, and test machines are busy
 
 Look = Callable[..., AbstractContextManager[Looker]]
-"""`looking` at the demo: takes a role, and what `looking` takes by name."""
+"""`looking` at the demo: accepts a role, and the keyword arguments of `looking`."""
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Have a browser; it goes with its file, for beside it no other test of this process can have an event loop."""
+    """Run a browser; it ends with its file, because other tests of this process cannot have an event loop beside it."""
     with ExitStack() as stack:
         try:
             browser = stack.enter_context(chromium())
@@ -38,7 +38,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Have a server with three simulated clusters."""
+    """Run a server with three simulated clusters."""
     folder: Path = tmp_path_factory.mktemp("demo")
     with running(folder) as server:
         yield server
@@ -46,7 +46,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="session")
 def tokens(demo: Running) -> dict[str, str]:
-    """Have a token for each role."""
+    """Return a token for each role."""
     made = {"": "", "admin": demo.client.headers["authorization"].removeprefix("Bearer ")}
     for role in ("viewer", "user", "operator"):
         body = {"name": f"a-{role}", "role": role, "tenant": "" if role == "operator" else "default"}
@@ -58,7 +58,7 @@ def tokens(demo: Running) -> dict[str, str]:
 
 @pytest.fixture
 def look(browser: Browser, demo: Running, tokens: dict[str, str]) -> Look:
-    """Let a user of a role look at the demo's pages; a role of nothing is not logged in."""
+    """Return a function that opens the demo's pages for a role; an empty role is not logged in."""
     url = str(demo.client.base_url).rstrip("/")
 
     def as_role(role: str = "admin", **more: object) -> AbstractContextManager[Looker]:

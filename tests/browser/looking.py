@@ -1,4 +1,4 @@
-"""A real browser looks at the pages of a real server."""
+"""Views of a real server's pages in a real browser."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ WIDE = (1440, 900)
 NARROW = (390, 844)
 
 SCREENS = Path(os.environ.get("SEAWAY_TEST_SCREENS", "build/screens"))
-"""Where screenshots of a run are kept."""
+"""Folder of a run's screenshots."""
 
 SERIOUS = frozenset({"serious", "critical"})
-"""What counts of what the check of accessibility finds, by how much it hinders."""
+"""Impacts that count among the findings of the accessibility check."""
 
 LANDMARKS = ("landmark-", "region")
-"""How rules begin that count, too, however little that hinders: by landmarks readers of screens find their way."""
+"""Prefixes of rules that count with any impact: screen readers navigate by landmarks."""
 
 
 @dataclass
 class Looker:
-    """A user at a browser.
+    """A user with a browser.
 
     Attributes
     ----------
     url
-        Where the server is.
+        URL of the server.
     context
-        His window, with his cookies.
+        Browser context with the cookies.
     wrong
-        What the browser had to complain of, and what was asked of other hosts.
+        Errors of the browser, and requests to other hosts.
     """
 
     url: str
@@ -48,7 +48,7 @@ class Looker:
     wrong: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Page:
-        """Open a page in a new tab, and wait until it lives."""
+        """Open a page in a new tab, and wait until it is live."""
         page = self.context.new_page()
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
@@ -57,12 +57,12 @@ class Looker:
         return page
 
     def go(self, page: Page, path: str) -> None:
-        """Go to a page of the server, and wait until it lives."""
+        """Go to a page of the server, and wait until it is live."""
         page.goto(self.url + path)
         self.settled(page)
 
     def settled(self, page: Page) -> None:
-        """Wait until a page is loaded and, if it is to have one, has its connection to the server."""
+        """Wait until a page is loaded and, if it has one, its connection to the server is open."""
         page.wait_for_load_state()
         page.wait_for_function("() => window.did_handshake === true || !window.socket")
 
@@ -85,7 +85,7 @@ def looking(
     size: tuple[int, int] = WIDE,
     language: str = "en",
 ) -> Iterator[Looker]:
-    """Have a user look, logged in by a token; at the end nothing may have been wrong."""
+    """Yield a user who is logged in by a token; at the end there may be no errors."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=theme, locale=language, reduced_motion="reduce"
     )
@@ -101,13 +101,13 @@ def looking(
 
 
 def keep_screen(page: Page, name: str) -> None:
-    """Keep a picture of all of a page."""
+    """Save a screenshot of a whole page."""
     SCREENS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENS / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower()).strip('-')}.png", full_page=True)
 
 
 def hindrances(page: Page) -> list[str]:
-    """Return what keeps people who see or move otherwise from using a page: labels, contrast, roles, landmarks."""
+    """Return the accessibility findings of a page: labels, contrast, roles, landmarks."""
     found = [
         each
         for each in Axe().run(page).response["violations"]
@@ -131,9 +131,9 @@ SIDEWAYS = """() => {
 
 
 def hidden_sideways(page: Page) -> list[str]:
-    """Return what of a page is wider than its place: all of it, or a table that scrolls.
+    """Return the parts of a page that are wider than their place: the page, or a table that scrolls.
 
-    On a phone a table may scroll, where its edge shows that there is more of it.
+    On a phone a table may scroll if its edge shows that it continues.
     """
     found: list[str] = page.evaluate(SIDEWAYS)
     return found

@@ -1,4 +1,4 @@
-"""An OpenID Connect provider on this machine, which knows one person and asks no password."""
+"""An OpenID Connect provider on this machine, with one user and no password."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Provider:
     url
         Its address.
     role
-        What it says that the person is; empty refuses him.
+        The user's role in its tokens; empty rejects the user.
     lasts_s
-        How long its tokens hold.
+        Lifetime of its tokens.
     asked
-        What came with each request of a browser.
+        Parameters of each browser request.
     renewed
-        How often it has given another token for one that it gave before.
+        Number of refreshed tokens.
     left
-        What came with each log-out.
+        Parameters of each log-out.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Provider:
         self._server.server_close()
 
     def itself(self) -> dict[str, Any]:
-        """Say where what is."""
+        """Return the discovery document."""
         return {
             "issuer": self.url,
             "authorization_endpoint": f"{self.url}/authorize",
@@ -95,22 +95,22 @@ class Provider:
         }
 
     def keys(self) -> dict[str, Any]:
-        """Hand out the public key."""
+        """Return the public key."""
         return {"keys": [{**RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "k", "use": "sig"}]}
 
     def authorize(self, asked: dict[str, str]) -> str:
-        """Send a user back, with a code or a refusal."""
+        """Redirect a user back, with a code or an error."""
         self.asked.append(asked)
         answer = {"code": CODE} if self.role else {"error": "access_denied", "error_description": "not today"}
         return f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}"
 
     def leave(self, asked: dict[str, str]) -> str:
-        """Log a user out, and send him back."""
+        """Log a user out, and redirect the browser back."""
         self.left.append(asked)
         return f"{asked['post_logout_redirect_uri']}?{urlencode({'state': asked['state']})}"
 
     def exchange(self, asked: dict[str, str]) -> dict[str, Any]:
-        """Give tokens for a code to who began, and others for what it gave with those; each once."""
+        """Exchange a code or a refresh token for tokens; each works once."""
         if asked["grant_type"] == "refresh_token":
             if asked["refresh_token"] != f"renewal-{self.renewed}":
                 return {"error": "invalid_grant"}

@@ -1,4 +1,4 @@
-"""The fleet and its nodes, drawn."""
+"""The pages of the fleet and its nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def job(demo: Running) -> str:
-    """Have a job that holds a part of two cards; return where it runs, as ``cluster/node``."""
+    """Submit a job with a part of two cards; return its place as ``cluster/node``."""
     made = demo.submit(
         name="fleet-holder",
         resources={"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "2Gi", "gpu_cores": "20%"},
@@ -64,7 +64,7 @@ def test_what_is_looked_for_is_counted_and_survives_a_reload(look: Look, job: st
 
 
 def test_one_gets_back_to_what_was_looked_at_before(look: Look) -> None:
-    """Another list and a cluster that is chosen are steps of the browser; what is typed is none."""
+    """Another list and a selected cluster are steps in the browser's history; typed text is not."""
     with look("viewer") as looker:
         page = looker.open("/fleet")
         page.get_by_role("button", name="Cards", exact=True).click()
@@ -84,7 +84,7 @@ def test_one_gets_back_to_what_was_looked_at_before(look: Look) -> None:
 
 
 def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> None:
-    """A cordon asks for its reason, is seen at once and can be undone; whoever only looks has no buttons."""
+    """A cordon requires a reason, shows immediately and can be undone; a viewer has no buttons."""
     path = "/fleet/cluster-3/cluster-3-n0"
     with look("operator") as looker:
         page = looker.open(path)
@@ -102,8 +102,8 @@ def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> 
 
 
 def test_a_node_that_is_not_there_says_so(look: Look) -> None:
-    """An address of a node that no one has leads to words, not to an empty page."""
+    """The page of an unknown node shows a message instead of an empty page."""
     with look() as looker:
         page = looker.open("/fleet/cluster-1/no-such-node")
         expect(page.get_by_role("alert")).to_contain_text("There is no node no-such-node in cluster-1.")
-        looker.wrong.clear()  # the browser complains of the status
+        looker.wrong.clear()  # the browser reports the status as an error

@@ -1,4 +1,4 @@
-"""What stands around every page, the way in, and the overview."""
+"""The frame of every page, the log-in page, and the overview."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WHOLE = (
     ("/settings?section=gateways", ".panel"),
     ("/settings?section=audit", ".panel tbody tr"),
 )
-"""Pages that an admin sees, and what of them must be there."""
+"""Pages of an admin, with their required content."""
 
 
 def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, tokens: dict[str, str]) -> None:
-    """A page asks for a token first, says why one does not hold, and leads on with one that does."""
+    """Without a log-in, a page asks for a token, reports an invalid one, and continues with a valid one."""
     with look("") as looker:
         page = looker.open("/?from=a-link")
         expect(page).to_have_url(re.compile("/login"))
@@ -44,7 +44,7 @@ def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, token
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_contain_text("token")
         assert [each for each in looker.wrong if "401" not in each] == []
-        looker.wrong.clear()  # browsers tell their console of every refusal
+        looker.wrong.clear()  # browsers log every rejection to their console
         page.get_by_label("Token").fill(tokens["viewer"])
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile(r"/\?from=a-link$"))
@@ -55,7 +55,7 @@ def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, token
 
 @pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
 def test_the_way_in_can_be_read_by_everybody(look: Look, theme: str, language: str) -> None:
-    """In both themes and languages, on a phone: what is refused stands at its field, another language is at hand."""
+    """In both themes and languages, on a phone: errors are at their field, another language is available."""
     with look("", theme=theme, language=language, size=NARROW) as looker:
         page = looker.open("/login")
         assert page.evaluate("document.documentElement.lang") == language
@@ -63,7 +63,7 @@ def test_the_way_in_can_be_read_by_everybody(look: Look, theme: str, language: s
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_be_visible()
         assert [each for each in looker.wrong if "401" not in each] == []
-        looker.wrong.clear()  # browsers tell their console of every refusal
+        looker.wrong.clear()  # browsers log every rejection to their console
         keep_screen(page, f"login-{theme}-{language}")
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
@@ -72,7 +72,7 @@ def test_the_way_in_can_be_read_by_everybody(look: Look, theme: str, language: s
 
 
 def test_the_way_in_needs_no_script(browser: Browser, demo: Running, tokens: dict[str, str]) -> None:
-    """The form is the browser's own."""
+    """The form is a plain HTML form."""
     url = str(demo.client.base_url).rstrip("/")
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
@@ -83,7 +83,7 @@ def test_the_way_in_needs_no_script(browser: Browser, demo: Running, tokens: dic
 
 
 def test_a_draft_ends_with_the_log_in(look: Look) -> None:
-    """Who uses the browser next finds nothing of what was written, and no other tab that still shows something."""
+    """The next user of the browser finds no draft, and no other tab with content."""
     with look("user") as looker:
         other, page = looker.open("/settings"), looker.open("/submit")
         page.get_by_label("Name", exact=True).fill("secret-plan")
@@ -95,7 +95,7 @@ def test_a_draft_ends_with_the_log_in(look: Look) -> None:
 
 
 def test_nobody_is_led_to_another_site(look: Look, tokens: dict[str, str]) -> None:
-    """Where a log-in leads to is an address of this server, whatever a link says."""
+    """A log-in redirects only to this server, whatever a link contains."""
     with look("") as looker:
         page = looker.open("/login?next=//example.org/")
         page.get_by_label("Token").fill(tokens["viewer"])
@@ -118,7 +118,7 @@ def test_the_overview_can_be_read_by_everybody(look: Look, theme: str, language:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[int, int]) -> None:
-    """Tables fit on a desk, cordons and all; on a phone rows are cards, or an edge shows that there is more."""
+    """Tables fit on a desktop, with cordons; on a phone rows are cards, or an edge shows that a table continues."""
     job = demo.submit(name="seen-whole", run={"image": "ubuntu", "command": ["sleep", "inf"]})
     demo.await_state(job, "running")
     cordon = {"cluster": "cluster-2", "drain": True, "reason": "rebuilding"}
@@ -131,7 +131,7 @@ def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[
         for path, shows in (*WHOLE, (f"/jobs/{job}", ".job-title"), (f"/jobs/{job}?tab=why", ".fragment-job-why")):
             looker.go(page, path)
             expect(page.locator(shows).first).to_be_visible()
-            page.wait_for_timeout(300)  # what comes a moment later is measured, too
+            page.wait_for_timeout(300)  # also measure content that appears a moment later
             keep_screen(page, f"whole-{path.strip('/') or 'overview'}-{size[0]}")
             found[path] = hidden_sideways(page)
     demo.client.delete("/api/v1/tenants/robotics-research")
@@ -142,7 +142,7 @@ def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[
 
 @pytest.mark.parametrize(("size", "hint"), [(WIDE, "local"), (NARROW, "scroll")])
 def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hint: str) -> None:
-    """A table that is wider than its place is, on a desk always, on a phone where nothing shows that there is more."""
+    """A table wider than its place is found: on a desktop always, on a phone without a sign that it continues."""
     with look(size=size) as looker:
         page = looker.open("/")
         expect(page.get_by_text("cluster-1").first).to_be_visible()
@@ -154,7 +154,7 @@ def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hin
 
 
 def test_on_a_phone_the_menu_is_turned_on_and_off_by_keyboard(look: Look) -> None:
-    """It is off at first; who turns it on stands in it, and Escape leads back to its button."""
+    """The menu is closed at first; opening it moves the focus there, and Escape returns it to the button."""
     with look(size=NARROW) as looker:
         page = looker.open("/")
         menu = page.get_by_role("button", name="Menu")
@@ -173,7 +173,7 @@ def test_on_a_phone_the_menu_is_turned_on_and_off_by_keyboard(look: Look) -> Non
 
 
 def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> None:
-    """By keyboard: the first thing that Tab reaches leads past the menu."""
+    """With the keyboard, Tab first reaches a link that skips the menu."""
     with look() as looker:
         page = looker.open("/")
         expect(page.get_by_role("main")).to_have_count(1)
@@ -183,7 +183,7 @@ def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> 
 
 
 def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> None:
-    """A job that starts is counted by itself, and one that ends is not any more."""
+    """A started job is counted without a reload, and an ended one no longer."""
     with look() as looker:
         page = looker.open("/")
         tile = page.locator(".tile", has_text="Running jobs").locator(".tile-figure")
@@ -196,7 +196,7 @@ def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> Non
 
 
 def test_language_and_colours_are_chosen_once_for_all_pages(look: Look) -> None:
-    """A choice holds after a reload."""
+    """A choice stays after a reload."""
     with look() as looker:
         page = looker.open("/?from=here")
         page.get_by_text("中文").click()
@@ -211,7 +211,7 @@ def test_language_and_colours_are_chosen_once_for_all_pages(look: Look) -> None:
 
 
 def test_a_token_that_is_revoked_ends_what_is_looked_at(demo: Running, browser: Browser) -> None:
-    """The page leads to the log-in within seconds, says why, and knows what was looked at."""
+    """The page leads to the log-in within seconds, gives the reason, and remembers the address."""
     made = demo.client.post("/api/v1/tokens", json={"name": "leaver", "role": "viewer", "tenant": "default"}).json()
     with looking(browser, str(demo.client.base_url).rstrip("/"), made["secret"]) as looker:
         page = looker.open("/jobs?state=running")
@@ -222,7 +222,7 @@ def test_a_token_that_is_revoked_ends_what_is_looked_at(demo: Running, browser: 
 
 
 def test_a_log_in_that_another_site_sends_is_not_taken(demo: Running, tokens: dict[str, str]) -> None:
-    """No one is logged in as another user by a page that he happens to look at."""
+    """A page of another site cannot log a user in as another user."""
     url = str(demo.client.base_url).rstrip("/")
     form = {"token": tokens["viewer"], "next": "/"}
     for origin in ("https://elsewhere.example", "null"):
@@ -234,7 +234,7 @@ def test_a_log_in_that_another_site_sends_is_not_taken(demo: Running, tokens: di
 
 @pytest.mark.parametrize("next_", ["//example.org/", "//[x", "https://example.org", "/\\example.org"])
 def test_whatever_a_link_says_the_log_in_page_is_shown(demo: Running, next_: str) -> None:
-    """An address that is none, or leads elsewhere, counts as none."""
+    """An invalid or external address is ignored."""
     answer = httpx.get(str(demo.client.base_url.join("/login")), params={"next": next_})
     assert answer.status_code == 200
     assert "example.org" not in answer.text

@@ -1,4 +1,4 @@
-"""Submitting jobs, the list of them, and one of them."""
+"""Submitting jobs, the list of jobs, and the page of a job."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ SLOW_TO_TELL = """
         return tell.call(this, name);
     };
 """
-"""Has a browser take two seconds to tell what it keeps of a draft."""
+"""Makes a browser delay stored drafts by two seconds."""
 
 SERVES = {"image": "ubuntu", "command": ["sleep", "inf"]}
 
 
 def named(what: str) -> str:
-    """Return a name that no other job of the demo has."""
+    """Return a unique name of a job."""
     return f"{what}-{uuid4().hex[:8]}"
 
 
 def write(page: Page, text: str) -> None:
-    """Put a text into the editor in place of what is there, as if it was pasted."""
+    """Replace the text of the editor, as if pasted."""
     page.locator(".cm-content").click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(text)
 
 
 def test_candidates_appear_while_one_types_and_refusals_stand_at_the_field(look: Look) -> None:
-    """The scheduler's best nodes, and why others do not do, follow the form; what is wrong is said at its field."""
+    """The form shows the best nodes, the reasons against others, and errors at their fields."""
     name = named("typed")
     with look("user") as looker:
         page = looker.open("/submit")
@@ -63,7 +63,7 @@ def test_candidates_appear_while_one_types_and_refusals_stand_at_the_field(look:
 
 
 def test_the_form_and_its_yaml_are_one_job(look: Look, demo: Running) -> None:
-    """What is typed stands in the YAML; pasted YAML stays as it was, fills in the form, and says where it is wrong."""
+    """Fields update the YAML; pasted YAML stays unchanged, fills the form, and shows the positions of its errors."""
     name = named("pasted")
     with look("user") as looker:
         page = looker.open("/submit")
@@ -87,7 +87,7 @@ def test_the_form_and_its_yaml_are_one_job(look: Look, demo: Running) -> None:
 
 
 def test_a_draft_survives_a_slow_browser(look: Look) -> None:
-    """However long it takes to tell what is kept: nothing can be typed in its place before."""
+    """Fields are disabled until the stored draft is loaded, however late."""
     name = named("slow")
     with look("user") as looker:
         page = looker.open("/submit")
@@ -101,7 +101,7 @@ def test_a_draft_survives_a_slow_browser(look: Look) -> None:
 
 
 def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, demo: Running) -> None:
-    """Its address says of which and how; the editor takes what is typed there, the form has it, a reload keeps it."""
+    """Its address names the job and the view; the editor accepts input, the form follows, a reload keeps it."""
     job, name = demo.submit(name=named("like"), resources={"gpus": 0}, run=SERVES), named("typed-after")
     demo.await_state(job, "running")
     with look("user") as looker:
@@ -122,7 +122,7 @@ def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, de
 
 
 def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> None:
-    """A draft without a name, too; the candidates of before go."""
+    """Invalid JSON is rejected with the API's message, also without a name; earlier candidates disappear."""
     with look("user") as looker:
         page = looker.open("/submit?as=yaml")
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
@@ -139,7 +139,7 @@ def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> No
 
 
 def test_on_a_phone_the_verdict_stands_beside_the_button(look: Look) -> None:
-    """Whether it fits, and why not, is seen without scrolling past the form; on a desk it stands beside the form."""
+    """The verdict and its reason are visible without scrolling past the form; on a desktop they are beside it."""
     with look("user", size=NARROW) as looker:
         page = looker.open("/submit")
         verdict = page.locator(".submit-foot .fragment-job-verdict")
@@ -177,7 +177,7 @@ def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look,
 
 
 def test_what_only_an_address_asks_for_can_be_taken_off(look: Look, demo: Running) -> None:
-    """A label and who submitted stand beside the states; an address of a page that is gone starts over."""
+    """A label and a submitter are shown beside the states; an address of a missing page starts over."""
     name = named("labelled")
     job = demo.submit(name=name, resources={"gpus": 0}, labels={"team": name})
     demo.submit(name=f"{name}-other", resources={"gpus": 0})
@@ -193,7 +193,7 @@ def test_what_only_an_address_asks_for_can_be_taken_off(look: Look, demo: Runnin
 
 
 def test_a_job_is_stopped_by_who_may_and_after_a_question(look: Look, demo: Running) -> None:
-    """A user suspends a job with a reason, which is seen at once; a viewer is offered nothing."""
+    """A user suspends a job with a reason, which shows immediately; a viewer has no actions."""
     job = demo.submit(name=named("stopped"), run=SERVES)
     demo.await_state(job, "running")
     with look("user") as looker:
@@ -212,7 +212,7 @@ def test_a_job_is_stopped_by_who_may_and_after_a_question(look: Look, demo: Runn
 
 
 def test_a_job_that_is_deleted_says_so_and_can_be_submitted_again(look: Look, demo: Running) -> None:
-    """No state, no tab and no button of it stays but the one for a job like it; and nothing is asked of it any more."""
+    """Its state, tabs and actions disappear but for submitting a similar job; the page sends no more requests."""
     name = named("deleted")
     job = demo.submit(name=name, run=SERVES)
     demo.await_state(job, "running")
@@ -232,7 +232,7 @@ def test_a_job_that_is_deleted_says_so_and_can_be_submitted_again(look: Look, de
 
 
 def test_somebody_else_s_change_of_priority_is_told_before_it_is_undone(look: Look, demo: Running) -> None:
-    """What counts is the priority with which the question was opened; who knows of the new one may go on."""
+    """The dialog compares with the priority at its opening; a user who knows of the new one may continue."""
     job = demo.submit(name=named("raised"), run=SERVES)
     demo.await_state(job, "running")
     with look("user") as looker:
@@ -253,7 +253,7 @@ def test_somebody_else_s_change_of_priority_is_told_before_it_is_undone(look: Lo
 
 
 def test_what_is_looked_at_of_a_job_is_kept_in_its_address(look: Look, demo: Running) -> None:
-    """A tab and a replica are in the address; its log goes on by itself."""
+    """A tab and a replica are in the address; the log continues by itself."""
     job = demo.submit(name=named("kept"), replicas=2, run=SERVES)
     demo.await_state(job, "running")
     with look("viewer") as looker:

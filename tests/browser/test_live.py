@@ -1,4 +1,4 @@
-"""How pages live: what a user holds stays, all goes by keyboard, mistakes are told, and a restart is survived."""
+"""Live updates of pages: focus and selection stay, keyboards work, errors show, and a restart is survived."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ MIDDLE_OF_A_LINE = """() => {
 
 
 def serve(demo: Running, what: str) -> tuple[str, str]:
-    """Have a job run; return its name and its id."""
+    """Run a job; return its name and its id."""
     name = f"{what}-{uuid4().hex[:8]}"
     return name, demo.submit(name=name, resources={"gpus": 0}, run=SERVES)
 
 
 def tab_to(page: Page, wanted: str) -> None:
-    """Press Tab until something is focused whose name begins so."""
+    """Press Tab until an element whose name has this start is focused."""
     said = []
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -56,7 +56,7 @@ def tab_to(page: Page, wanted: str) -> None:
 
 
 def test_what_somebody_holds_stays_where_it_is(look: Look, demo: Running) -> None:
-    """Focus, a selection and scrolling survive what is new, and so does what was unfolded."""
+    """Focus, selection, scrolling and unfolded parts survive updates."""
     name, job = serve(demo, "held")
     demo.await_state(job, "running")
     with look("viewer", size=(700, 800)) as looker:
@@ -78,7 +78,7 @@ def test_what_somebody_holds_stays_where_it_is(look: Look, demo: Running) -> Non
 
 
 def test_all_goes_by_keyboard(look: Look, demo: Running) -> None:
-    """With Tab and Enter alone one gets through the menu to a form, submits a job, and opens it from the list."""
+    """With Tab and Enter alone a user gets through the menu to a form, submits a job, and opens it from the list."""
     name = f"typed-{uuid4().hex[:8]}"
     with look("user") as looker:
         page = looker.open("/")
@@ -86,7 +86,7 @@ def test_all_goes_by_keyboard(look: Look, demo: Running) -> None:
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile("/submit$"))
         looker.settled(page)
-        expect(page.get_by_label("Name")).to_be_enabled()  # once it is known what was being written
+        expect(page.get_by_label("Name")).to_be_enabled()  # once the draft is loaded
         tab_to(page, "Name")
         page.keyboard.type(name)
         tab_to(page, "Submit")
@@ -100,12 +100,12 @@ def test_all_goes_by_keyboard(look: Look, demo: Running) -> None:
 
 
 def test_a_line_of_the_graph_leads_to_its_link(look: Look) -> None:
-    """Whoever clicks on a link in the graph comes to its page."""
+    """A click on a link in the graph opens its page."""
     with look("viewer") as looker:
         page = looker.open("/network")
         expect(page.locator(".links-graph svg text", has_text="gw-4")).to_be_visible()
         there, tries = re.compile(r"/network/gw-\d/gw-\d$"), 10
-        while tries and not there.search(page.url):  # what is pressed while the lines are still being drawn goes astray
+        while tries and not there.search(page.url):  # clicks while the lines are still drawn may miss
             page.mouse.click(*page.evaluate(MIDDLE_OF_A_LINE))
             with suppress(AssertionError):
                 expect(page).to_have_url(there, timeout=2_000)
@@ -114,7 +114,7 @@ def test_a_line_of_the_graph_leads_to_its_link(look: Look) -> None:
 
 
 def test_what_goes_wrong_with_a_press_is_told(look: Look, demo: Running) -> None:
-    """Whoever presses something that cannot be done hears why, on whatever page."""
+    """A failed action shows its reason, on any page."""
     _, job = serve(demo, "gone")
     with look("viewer") as looker:
         page = looker.open(f"/jobs/{job}")
@@ -124,9 +124,9 @@ def test_what_goes_wrong_with_a_press_is_told(look: Look, demo: Running) -> None
 
 
 def test_a_page_says_that_its_server_is_gone_and_comes_back_by_itself(look: Look, demo: Running) -> None:
-    """Whoever has a page open while the server is started again is told, and sees what is new, without doing anything.
+    """An open page reports a restart of the server, and shows new data afterwards, without a reload.
 
-    It is told in his language, as all that the page says by itself.
+    The message is in the user's language, as all messages of the page itself.
     """
     with look(language="zh") as looker:
         page = looker.open("/jobs")
@@ -143,4 +143,4 @@ def test_a_page_says_that_its_server_is_gone_and_comes_back_by_itself(look: Look
             name, _ = serve(demo, what)
             expect(page.locator(".jobs-rows a", has_text=name)).to_be_visible(timeout=30_000)
         expect(lost).to_be_hidden()
-        looker.wrong.clear()  # the browser complains of a server that does not answer
+        looker.wrong.clear()  # the browser reports a server that does not answer

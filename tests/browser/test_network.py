@@ -16,7 +16,7 @@ INK_IN_THE_DARK = "rgb(228, 237, 242)"
 
 
 def test_what_is_looked_at_is_kept_and_leads_to_a_link_and_back(look: Look) -> None:
-    """How links are shown, by which figure and whose survives a reload; a cell leads to its link, that to the other."""
+    """View, value and owner of links survive a reload; a cell leads to its link, and that to the other direction."""
     with look("viewer") as looker:
         page = looker.open("/network")
         expect(page.locator(".links-graph svg text", has_text="gw-4")).to_be_visible()
@@ -40,7 +40,7 @@ def test_what_is_looked_at_is_kept_and_leads_to_a_link_and_back(look: Look) -> N
 
 
 def test_the_table_says_all_to_everybody(look: Look) -> None:
-    """In the dark, in Chinese and on a phone: nothing is hidden sideways, and charts have the colours of the theme."""
+    """In the dark theme, in Chinese and on a phone: nothing is hidden sideways, and charts have the theme's colours."""
     with look("operator", theme="dark", language="zh", size=NARROW) as looker:
         page = looker.open("/network?view=table")
         first = page.locator(".fragment-links tbody tr").first
@@ -60,11 +60,11 @@ def test_the_table_says_all_to_everybody(look: Look) -> None:
 
 
 def test_names_that_there_are_not_are_told_at_the_field_and_in_words(look: Look) -> None:
-    """A gateway that is gone leaves the page of all links; the page of its link says so, with what was written."""
+    """A missing gateway leads back to all links; the page of its link reports that, with the typed name."""
     with look("viewer") as looker:
         page = looker.open("/network?gateway=<b>gone")
         expect(page.get_by_text("There is no <b>gone.")).to_be_visible()
         expect(page.locator(".links-graph svg text", has_text="gw-1")).to_be_visible()
         looker.go(page, "/network/gw-1/<b>gone")
         expect(page.get_by_role("alert")).to_contain_text("There is no link from gw-1 to <b>gone.")
-        looker.wrong.clear()  # the browser complains of the status
+        looker.wrong.clear()  # the browser reports the status as an error

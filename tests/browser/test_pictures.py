@@ -13,7 +13,7 @@ PAGE = "<body style='margin:0'><main>{}</main></body>"
 
 
 def test_a_picture_ends_with_a_whole_card(browser: Browser) -> None:
-    """Not in the middle of one, nor with the edge of the next, nor with all that is empty below the last."""
+    """A picture ends below a whole card: not in the middle, without the edge of the next, and without empty space."""
     with browser.new_context() as context:
         page = context.new_page()
         page.set_content(PAGE.format(3 * CARD))

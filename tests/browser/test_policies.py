@@ -1,4 +1,4 @@
-"""Policies, how shadows do, and what each would make of the fleet."""
+"""Policies, their shadow results, and comparisons on the fleet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_everybody_sees_what_a_policy_is_and_stays_with_it(look: Look) -> None:
-    """A policy that is chosen stays so after a reload; what only operators may is not there for others."""
+    """A selected policy stays so after a reload; operators' actions are not shown to others."""
     with look("viewer", theme="dark", language="zh", size=NARROW) as looker:
         page = looker.open("/policies")
         page.get_by_role("link", name="pilot", exact=True).click()
@@ -30,7 +30,7 @@ def test_everybody_sees_what_a_policy_is_and_stays_with_it(look: Look) -> None:
 
 
 def test_operators_compare_policies_and_let_them_decide(look: Look) -> None:
-    """Each policy that is asked about has its bars; one that may not decide yet says why in the dialog."""
+    """Each compared policy has its bars; the dialog explains why one may not be active yet."""
     with look("operator") as looker:
         page = looker.open("/policies?policy=pilot")
         page.get_by_role("button", name="Compare").click()
@@ -45,7 +45,7 @@ def test_operators_compare_policies_and_let_them_decide(look: Look) -> None:
 
 
 def test_operators_bring_policies_and_what_was_found_of_them(look: Look) -> None:
-    """A file that is not a policy is refused beside it; an evaluation that is kept stays, with its intervals."""
+    """An invalid policy file is rejected beside the field; a stored evaluation stays, with its intervals."""
     with look("operator") as looker:
         page = looker.open("/policies")
         page.get_by_role("button", name="Import a policy file").click()

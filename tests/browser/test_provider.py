@@ -19,14 +19,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    """Have a provider."""
+    """Run a provider."""
     with Provider() as provider:
         yield provider
 
 
 @pytest.fixture(scope="module")
 def url(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Have a server whose people log in there."""
+    """Run a server whose users log in there."""
     folder: Path = tmp_path_factory.mktemp("login")
     port = free_port()
     (folder / "seaway.toml").write_text(
@@ -45,7 +45,7 @@ def url(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def test_a_person_of_the_provider_comes_to_where_he_wanted(browser: Browser, url: str, provider: Provider) -> None:
-    """The provider is asked with a challenge; back again, the page knows who looks and what he may."""
+    """The request to the provider has a challenge; afterwards the page knows the user and the role."""
     provider.role = "operator"
     with looking(browser, url) as looker:
         page = looker.context.new_page()
@@ -63,7 +63,7 @@ def test_a_person_of_the_provider_comes_to_where_he_wanted(browser: Browser, url
 def test_a_log_in_that_has_ended_is_renewed_and_one_that_is_over_ends_at_the_provider_too(
     browser: Browser, url: str, provider: Provider
 ) -> None:
-    """No one notices the first, with what he looks at kept; log-out leads to the provider and back, by a button."""
+    """The renewal is invisible, with the page unchanged; log-out leads to the provider and back, by a button."""
     provider.role = "operator"
     with looking(browser, url) as looker:
         page = looker.context.new_page()
@@ -83,7 +83,7 @@ def test_a_log_in_that_has_ended_is_renewed_and_one_that_is_over_ends_at_the_pro
 
 
 def test_whom_the_provider_refuses_reads_why(browser: Browser, url: str, provider: Provider) -> None:
-    """Its own words stand on the page for logging in."""
+    """The log-in page shows the provider's own message."""
     provider.role = ""
     with looking(browser, url) as looker:
         page = looker.context.new_page()
@@ -93,7 +93,7 @@ def test_whom_the_provider_refuses_reads_why(browser: Browser, url: str, provide
 
 
 def test_an_answer_to_another_log_in_is_not_taken(browser: Browser, url: str, provider: Provider) -> None:
-    """A code that comes without the browser's own log-in lets no one in."""
+    """A code without a log-in of the same browser is rejected."""
     provider.role = "operator"
     with looking(browser, url) as looker:
         page = looker.context.new_page()

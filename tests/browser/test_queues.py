@@ -1,4 +1,4 @@
-"""Queues, tenants and pools, and what waits."""
+"""Queues, tenants and pools, and pending jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = {"cpu": 1, "memory": "1Gi", "gpus": 1, "gpu_memory": "100%"}
 
 
 def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -> None:
-    """A queue that is chosen stays so after a reload, and its line says who is first and why it waits."""
+    """A selected queue stays so after a reload, and its line shows the first job and the reason for its wait."""
     made = demo.client.put("/api/v1/queues/night", json={"description": "<b>Not bold</b>"})
     assert made.is_success, made.text
     demo.client.post("/api/v1/cordons", json={"cluster": "cluster-1"})
@@ -40,7 +40,7 @@ def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -
 
 
 def test_operators_make_and_remove_queues_and_mistakes_stand_at_the_field(look: Look) -> None:
-    """A name that is wrong or taken is told beside it; a queue that is removed is gone, also from under who looks."""
+    """Errors of names are shown beside the field; a removed queue is gone, also from a page that shows it."""
     with look("operator") as looker:
         page = looker.open("/queues")
         page.get_by_role("button", name="New queue").click()
@@ -60,6 +60,6 @@ def test_operators_make_and_remove_queues_and_mistakes_stand_at_the_field(look: 
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         expect(page.get_by_role("link", name="by-hand", exact=True)).to_have_count(0)
         expect(page.get_by_text("There is no queue by-hand")).to_be_visible()
-        page.wait_for_timeout(4_000)  # its line would be asked for again
+        page.wait_for_timeout(4_000)  # its line would be queried again
         expect(page.get_by_text("Not up to date")).to_be_hidden()
         expect(page.get_by_role("dialog")).to_have_count(0)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look) -> None:
-    """An admin makes a token, copies its secret this once, and revokes it; what is missing is told at the field."""
+    """An admin creates a token, copies its secret once, and revokes it; a missing value is reported at the field."""
     with look(theme="dark", language="zh") as looker:
         page = looker.open("/settings")
         page.get_by_role("button", name="新建令牌").click()
@@ -26,7 +26,7 @@ def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look
         dialog.get_by_role("textbox", name="有效时长").fill("1h")
         page.keyboard.press("Enter")
         shown = page.get_by_role("dialog", name="令牌 seen-once")
-        expect(dialog).to_have_count(0)  # what asked for it is gone, and it stays
+        expect(dialog).to_have_count(0)  # the page behind it is gone, and the dialog stays
         page.wait_for_timeout(1_000)
         assert shown.get_by_role("textbox", name="密钥").input_value().startswith("sw_")
         page.evaluate("delete Navigator.prototype.clipboard")  # as over plain http
@@ -43,7 +43,7 @@ def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look
 
 
 def test_each_section_has_an_address_and_is_there_for_whom_it_is(look: Look) -> None:
-    """A viewer sees clusters and the server; an admin the audit log too, in which is what others changed."""
+    """A viewer sees clusters and the server; an admin also the audit log, with the changes of others."""
     with look("viewer", size=NARROW) as looker:
         page = looker.open("/settings?section=tokens")
         expect(page.get_by_role("link", name="Tokens")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""What pages say of what is asked for and cannot be."""
+"""Messages of pages about missing or invalid input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_an_address_asks_for_and_is_not_there_is_said(look: Look) -> None:
-    """Nothing else is shown in its place without a word: a queue, a state, a policy; a choice ends it."""
+    """A missing queue, state or policy in an address shows a message instead of another one; a new choice ends it."""
     with look("operator") as looker:
         page = looker.open("/queues?queue=zz")
         expect(page.get_by_role("alert").filter(has_text="There is no queue zz")).to_be_visible()
@@ -27,7 +27,7 @@ def test_what_an_address_asks_for_and_is_not_there_is_said(look: Look) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_sent(look: Look) -> None:
-    """By what this server takes; that stands there still when the button is pressed, until another file is chosen."""
+    """The server's limit applies; the message stays when the button is pressed, until another file is chosen."""
     with look("operator") as looker:
         page = looker.open("/policies")
         page.get_by_role("button", name="Import a policy file").click()
@@ -46,7 +46,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_sent(look: Look) -> No
 
 
 def test_an_empty_form_is_promised_no_figures(look: Look) -> None:
-    """Before anything is asked for, neither room nor a price is known."""
+    """Without any request, neither room nor a price is shown."""
     with look("user") as looker:
         page = looker.open("/submit")
         row = page.locator("table.choices tbody tr").first

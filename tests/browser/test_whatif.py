@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_answer_is_drawn_and_survives_a_reload(look: Look) -> None:
-    """What is asked stands in the address; the drawing has a box for each cluster, and says which is lost."""
+    """The question is in the address; the drawing has a box for each cluster, and marks a lost one."""
     with look("operator", theme="dark", language="zh", size=NARROW) as looker:
         page = looker.open("/whatif?lose=cluster-3&cluster=cluster-1&like=cluster-1-n0&count=2&burst=3")
         expect(page.locator(".box")).to_have_count(3)
@@ -26,7 +26,7 @@ def test_an_answer_is_drawn_and_survives_a_reload(look: Look) -> None:
 
 
 def test_mistakes_stand_at_their_fields(look: Look) -> None:
-    """What is not there, or no amount, is told beside the field; nothing filled in asks nothing."""
+    """A missing name or an invalid amount is reported beside the field; an empty form sends no query."""
     with look() as looker:
         page = looker.open("/whatif")
         page.get_by_role("button", name="Ask").click()
@@ -49,4 +49,4 @@ def test_mistakes_stand_at_their_fields(look: Look) -> None:
     with look("user") as looker:
         page = looker.open("/whatif")
         expect(page.get_by_text("for operators")).to_be_visible()
-        looker.wrong.clear()  # the browser complains of the status
+        looker.wrong.clear()  # the browser reports the status as an error

@@ -1,4 +1,4 @@
-"""What tests on real servers need: ways to them that can be blocked, and patience."""
+"""Parts of tests on real servers: connections that can be blocked, and a wait for a result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_S = 60.0
 
 
 class Relay:
-    """A way to a server that can be blocked: what is sent then is kept back, as when a network fails."""
+    """A relay to a server that can be blocked: it then withholds all data, as when a network fails."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
@@ -31,19 +31,19 @@ class Relay:
         cluster["server"] = f"https://127.0.0.1:{self._admission.getsockname()[1]}"
         cluster.setdefault("tls-server-name", server.host)
         self.config: str = yaml.safe_dump(config)
-        """A kubeconfig of the server that leads through here."""
+        """A kubeconfig of the server that leads through this relay."""
         threading.Thread(target=self._let_in, daemon=True).start()
 
     def block(self) -> None:
-        """Let nothing through any more."""
+        """Withhold all data."""
         self._free.clear()
 
     def unblock(self) -> None:
-        """Let everything through again."""
+        """Pass data again."""
         self._free.set()
 
     def close(self) -> None:
-        """Let no one in any more."""
+        """Accept no more connections."""
         self._admission.shutdown(socket.SHUT_RDWR)
 
     def _let_in(self) -> None:
@@ -63,7 +63,7 @@ class Relay:
 
 
 def eventually(look: Callable[[], T | None], what: str) -> T:
-    """Look again and again until something is there, and return it.
+    """Call a function until its result is not None, and return it.
 
     Raises
     ------

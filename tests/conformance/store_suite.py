@@ -1,7 +1,7 @@
-"""The suite that every store has to pass, ours and fakes of others.
+"""The suite that every store must pass, Seaway's own and fakes of others.
 
-Each case is a function of something that opens a store; every store it opens works on the same
-database, which is empty at first. Run them from a test of your own::
+Each case is a function of an opener; every store that it opens works on the same database, which is empty at first. Run
+them from a test of your own::
 
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
     def test_store(case: Case) -> None:
@@ -38,7 +38,7 @@ def led(opening: Opening) -> Store:
 
 
 def store_all(store: Store, *changes: Change) -> None:
-    """Store changes, none of which may be in conflict."""
+    """Store changes without conflicts."""
     assert store.commit(changes) == [STORED] * len(changes)
 
 
@@ -51,7 +51,7 @@ def submitted(store: Store, *jobs: JobRecord) -> None:
 
 
 def what_is_not_there_is_none(opening: Opening) -> None:
-    """Asking for what is not there gives None, nothing, or 0, and so does an id that is none."""
+    """A query for a missing row returns None, nothing, or 0, and so does an invalid id."""
     store = led(opening)
     for job_id in (make.draw_id(), "no-id", "", "i" * 13, "z" * 13):
         assert store.job(job_id) is None
@@ -62,7 +62,7 @@ def what_is_not_there_is_none(opening: Opening) -> None:
 
 
 def many_jobs_are_known_at_once(opening: Opening) -> None:
-    """Asking which of many ids are jobs gives those that are stored, with when they ended."""
+    """Asking which of many ids are jobs returns the stored ones with their end times."""
     store = led(opening)
     over = make.job_record(state=JobState.COMPLETED, ended_ns=NOW_NS)
     deleted = make.job_record(state=JobState.DELETED, ended_ns=NOW_NS + 1)
@@ -75,7 +75,7 @@ def many_jobs_are_known_at_once(opening: Opening) -> None:
 
 
 def events_are_followed_by_tenant_or_job(opening: Opening) -> None:
-    """A tenant sees its own events and the fleet's; a job's timeline has its own alone."""
+    """A tenant sees its own events and the fleet's; a job's timeline has only its own."""
     store = led(opening)
     mine, theirs = (make.job_record(spec=make.spec(tenant=name)) for name in ("a", "b"))
     submitted(store, mine, theirs)
@@ -86,7 +86,7 @@ def events_are_followed_by_tenant_or_job(opening: Opening) -> None:
 
 
 def lists_go_from_new_to_old_in_pages(opening: Opening) -> None:
-    """Jobs are listed new to old, in pages that go on before the last id, and without deleted ones."""
+    """Jobs are listed new to old, in pages that continue before the last id, and without deleted ones."""
     store = led(opening)
     states = list(JobState)
     jobs = [make.job_record(state=state) for state in states * 2]
@@ -103,7 +103,7 @@ def lists_go_from_new_to_old_in_pages(opening: Opening) -> None:
 
 
 def pages_begin_before_an_id(opening: Opening) -> None:
-    """A page before something that is not an id is the asker's mistake."""
+    """A page before an invalid id is an error of the caller."""
     store = led(opening)
     for ask in (lambda: store.jobs(JobFilter(before="x"), 1), lambda: store.count_jobs(JobFilter(before="x"))):
         try:
@@ -114,7 +114,7 @@ def pages_begin_before_an_id(opening: Opening) -> None:
 
 
 def each_filter_narrows(opening: Opening) -> None:
-    """Each field of a filter leaves what agrees with it, alone and beside others, for lists and counts."""
+    """Each field of a filter selects the rows that match it, alone and with others, for lists and counts."""
     store = led(opening)
     odd = make.job_record(
         spec=make.spec("a-b.c", tenant="t", queue="q", labels={"k": "v", "x": "y"}),
@@ -147,7 +147,7 @@ def each_filter_narrows(opening: Opening) -> None:
 
 
 def filters_follow_changes(opening: Opening) -> None:
-    """A job is found by the clusters and labels it has now, not by those it had."""
+    """A job is found by its current clusters and labels, not by earlier ones."""
     store = led(opening)
     job = make.job_record(spec=make.spec(labels={"k": "v"}))
     submitted(store, job)
@@ -161,7 +161,7 @@ def filters_follow_changes(opening: Opening) -> None:
 
 
 def letters_differ_by_case(opening: Opening) -> None:
-    """Names that differ by case alone are different names, as keys and in filters."""
+    """Names that differ only by case are different names, as keys and in filters."""
     store = led(opening)
     job = make.job_record(spec=make.spec(labels={"Team": "A"}), clusters=("North",), submitted_by="Ada")
     submitted(store, job)
@@ -180,7 +180,7 @@ def letters_differ_by_case(opening: Opening) -> None:
 
 
 def streams_return_everything_in_order(opening: Opening) -> None:
-    """Live jobs, held attempts and outgoing rows all come, however many, in their order."""
+    """Live jobs, held attempts and pending commands are all returned, however many, in their order."""
     store = led(opening)
     count = 2 * MAX_ROWS + 3
     jobs = [make.job_record(state=list(JobState)[at % 11]) for at in range(count)]
@@ -201,11 +201,11 @@ def _age(row: PendingCommand) -> tuple[int, str]:
 
 
 def samples_are_read_from_a_moment_on(opening: Opening) -> None:
-    """Samples come oldest first, of one cluster or link or of all; audit entries and shadows new to old."""
+    """Samples are read oldest first, of one or all clusters or links; audit entries and shadow results new to old."""
     store = led(opening)
     clusters = [make.cluster_sample(at_ns=at, cluster=name) for at in (1, 2, 3) for name in ("a", "b")]
     links = [make.link_sample(at_ns=at, source="a", target=name) for at in (1, 2, 3) for name in ("b", "c")]
-    links[4] = make.link_sample(at_ns=3, source="a", target="b", latency_ns=None)  # nothing answered
+    links[4] = make.link_sample(at_ns=3, source="a", target="b", latency_ns=None)  # no answer
     audits = [make.audit_entry(at_ns=at, id=at) for at in (1, 2, 3)]
     shadows = [make.shadow_result(at_ns=at, queue=name, id=at) for at, name in ((1, "q"), (2, "r"), (3, "q"))]
     store_all(store, Change(insert=[*reversed(clusters), *links, *audits, *shadows]))
@@ -241,7 +241,7 @@ QUESTIONS: tuple[Case, ...] = (
 
 
 def defaults_are_in_place(opening: Opening) -> None:
-    """Whoever leads finds the default tenant, pool and queue, and does not overwrite them."""
+    """A leader finds the default tenant, pool and queue, and does not overwrite them."""
     store = led(opening)
     assert (store.tenants(), store.pools(), store.queues()) == ([Tenant(DEFAULT)], [Pool(DEFAULT)], [Queue(DEFAULT)])
     closed = Queue(DEFAULT, open=False, shadow="fgd", description="shut")
@@ -251,7 +251,7 @@ def defaults_are_in_place(opening: Opening) -> None:
 
 
 def only_the_leader_writes(opening: Opening) -> None:
-    """No one writes before leading, nor after another process leads."""
+    """A process cannot write before it leads, nor after another process leads."""
     first, second = opening(), opening()
     change = Change(insert=[make.token()])
     _refused(first, change, DeposedError)
@@ -264,7 +264,7 @@ def only_the_leader_writes(opening: Opening) -> None:
 
 
 def _refused(store: Store, change: Change, error: type[InvariantError] = InvariantError) -> None:
-    """Check that a store does not write."""
+    """Check that a store rejects a write."""
     try:
         store.commit([change])
     except error:
@@ -273,7 +273,7 @@ def _refused(store: Store, change: Change, error: type[InvariantError] = Invaria
 
 
 def records_come_back_as_they_were(opening: Opening) -> None:
-    """Every field of every kind of record is kept, and seen by another process."""
+    """Every field of every kind of record is stored, and another process reads it."""
     store, other = led(opening), opening()
     job = make.job_record(
         spec=make.full_spec(),
@@ -344,7 +344,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
 
 
 def versions_count_up_by_one(opening: Opening) -> None:
-    """A job is written only over the version before its own; else nothing of the change is stored."""
+    """A job is written only over the preceding version; else nothing of the change is stored."""
     store = led(opening)
     job = make.job_record()
     submitted(store, job)
@@ -359,7 +359,7 @@ def versions_count_up_by_one(opening: Opening) -> None:
 
 
 def conflicts_leave_others_alone(opening: Opening) -> None:
-    """Of a batch, what is in conflict is left out and all else is stored, in order."""
+    """Of a batch, changes in conflict are left out, and all others are stored in order."""
     store = led(opening)
     old = make.job_record()
     submitted(store, old)
@@ -376,7 +376,7 @@ def conflicts_leave_others_alone(opening: Opening) -> None:
 
 
 def missing_rows_cannot_be_updated(opening: Opening) -> None:
-    """Updating an attempt or a token that is not there is a conflict."""
+    """An update of a missing attempt or token is a conflict."""
     store = led(opening)
     job = make.job_record()
     submitted(store, job)
@@ -386,7 +386,7 @@ def missing_rows_cannot_be_updated(opening: Opening) -> None:
 
 
 def agents_and_paths_are_listed_by_name(opening: Opening) -> None:
-    """A network that was never set is None; agents and paths come by name, each with what was put last."""
+    """A network that was never set is None; agents and paths are listed by name, each with its last values."""
     store = led(opening)
     assert (store.network(), store.agents(), store.paths()) == (None, [], [])
     agents = [make.agent_record(gateway=name) for name in ("gw-1", "gw-2")]
@@ -399,7 +399,7 @@ def agents_and_paths_are_listed_by_name(opening: Opening) -> None:
 
 
 def changes_of_a_batch_see_each_other(opening: Opening) -> None:
-    """A batch has the effect of its changes one after the other, whatever rows they share."""
+    """A batch has the effect of its changes one after the other, even if they share rows."""
     store = led(opening)
     job = make.job_record()
     told = make.pending_command_of(job)
@@ -423,7 +423,7 @@ def changes_of_a_batch_see_each_other(opening: Opening) -> None:
 
 
 def one_change_may_touch_a_row_twice(opening: Opening) -> None:
-    """Two steps of one job, added up to one change, are stored as the second left it."""
+    """Two steps of one job in one change are stored as the second left it."""
     store = led(opening)
     job = make.job_record()
     change = Change(insert=[job], update=[replace(job, version=2)])
@@ -434,7 +434,7 @@ def one_change_may_touch_a_row_twice(opening: Opening) -> None:
 
 
 def putting_replaces_and_deleting_forgives(opening: Opening) -> None:
-    """What is put is there after, new or not; what is deleted is gone after, there before or not."""
+    """A put row exists afterwards, new or not; a deleted row is gone afterwards, whether it existed or not."""
     store = led(opening)
     job = make.job_record(spec=make.spec(labels={"a": "1"}))
     changed = replace(job, version=9, spec=make.spec("other", labels={"b": "2"}), clusters=("c1",))
@@ -448,7 +448,7 @@ def putting_replaces_and_deleting_forgives(opening: Opening) -> None:
 
 
 def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
-    """A change that removes a job, its attempts and its events with its tenant leaves nothing, and others alone."""
+    """A change that removes a job with its attempts, events and tenant leaves nothing of them, and all others."""
     store = led(opening)
     store_all(store, Change(insert=[Tenant("t")]))
     gone, stays = make.job_record(spec=make.spec(tenant="t", labels={"a": "b"})), make.job_record()
@@ -467,7 +467,7 @@ def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
 
 
 def events_are_numbered(opening: Opening) -> None:
-    """Events without an id get rising ones, those with one keep it, and the next goes on from there."""
+    """Events without an id get rising ids, those with one keep it, and the next id follows it."""
     store = led(opening)
     kinds = ["a", "b", "c"]
     store_all(store, Change(insert=[make.event_of(kind=kind) for kind in kinds]))
@@ -483,7 +483,7 @@ def events_are_numbered(opening: Opening) -> None:
 
 
 def pruning_keeps_what_lives(opening: Opening) -> None:
-    """Old jobs that are over go with all that hangs on them; jobs that live or hold devices stay."""
+    """Old finished jobs are removed with their attempts and events; jobs that live or hold devices stay."""
     store = led(opening)
     old = NOW_NS - 100
     over = make.job_record(state=JobState.COMPLETED, ended_ns=old, spec=make.spec(labels={"a": "b"}))
@@ -507,7 +507,7 @@ def pruning_keeps_what_lives(opening: Opening) -> None:
 
 
 def pruning_goes_by_age(opening: Opening) -> None:
-    """Audit entries, samples, shadows and keys older than their time go; None keeps them for ever."""
+    """Audit entries, samples, shadow results and keys older than their retention are removed; None keeps them."""
     store = led(opening)
     job = make.job_record()
     submitted(store, job)
@@ -531,7 +531,7 @@ def pruning_goes_by_age(opening: Opening) -> None:
 
 
 def numbers_of_events_are_not_used_again(opening: Opening) -> None:
-    """However much is pruned, the next event has a higher id than any before."""
+    """The next event has a higher id than any before, however many are pruned."""
     store = led(opening)
     job = make.job_record(state=JobState.DELETED, ended_ns=0)
     submitted(store, job)
@@ -543,7 +543,7 @@ def numbers_of_events_are_not_used_again(opening: Opening) -> None:
 
 
 def ids_of_jobs_are_checked(opening: Opening) -> None:
-    """Storing a job under an id that is none is a bug, and is called one."""
+    """Storing a job under an invalid id is a bug, and raises `InvariantError`."""
     store = led(opening)
     for job_id in ("job-1", "0" * 13, "z" * 13):
         _refused(store, Change(insert=[make.job_record(id=job_id)]))

@@ -1,4 +1,4 @@
-"""Every backend keeps the rules of `seaway.testing.backends`."""
+"""Every backend follows the rules of `seaway.testing.backends`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ OPTIONS = Options(waits=False, changes_kept=16)
 
 
 def small() -> Fleet:
-    """Make two nodes in one cluster, the first without devices."""
+    """Create two nodes in one cluster, the first without devices."""
     return fleet(node(), node(gpu(), gpu()))
 
 
 def outlive_the_log(cluster: SimulatedCluster) -> None:
-    """Have more happen than a cluster with `OPTIONS` remembers."""
+    """Cause more events than the log of a cluster with `OPTIONS` stores."""
     for _ in range(20):
         cluster.fail_node("node-0")
         cluster.heal_node("node-0")
 
 
 class TestSimulatedInProcess(BackendSuite):
-    """The simulated clusters, on a clock that the test moves."""
+    """The simulated clusters, on a clock that the test advances."""
 
     def make(self) -> BackendUnderTest:
-        """Make a cluster."""
+        """Create a cluster."""
         clock = VirtualClock()
         backends = SimulatedBackends(small(), clock, OPTIONS)
         cluster = backends.clusters()[0]
@@ -51,7 +51,7 @@ class TestSimulatedInProcess(BackendSuite):
 
 
 class TestSimulatedOverHttp(BackendSuite):
-    """The same clusters behind a server, their faults ordered over HTTP too."""
+    """The same clusters behind a server, with faults injected over HTTP as well."""
 
     def make(self) -> BackendUnderTest:
         """Serve a cluster on a free port."""

@@ -1,4 +1,4 @@
-"""What settings say of real clusters is in what is read of them and written to them."""
+"""Settings of real clusters apply to their observed state and to written workloads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHERWISE = HamiSettings("example.com/vgpu", "example.com/mem", "example.com/per
 
 
 def counted(name: str) -> dict[str, Any]:
-    """Write a node whose device is counted by another name than usual."""
+    """Write a node whose device has an unusual resource name."""
     node = gpu_node("node-1", 1)
     status = node["status"]
     for which in ("allocatable", "capacity"):
@@ -40,7 +40,7 @@ def counted(name: str) -> dict[str, Any]:
 def running(
     settings: ClusterSettings, folder: Path, node: dict[str, Any], *, karmada: bool
 ) -> Iterator[tuple[Clusters, KubernetesCluster, Deployment]]:
-    """Drive a cluster of one node by these settings; with a deployment on its first device."""
+    """Run a cluster of one node with these settings, and a deployment on its first device."""
     with KarmadaWorld(["alpha"]) as world:
         member = world.members["alpha"]
         member.put(node)
@@ -65,14 +65,14 @@ def devices(cluster: KubernetesCluster) -> list[Device]:
 
 
 def written(cluster: KubernetesCluster, deployment: Deployment, template: str = "job") -> dict[str, Any]:
-    """Return the workload that a deployment becomes by a template."""
+    """Return the workload of a deployment with a template."""
     spec = replace(deployment.spec, template=template)
     return cluster.manifests(replace(deployment, spec=spec))[-1]
 
 
 @ways
 def test_hami_may_call_its_resources_otherwise(karmada: bool, tmp_path: Path) -> None:
-    """What HAMi's chart was told is read off nodes, and asked for in pods."""
+    """Resource names of HAMi's chart are read from nodes, and requested in pods."""
     node = counted("example.com/vgpu")
     with running(ClusterSettings(hami=OTHERWISE), tmp_path, node, karmada=karmada) as (_, cluster, deployment):
         assert [device.healthy for device in devices(cluster)] == [True]
@@ -82,7 +82,7 @@ def test_hami_may_call_its_resources_otherwise(karmada: bool, tmp_path: Path) ->
 
 
 def test_who_did_not_say_so_is_told_of_it(tmp_path: Path) -> None:
-    """Devices that are counted by another name take nothing, and what is wrong names the setting."""
+    """Devices with another resource name cannot be allocated, and the problem names the setting."""
     node = counted("example.com/vgpu")
     with running(ClusterSettings(), tmp_path, node, karmada=False) as (_, cluster, _):
         assert [device.healthy for device in devices(cluster)] == [False]
@@ -91,7 +91,7 @@ def test_who_did_not_say_so_is_told_of_it(tmp_path: Path) -> None:
 
 
 def test_units_of_volcanos_memory_are_set(tmp_path: Path) -> None:
-    """No node says how much memory one unit is."""
+    """The settings give the unit of memory, which no node reports."""
     node = counted("volcano.sh/vgpu-number")
     node["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": "GPU-a,10,819,NVIDIA-A100,true,hami-core:"}
     settings = ClusterSettings(volcano_memory_factor=100)
@@ -103,7 +103,7 @@ def test_units_of_volcanos_memory_are_set(tmp_path: Path) -> None:
 
 @ways
 def test_pods_get_what_pulls_their_images(karmada: bool, tmp_path: Path) -> None:
-    """Secrets stand in every pod, and an image in those of jobs that name none, which pass the door then."""
+    """Image pull secrets are in every pod, and a default image in pods of jobs without one, which are admitted."""
     settings = ClusterSettings(pull_secrets="registry, mirror", default_image="fallback:1")
     with running(settings, tmp_path, gpu_node("node-1", 1), karmada=karmada) as (made, cluster, deployment):
         bare = replace(deployment.spec, run=Run())
@@ -114,7 +114,7 @@ def test_pods_get_what_pulls_their_images(karmada: bool, tmp_path: Path) -> None
 
 
 def test_without_a_default_every_job_names_its_image(tmp_path: Path) -> None:
-    """Nothing is made up."""
+    """A job without an image is rejected if there is no default image."""
     with running(ClusterSettings(), tmp_path, gpu_node("node-1", 1), karmada=False) as (made, _, deployment):
         spec: JobSpec = replace(deployment.spec, run=Run())
         assert [each.where for each in made.templates.problems(spec)] == ["run.image"]
@@ -122,7 +122,7 @@ def test_without_a_default_every_job_names_its_image(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("local", "volcano"), [("", ""), ("research", "night")])
 def test_queues_of_others_are_set(local: str, volcano: str, tmp_path: Path) -> None:
-    """Kueue's is called like the job's queue, and Volcano's is its default, unless it is said which."""
+    """Kueue's queue has the name of the job's queue and Volcano's is its default, unless settings name another."""
     settings = ClusterSettings(local_queue=local, volcano_queue=volcano)
     with running(settings, tmp_path, gpu_node("node-1", 1), karmada=False) as (_, cluster, deployment):
         queued = written(cluster, deployment, "kueue")["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]

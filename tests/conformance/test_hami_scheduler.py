@@ -1,4 +1,4 @@
-"""Pods with HAMi's devices go to HAMi's scheduler by themselves, where it is set what that is called."""
+"""Pods with HAMi's devices name HAMi's scheduler themselves if a setting names it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes.kubernetes import KarmadaWorld
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through Karmada"])
 @pytest.mark.parametrize("name", ["hami-scheduler", ""])
 def test_what_is_set_is_written(name: str, karmada: bool, tmp_path: Path) -> None:
-    """A webhook that is down lets pods pass unseen; without the setting the scheduler is left to it."""
+    """A pod names the scheduler of the setting, in case the webhook is down; without the setting it names none."""
     with KarmadaWorld(["alpha"]) as world:
         member = world.members["alpha"]
         furnish(member)

@@ -1,4 +1,4 @@
-"""Real clusters keep the rules of backends too, whichever way they are told: on API servers in memory."""
+"""Real clusters follow the rules of backends with each way of sending commands: on API servers in memory."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def gpu_node(name: str, cards: int) -> dict[str, Any]:
 
 @dataclass
 class Under:
-    """A cluster under test, and the server that it is."""
+    """A cluster under test, and its server."""
 
     member: ApiServer
     cluster: KubernetesCluster
     close: Callable[[], None]
     commands: ApiServer
-    """Where commands go."""
+    """The server that gets commands."""
 
     def made(self) -> BackendUnderTest:
-        """Return it with its hooks, once it was listed."""
+        """Return it with its hooks, after its first list."""
         wait(self.heard, "the first list")
         return BackendUnderTest(
             self.cluster,
@@ -90,7 +90,7 @@ class Under:
         )
 
     def heard(self) -> bool:
-        """Tell whether the cluster answers."""
+        """Report whether the cluster answers."""
         try:
             self.cluster.changes("", 0)
         except UnavailableError:
@@ -98,13 +98,13 @@ class Under:
         return True
 
     def disconnect(self) -> None:
-        """Have servers hang, until that is noticed."""
+        """Make servers hang, until that is noticed."""
         for server in {self.member.name: self.member, self.commands.name: self.commands}.values():
             server.faults.hang()
         wait(lambda: not self.heard(), "the silence")
 
     def reconnect(self) -> None:
-        """Have them go on."""
+        """End the hang."""
         for server in (self.member, self.commands):
             server.faults.clear()
         wait(self.heard, "the cluster again")
@@ -116,18 +116,18 @@ class Under:
             self.commands.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
 
     def vanish_part(self, job_id: str, attempt: int) -> None:
-        """Delete one of a copy's workloads."""
+        """Delete one of the objects of a workload."""
         self.vanish(job_id, attempt, 1)
 
     def finish(self, job_id: str, attempt: int) -> None:
-        """Have the pods of a copy exit with 0."""
+        """Make the pods of a workload exit with 0."""
         for each in self.member.list(PODS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}"):
             ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
             change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
             self.member.patch(PODS, "seaway", each["metadata"]["name"], change, "status")
 
     def overrun(self) -> None:
-        """Have a node change more often than is remembered."""
+        """Change a node more often than the history stores."""
         before = self.cluster.changes("", 0).cursor
         for number in range(50):
             self.member.patch(NODES, "", "node-1", {"metadata": {"labels": {"number": str(number)}}})
@@ -135,7 +135,7 @@ class Under:
 
 
 def wait(what: Callable[[], bool], why: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     give_up_s = time.monotonic() + WAIT_S
     while not what():
         if time.monotonic() > give_up_s:
@@ -144,7 +144,7 @@ def wait(what: Callable[[], bool], why: str) -> None:
 
 
 def furnish(server: ApiServer) -> None:
-    """Give a server two nodes, the first without devices."""
+    """Create two nodes on a server, the first without devices."""
     server.put(gpu_node("node-0", 0))
     server.put(gpu_node("node-1", 2))
 
@@ -158,7 +158,7 @@ def folder(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 class TestKubernetesDirectly(BackendSuite):
-    """Straight into the cluster."""
+    """Direct access to the cluster."""
 
     folder: Path
 
@@ -178,7 +178,7 @@ class TestKubernetesDirectly(BackendSuite):
 
 
 class TestKubernetesThroughKarmada(BackendSuite):
-    """Through Karmada, and seen through its proxy."""
+    """Commands through Karmada, and observation through its proxy."""
 
     folder: Path
 

@@ -1,4 +1,4 @@
-"""A job that waits for Kueue says so in Kueue's words, and goes on when it is let in: on API servers in memory."""
+"""A job that waits for Kueue reports Kueue's reason, and runs after admission: on API servers in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISSING = "Kueue does not let it in: LocalQueue default doesn't exist"
 
 
 def queues(server: ApiServer) -> None:
-    """Set a queue up that has room for anything."""
+    """Create a queue with room for any job."""
     names = ("cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")
     flavor = {"name": "any", "resources": [{"name": name, "nominalQuota": "1T"} for name in names]}
     spec = {"resourceGroups": [{"coveredResources": list(names), "flavors": [flavor]}]}
@@ -33,19 +33,19 @@ def queues(server: ApiServer) -> None:
 
 
 def queued() -> Deployment:
-    """Make a deployment that goes through Kueue."""
+    """Create a deployment that goes through Kueue."""
     made = deployment("kueue", [("node-1", (share("GPU-node-1-0"),))])
     return replace(made, cluster="alpha")
 
 
 def workloads(under: Under) -> list[Workload]:
-    """Return what there is of it."""
+    """Return its workloads."""
     return list(under.cluster.changes("", 0).workloads)
 
 
 @pytest.fixture
 def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
-    """Start a server, by default one with a Kueue of today, and join it."""
+    """Start a server, by default one with a current Kueue, and join it."""
     kinds = getattr(request, "param", None)
     with ApiServer("alpha", **({"kinds": kinds} if kinds else {})) as server:
         furnish(server)
@@ -59,7 +59,7 @@ def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
 
 
 def test_a_job_is_let_in_by_kueue(under: Under) -> None:
-    """Until a user sets its queue up it says what is missing; then it runs."""
+    """A job reports the missing queue until a user creates it; then it runs."""
     assert under.cluster.send([queued()])[0].result(10).done
     wait(lambda: [each.reason for each in workloads(under)] == [MISSING], "Kueue's words")
     queues(under.member)
@@ -67,7 +67,7 @@ def test_a_job_is_let_in_by_kueue(under: Under) -> None:
 
 
 def test_a_queue_that_is_missing_for_long_refuses(under: Under) -> None:
-    """Devices are not kept for ever for what no one sets up: another cluster may have the queue."""
+    """A job without its queue is rejected after a while and frees its devices: another cluster may have the queue."""
     assert under.cluster.send([queued()])[0].result(10).done
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.FAILED], "that it is refused")
     (told,) = workloads(under)
@@ -79,7 +79,7 @@ OLDER = (*KUBERNETES, replace(KUEUE_WORKLOADS, version="v1beta1"))
 
 @pytest.mark.parametrize("under", [OLDER], indirect=True, ids=["v1beta1"])
 def test_an_older_kueue_is_understood(under: Under) -> None:
-    """Its Workloads are of another version, and its reasons are fewer."""
+    """Workloads of an older API version, with fewer reasons, are read."""
     assert under.cluster.send([queued()])[0].result(10).done
     job = under.member.list(JOBS, "seaway")[0]["metadata"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["name"], "uid": job["uid"], "controller": True}
@@ -91,7 +91,7 @@ def test_an_older_kueue_is_understood(under: Under) -> None:
 
 
 def test_a_view_does_without_kueue_where_it_may_not_see_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With the rights of before everything else works; that they are missing is said once."""
+    """Without the right to list Workloads everything else works; the missing right is logged once."""
     with ApiServer("alpha") as server:
         furnish(server)
         fault = server.faults.error(403, "*/workloads*")

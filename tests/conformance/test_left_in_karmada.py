@@ -1,4 +1,4 @@
-"""What only Karmada's control plane has of an attempt is told as left, and removed: on API servers in memory."""
+"""Objects of an attempt that remain only in Karmada are reported and removed: on API servers in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKED = "app.kubernetes.io/managed-by=seaway"
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KarmadaWorld]:
-    """Start a control plane with one member; what is left there is looked for all the time."""
+    """Start a control plane with one member; remaining objects are looked up all the time."""
     monkeypatch.setattr(karmada, "LEFTOVER_INTERVAL_S", 0.1)
     with KarmadaWorld(["alpha"]) as world:
         furnish(world.members["alpha"])
@@ -30,7 +30,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KarmadaWorld]:
 
 @pytest.fixture
 def under(world: KarmadaWorld, tmp_path: Path) -> Iterator[Under]:
-    """Join it."""
+    """Join the cluster."""
     backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
     yield Under(world.members["alpha"], backends.clusters()[0], backends.close, world.control)
     backends.close()
@@ -42,12 +42,12 @@ def policies(world: KarmadaWorld) -> list[str]:
 
 
 def workloads(under: Under, cursor: str = "") -> list[Workload]:
-    """Return the copies that are told."""
+    """Return the reported workloads."""
     return list(under.cluster.changes(cursor, 0).workloads)
 
 
 def test_policies_without_a_workload_are_told_and_removed(world: KarmadaWorld, under: Under) -> None:
-    """A user deleted the workload: no member has anything of it, and a cursor is told of everything once more."""
+    """After a user deletes a workload, no member has it: it is reported again as remaining in Karmada, and removed."""
     one = deploy(under.made())
     assert answer(under.cluster, one).done
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "the job running")
@@ -64,7 +64,7 @@ def test_policies_without_a_workload_are_told_and_removed(world: KarmadaWorld, u
 
 
 def test_what_runs_is_not_told_as_left(under: Under) -> None:
-    """Its policies are there as long as it is, and everything is told again for nobody."""
+    """Policies of a running workload exist as long as it does, and are not reported as remaining."""
     one = deploy(under.made())
     assert answer(under.cluster, one).done
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "the job running")
@@ -74,7 +74,7 @@ def test_what_runs_is_not_told_as_left(under: Under) -> None:
 
 
 def test_it_is_found_by_another_process(world: KarmadaWorld, under: Under) -> None:
-    """Who was killed while it wrote leaves policies before there is a workload."""
+    """A process that is killed while it writes leaves policies without a workload; another process finds them."""
     labels = {"seaway.io/job": "01k9zj5q8e0ab", "seaway.io/attempt": "3", "app.kubernetes.io/managed-by": "seaway"}
     meta = {"name": "sw", "namespace": "seaway", "labels": labels, "annotations": {"seaway.io/cluster": "alpha"}}
     body = {"apiVersion": POLICIES.api_version, "kind": POLICIES.kind, "metadata": meta}

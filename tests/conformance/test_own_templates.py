@@ -1,4 +1,4 @@
-"""What people's own templates write is found again after a restart, and removed, whichever way a cluster is told."""
+"""Objects of users' own templates are found after a restart, and removed, with each way of sending commands."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ WITH = {**BUILT_IN, "own": read_template("own", OWN, Rules())}
 
 @dataclass
 class Way:
-    """A cluster, and how it is told."""
+    """A cluster, and the way of sending commands to it."""
 
     folder: Path
     member: ApiServer
     commands: ApiServer
-    """Where objects are written."""
+    """The server that gets the objects."""
 
     karmada: Path | None = None
     """The kubeconfig of its control plane."""
@@ -89,7 +89,7 @@ class Way:
             backends.close()
 
     def left(self) -> list[str]:
-        """Return the names of all objects that Seaway wrote, and of what came of them."""
+        """Return the names of all objects that Seaway wrote, and of their dependents."""
         marked = "app.kubernetes.io/managed-by=seaway"
         kinds = (CONFIG_MAPS, STATEFUL_SETS, *((POLICIES, OVERRIDES) if self.karmada else ()))
         found = [each for kind in kinds for each in self.commands.list(kind, "seaway", marked)]
@@ -116,7 +116,7 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
 
 
 def answer(cluster: KubernetesCluster, command: Command) -> Answer:
-    """Send a command, and wait for what comes of it."""
+    """Send a command, and wait for its result."""
     (sent,) = cluster.send([command])
     assert isinstance(sent, Future)
     try:
@@ -126,17 +126,17 @@ def answer(cluster: KubernetesCluster, command: Command) -> Answer:
 
 
 def under(way: Way, cluster: KubernetesCluster) -> BackendUnderTest:
-    """Wait until a cluster was listed."""
+    """Wait for the first list of a cluster."""
     return Under(way.member, cluster, lambda: None, way.commands).made()
 
 
 def phases(cluster: KubernetesCluster) -> list[WorkloadPhase]:
-    """Return how all copies there do."""
+    """Return the phases of all workloads there."""
     return [copy.phase for copy in cluster.changes("", 0).workloads]
 
 
 def runs(way: Way) -> Deployment:
-    """Have a process run a job of the template, and end."""
+    """Run a job of the template in a process, and end the process."""
     with way.joined(WITH) as cluster:
         one = deploy(under(way, cluster))
         one = replace(one, spec=replace(one.spec, template="own"))
@@ -147,7 +147,7 @@ def runs(way: Way) -> Deployment:
 
 @pytest.mark.parametrize("templates", [WITH, BUILT_IN], ids=["as it was", "without the template"])
 def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
-    """Another process knows of nothing that was written; it finds it, though the template may be gone meanwhile."""
+    """A new process finds and removes the objects of a workload, even if the template has been deleted."""
     one = runs(way)
     assert way.left()
     with way.joined(templates) as cluster:
@@ -156,7 +156,7 @@ def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
 
 
 def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
-    """A user deleted the workload meanwhile: of the copy the settings beside it are left, and go with the removal."""
+    """After a user deleted the workload, its other objects remain, and the removal deletes them."""
     one = runs(way)
     for each in way.commands.list(STATEFUL_SETS, "seaway"):
         way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
@@ -170,7 +170,7 @@ def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
 
 
 def test_claims_of_devices_are_removed_after_a_restart(way: Way) -> None:
-    """Every template may write them, for nodes with dynamic resource allocation."""
+    """Any template may write resource claims, for nodes with dynamic resource allocation."""
     one = runs(way)
     (settings,) = way.commands.list(CONFIG_MAPS, "seaway", f"seaway.io/job={one.job_id}")
     meta = {key: settings["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
@@ -182,7 +182,7 @@ def test_claims_of_devices_are_removed_after_a_restart(way: Way) -> None:
 
 
 def test_a_workload_that_vanishes_is_told(way: Way) -> None:
-    """Also of a kind that only a template of people's own writes, and that was there before the process was."""
+    """A deleted workload is reported, also of a kind that only users' templates write, and from before the start."""
     runs(way)
     with way.joined(WITH) as cluster:
         under(way, cluster)
@@ -196,7 +196,7 @@ def test_a_workload_that_vanishes_is_told(way: Way) -> None:
 
 
 def test_what_controllers_make_is_not_taken_for_ours(way: Way) -> None:
-    """A Deployment's ReplicaSets have its marks; they go with it, and are no workloads of their own."""
+    """A Deployment's ReplicaSets have its labels; they are deleted with it, and are not workloads of their own."""
     sets = OWN.replace("StatefulSet", "ReplicaSet").replace("  serviceName: none\n", "")
     templates = {**BUILT_IN, "own": read_template("own", sets, Rules())}
     with way.joined(templates) as cluster:
@@ -211,7 +211,7 @@ def test_what_controllers_make_is_not_taken_for_ours(way: Way) -> None:
 
 
 def test_a_kind_that_may_not_be_listed_stops_nothing(way: Way, caplog: pytest.LogCaptureFixture) -> None:
-    """It is said once what right is missing, and counted; jobs run, and are removed by who wrote them."""
+    """The missing right is logged once and counted; jobs run, and the process that wrote them removes them."""
     faults = [way.member.faults, *([way.commands.faults] if way.karmada else [])]
     for each in faults:
         each.error(403, "*/statefulsets", "GET")
@@ -231,7 +231,7 @@ def test_a_kind_that_may_not_be_listed_stops_nothing(way: Way, caplog: pytest.Lo
 
 
 def test_a_removal_says_what_may_not_be_listed(way: Way) -> None:
-    """After a restart such a workload is not found: its pods go on, and the removal says what it lacks."""
+    """After a restart such a workload is not found: its pods continue, and the removal reports the missing right."""
     one = runs(way)
     for each in (way.member.faults, way.commands.faults):
         each.error(403, "*/statefulsets", "GET")
@@ -245,7 +245,7 @@ def test_a_removal_says_what_may_not_be_listed(way: Way) -> None:
 def test_a_kind_whose_listing_fails_stops_nothing(
     way: Way, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when its operator's webhook is down: others are listed, jobs run and are removed; it is said and counted."""
+    """If listing a kind fails, as without its webhook, jobs still run and are removed; it is logged and counted."""
     monkeypatch.setattr(health, "OPTIONAL_TIMEOUT_S", 0.5)
     one = runs(way)
     faults = [server.faults.error(500, "*/statefulsets", "GET") for server in (way.member, way.commands)]
@@ -268,7 +268,7 @@ def test_a_kind_whose_listing_fails_stops_nothing(
 
 
 def test_a_kind_that_begins_to_fail_leaves_its_cluster_heard(way: Way) -> None:
-    """What was heard of it before stands, and nothing else is taken for old."""
+    """Earlier observations of the kind stay valid, and nothing else becomes stale."""
     with way.joined(WITH) as cluster:
         under(way, cluster)
         way.member.faults.error(500, "*/statefulsets", "GET")

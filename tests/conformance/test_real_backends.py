@@ -1,7 +1,7 @@
-"""Clusters on real servers keep the rules of backends: those that SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA name.
+"""Clusters on real servers follow the rules of backends: those in SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA.
 
-The servers need no GPUs: a node with HAMi's annotations is made for each test, and a namespace of its own. They need
-somebody who stands in for kubelets. Without HAMi no one says which devices pods got, so that is not looked at.
+The servers need no GPUs: each test creates a node with HAMi's annotations, and a namespace of its own. They need a fake
+kubelet. Without HAMi nothing reports the devices of pods, so tests do not check them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Member:
     def __init__(self, kubeconfig: Path) -> None:
         self.client = connect(kubeconfig)
         self.namespace = new_name()
-        self.node = new_name("a-node")  # first by name: the suite takes the first that has devices
+        self.node = new_name("a-node")  # first by name: the suite uses the first node with devices
         node = gpu_node(self.node, 2)
         amounts = node["status"]["allocatable"] | {"nvidia.com/gpumem": "163840", "nvidia.com/gpucores": "200"}
         self._call("POST", "/api/v1/nodes", node)
@@ -51,7 +51,7 @@ class Member:
         self._call("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"taints": None}})
 
     def finish(self, job_id: str, attempt: int) -> None:
-        """Have the pods of a copy exit with 0."""
+        """Make the pods of a workload exit with 0."""
         pods = f"/api/v1/namespaces/{self.namespace}/pods"
         labels = {"labelSelector": f"seaway.io/job={job_id},seaway.io/attempt={attempt}"}
         for each in self.client.get(pods, params=labels).json()["items"]:
@@ -61,14 +61,14 @@ class Member:
             self._call("PATCH", f"{pods}/{each['metadata']['name']}/status", change)
 
     def overrun(self, cluster: KubernetesCluster) -> None:
-        """Have the node change more often than is remembered."""
+        """Change the node more often than the history stores."""
         before = cluster.changes("", 0).cursor
         for number in range(50):
             self._call("PATCH", f"/api/v1/nodes/{self.node}", {"metadata": {"labels": {"number": str(number)}}})
         eventually(lambda: cluster.changes(before, 0).complete, "the overrun")
 
     def close(self) -> None:
-        """Remove what was made."""
+        """Remove the created objects."""
         self.client.delete(f"/api/v1/nodes/{self.node}")
         self.client.delete(f"/api/v1/namespaces/{self.namespace}")
         self.client.close()
@@ -88,7 +88,7 @@ def vanish(client: httpx.Client, namespace: str, job_id: str, attempt: int) -> N
 def under_test(
     member: Member, cluster: KubernetesCluster, commands: httpx.Client, relay: Relay, close: Callable[[], None]
 ) -> BackendUnderTest:
-    """Return a cluster with its hooks, once it was listed and has its node."""
+    """Return a cluster with its hooks, after its first list with its node."""
 
     def heard() -> bool:
         try:
@@ -124,7 +124,7 @@ def under_test(
 
 @needs_members
 class TestRealKubernetes(BackendSuite):
-    """Straight into the first member."""
+    """Direct access to the first member."""
 
     def make(self) -> BackendUnderTest:
         """Join it."""
@@ -146,10 +146,10 @@ class TestRealKubernetes(BackendSuite):
 
 @needs_karmada
 class TestRealKarmada(BackendSuite):
-    """Through Karmada, into its member that the first kubeconfig of the members reaches."""
+    """Commands through Karmada, for its member in the first kubeconfig of the members."""
 
     def make(self) -> BackendUnderTest:
-        """Follow the control plane."""
+        """Watch the control plane."""
         (karmada, *_), (kubeconfig, *_) = kubeconfigs(KARMADA), kubeconfigs(MEMBERS)
         folder, relay = Path(tempfile.mkdtemp()), Relay(karmada)
         (folder / "karmada").write_text(relay.config)

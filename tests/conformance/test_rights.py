@@ -1,4 +1,4 @@
-"""The rights in deploy/kubernetes are those that Seaway uses: what it asks of servers is allowed, and little else."""
+"""The rights in deploy/kubernetes are those that Seaway uses: they cover its requests, and little else."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAIT_S = 10.0
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 
 FOR_EVERYBODY = ("/livez", "/version", "/api", "/apis")
-"""What Kubernetes' own roles ``system:public-info-viewer`` and ``system:discovery`` let everybody read."""
+"""Paths that Kubernetes' own roles ``system:public-info-viewer`` and ``system:discovery`` allow for all clients."""
 
 DEVICES = {f"{each}.resource.k8s.io" for each in ("resourceslices", "resourceclaims")}
 
@@ -50,24 +50,24 @@ UNSEEN = {
     ("seaway", verb, CLAIMS): "written for devices that are asked for by claims; nodes here have none"
     for verb in ("create", "patch", "delete")
 }
-"""What is allowed although this test does not see it: by namespace, verb and resource, and why."""
+"""Allowed rights that this test does not use: by namespace, verb and resource, with the reason."""
 
 
 IRREGULAR = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
 
 
 def plural_of(kind: str) -> str:
-    """Return what rights call a kind, like ``jobs.batch`` for ``Job.batch``."""
+    """Return the plural of a kind as in rights, like ``jobs.batch`` for ``Job.batch``."""
     name, dot, group = kind.partition(".")
     return IRREGULAR.get(name, f"{name.lower()}s") + dot + group
 
 
 OWN_KINDS = {plural_of(each) for each in KINDS}
-"""What templates of people's own may write."""
+"""Kinds that users' templates may write."""
 
 
 class Right(NamedTuple):
-    """Something that is asked of an API server, or allowed there."""
+    """A request to an API server, or the permission for it."""
 
     namespace: str
     verb: str
@@ -79,18 +79,18 @@ class Right(NamedTuple):
 
 @dataclass
 class Asked:
-    """What a server was asked."""
+    """The requests to a server."""
 
     rights: set[Right]
 
     async def __call__(self, request: Request) -> Answer | None:
-        """Write a request down, and leave it to the server."""
+        """Record a request, and leave it to the server."""
         self.rights |= set(needed(request))
         return None
 
 
 def needed(request: Request) -> Iterator[Right]:
-    """Say what an API server looks up to allow a request, as its request info has it."""
+    """Yield the rights that an API server checks for a request, from its request info."""
     parts = request.path.strip("/").split("/")
     plain = parts[0] == "api"
     if f"/{parts[0]}" in FOR_EVERYBODY and len(parts) <= (2 if plain else 3):
@@ -106,7 +106,7 @@ def needed(request: Request) -> Iterator[Right]:
         verb = "watch" if request.watches else "list"
     yield Right(namespace, verb, f"{qualified}/{part}" if part else qualified, name)
     if verb == "patch" and b"apply" in request.headers.get(b"content-type", b""):
-        yield Right(namespace, "create", qualified)  # what is not there yet is created
+        yield Right(namespace, "create", qualified)  # a missing object is created
 
 
 def objects(*files: str) -> list[dict[str, Any]]:
@@ -115,7 +115,7 @@ def objects(*files: str) -> list[dict[str, Any]]:
 
 
 def allowed(*files: str) -> set[Right]:
-    """Return what is allowed by manifests whose roles are all bound to Seaway's account."""
+    """Return the rights in manifests, whose roles must all be bound to Seaway's account."""
     found, roles, bound = set(), set(), set()
     for each in objects(*files):
         if each["kind"] in {"Role", "ClusterRole"}:
@@ -141,20 +141,20 @@ def _rights(rules: Iterable[dict[str, Any]], namespace: str) -> Iterator[Right]:
 
 
 def covering(right: Right) -> set[Right]:
-    """Return the rights that each allow what one does: for its namespace or all, for its name or all."""
+    """Return the rights that each include a right: for its namespace or all, for its name or all."""
     return {right._replace(namespace=where, name=name) for where in ("", right.namespace) for name in ("", right.name)}
 
 
 def is_tried(right: Right) -> bool:
-    """Tell whether something is asked for once at the start, and done without where that is not allowed.
+    """Report whether a request is tried once at the start, and is optional.
 
-    What templates left that are not there any more is looked for so.
+    Remaining objects of deleted templates are looked up this way.
     """
     return (right.namespace, right.verb) == ("seaway", "list") and right.resource in OWN_KINDS
 
 
 def prove(asked: set[Right], *files: str) -> None:
-    """Check that all that was asked is allowed, and all that is allowed was asked or is known to be needed."""
+    """Check that all requests are allowed, and that all rights are used or known to be necessary."""
     rights = allowed(*files)
     assert sorted(each for each in asked if not covering(each) & rights and not is_tried(each)) == []
     used = {right for each in asked for right in covering(each)}
@@ -162,7 +162,7 @@ def prove(asked: set[Right], *files: str) -> None:
 
 
 def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str] = BUILT_IN) -> None:
-    """Have a cluster run a job of every template, read a log, and remove them all."""
+    """Run a job of every template in a cluster, read a log, and remove them all."""
     wait(lambda: _is_heard(cluster), "the first list")
     made = []
     for number, template in enumerate(sorted(templates)):  # the first, a deployment, has pods
@@ -192,7 +192,7 @@ def _reads_a_log(cluster: KubernetesCluster, job: str) -> bool:
 
 
 def over_all(asked: Iterable[Right]) -> set[str]:
-    """Return what is listed or watched everywhere, not in Seaway's namespace only."""
+    """Return resources that are listed or watched everywhere, not only in Seaway's namespace."""
     return {each.resource for each in asked if each.verb in {"list", "watch"} and not each.namespace}
 
 
@@ -203,7 +203,7 @@ def _folder() -> Iterator[Path]:
 
 
 def test_a_cluster_that_is_driven_directly() -> None:
-    """A member's roles allow what Seaway does there, and no more."""
+    """A member's roles allow Seaway's requests there, and no more."""
     asked = Asked(set())
     with ApiServer("alpha") as server, _folder() as folder:
         furnish(server)
@@ -219,7 +219,7 @@ def test_a_cluster_that_is_driven_directly() -> None:
 
 
 def test_a_cluster_with_templates_of_your_own() -> None:
-    """Beside a member's rights they take those of what they write, which is watched as well."""
+    """Beside a member's rights they need rights for the kinds that they write, which are also watched."""
     asked = Asked(set())
     with ApiServer("alpha") as server, _folder() as folder:
         furnish(server)
@@ -238,7 +238,7 @@ def test_a_cluster_with_templates_of_your_own() -> None:
 
 
 def test_templates_may_write_what_has_rights() -> None:
-    """There are rights for all kinds that templates may write, as for those of the test before, and no others."""
+    """Templates may write exactly the kinds that the rights of the preceding test cover."""
     rights, built_in = allowed("templates.yaml"), {each.resource for each in allowed("member.yaml")}
     assert {each.resource for each in rights} == OWN_KINDS - built_in
     verbs = {"list", "watch", "create", "patch", "delete"}
@@ -247,7 +247,7 @@ def test_templates_may_write_what_has_rights() -> None:
 
 
 def test_karmada_and_a_member_behind_its_proxy() -> None:
-    """In Karmada Seaway may write, and in members only look."""
+    """In Karmada Seaway may write, and in members only read."""
     control, behind = Asked(set()), Asked(set())
     world = KarmadaWorld(["alpha"])
     with _folder() as folder:
@@ -257,7 +257,7 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
         furnish(world.members["alpha"])
         backends = KarmadaBackends(world.kubeconfig(folder / "karmada"), ClusterOptions(), seed=1)
         try:
-            drive(backends.clusters()[0], world.members["alpha"], BUILT_IN.keys() - {"kueue"})  # goes directly only
+            drive(backends.clusters()[0], world.members["alpha"], BUILT_IN.keys() - {"kueue"})  # direct access only
         finally:
             backends.close()
             world.close()
@@ -268,7 +268,7 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
 
 
 def test_reading_real_use() -> None:
-    """It takes one right more, where exporters are and nowhere else: beside a member's rights nothing else is asked."""
+    """Reading real use needs one more right, only in the namespace of the exporters."""
     asked = Asked(set())
     exporters = (Exporters("app=dcgm", 9400, "kube-system"),)
     with ApiServer("alpha") as server, _folder() as folder:
@@ -298,7 +298,7 @@ def test_reading_real_use() -> None:
 
 
 def test_where_seaway_itself_runs() -> None:
-    """The Lease is read, made, renewed and given back, and the own pod marked; nothing else is touched."""
+    """The Lease is read, created, renewed and released, and the own pod is labelled; no other object is touched."""
     asked = Asked(set())
     with ApiServer("alpha") as server, _folder() as folder:
         server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway"}})
@@ -327,7 +327,7 @@ def test_where_seaway_itself_runs() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_manifests_are_valid(file: Path) -> None:
-    """Every manifest is valid by Kubernetes' schemas, and no rule allows everything of anything."""
+    """Every manifest is valid by Kubernetes' schemas, and no rule allows everything on a resource."""
     for each in objects(file.name):
         kubernetes_validate.validate(each, VERSION, strict=True)
         for rule in each.get("rules", ()):

@@ -1,6 +1,6 @@
-"""Rules of Karmada, held against the world in memory and, where SEAWAY_TEST_KARMADA names one, a real control plane.
+"""Rules of Karmada, checked on the fake and, if SEAWAY_TEST_KARMADA names one, on a real control plane.
 
-Members are reached through the cluster proxy. No kubelet is needed: where pods have to run, the test says so for them.
+Members are reached through the cluster proxy. No kubelet is needed: where pods must run, the test writes their status.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def api(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
 
 
 def test_real_control_planes_are_held_to_the_same_rules() -> None:
-    """Every rule here is also put to the real control planes that SEAWAY_TEST_KARMADA names."""
+    """The real control planes in SEAWAY_TEST_KARMADA follow every rule here."""
     if not kubeconfigs(KARMADA):
         pytest.skip(f"{KARMADA} names no kubeconfig of a real control plane; the rules were put to memory only")
 
@@ -54,7 +54,7 @@ def members(api: httpx.Client) -> list[str]:
 
 @pytest.fixture
 def space(api: httpx.Client, members: list[str]) -> Iterator[str]:
-    """Return the path of a namespace of the test's own."""
+    """Create a namespace for the test and return its path."""
     name = new_name()
     assert api.post("/api/v1/namespaces", json={"metadata": {"name": name}}).status_code == 201
     yield f"/namespaces/{name}"
@@ -76,7 +76,7 @@ def made(answer: httpx.Response, code: int = 201) -> Json:
 
 
 def deployment(name: str = "web", replicas: int = 2) -> Json:
-    """Return a deployment whose pods no scheduler looks at."""
+    """Return a deployment whose pods no scheduler processes."""
     spec = {"containers": [{"name": "main", "image": "busybox:1"}], "schedulerName": "nobody"}
     template = {"metadata": {"labels": {"app": name}}, "spec": spec}
     selector = {"matchLabels": {"app": name}}
@@ -84,7 +84,7 @@ def deployment(name: str = "web", replicas: int = 2) -> Json:
 
 
 def policy(name: str, kind: str = "Deployment", version: str = "apps/v1", **spec: Any) -> Json:  # noqa: ANN401
-    """Return a policy for one object, whose binding Seaway schedules."""
+    """Return a policy for one object whose binding Seaway schedules."""
     selector = {"apiVersion": version, "kind": kind, "name": name}
     return of_policies("PropagationPolicy", name, {"schedulerName": "seaway", "resourceSelectors": [selector], **spec})
 
@@ -95,7 +95,7 @@ def of_policies(kind: str, name: str, spec: Json) -> Json:
 
 
 class Case:
-    """A namespace of a control plane, and what a test does there."""
+    """A namespace of a control plane, with the test's actions in it."""
 
     def __init__(self, api: httpx.Client, space: str) -> None:
         self.api = api
@@ -108,7 +108,7 @@ class Case:
         self.pods = f"/api/v1{space}/pods"
 
     def binding(self, name: str) -> Json:
-        """Return a binding, when it is there."""
+        """Return a binding, once it exists."""
 
         def look() -> Json | None:
             answer = self.api.get(f"{self.bindings}/{name}")
@@ -130,7 +130,7 @@ class Case:
         )
 
     def there(self, member: str, path: str) -> Json:
-        """Return an object of a member, when it is there."""
+        """Return an object of a member, once it exists."""
 
         def look() -> Json | None:
             answer = self.api.get(proxy(member, path))
@@ -150,14 +150,14 @@ class Case:
         return [one for one in found if (one["metadata"].get("annotations") or {}).get(key) == name]
 
     def said(self, name: str, member: str) -> Json:
-        """Return what a binding says of a cluster, or nothing yet."""
+        """Return the status of a cluster in a binding, or nothing yet."""
         items = self.binding(name).get("status", {}).get("aggregatedStatus") or ()
         return next((one for one in items if one["clusterName"] == member), {})
 
 
 @pytest.fixture
 def case(api: httpx.Client, space: str) -> Case:
-    """Return a namespace to try things in."""
+    """Return a namespace for a test."""
     return Case(api, space)
 
 
@@ -167,7 +167,7 @@ def conditions(body: Json) -> dict[str, str]:
 
 
 def test_policy_and_workload_make_a_binding(case: Case) -> None:
-    """The binding `<name>-<kind>` tells of the workload; another scheduler's is not scheduled by Karmada."""
+    """The binding `<name>-<kind>` describes the workload; Karmada does not schedule that of another scheduler."""
     binding = case.deploy(3)
     spec = binding["spec"]
     assert (spec["replicas"], spec["schedulerName"]) == (3, "seaway")
@@ -186,7 +186,7 @@ def test_policy_and_workload_make_a_binding(case: Case) -> None:
 
 
 def test_chosen_clusters_get_the_workload(case: Case, members: list[str]) -> None:
-    """Each cluster gets a Work and the workload with its own number of replicas, marked as Karmada's."""
+    """Each cluster gets a Work and the workload with its own number of replicas, labelled as Karmada's."""
     one, two = members
     case.deploy(3)
     case.choose("web-deployment", **{one: 2, two: 1})
@@ -211,7 +211,7 @@ def test_chosen_clusters_get_the_workload(case: Case, members: list[str]) -> Non
 
 
 def test_status_comes_back(case: Case, members: list[str]) -> None:
-    """The binding tells how many replicas each cluster has and whether they are healthy; the template their sum."""
+    """The binding reports the replicas and the health of each cluster; the template has their sum."""
     member = members[0]
     case.deploy(1)
     case.choose("web-deployment", **{member: 1})
@@ -250,7 +250,7 @@ def test_status_comes_back(case: Case, members: list[str]) -> None:
 
 
 def test_overrides_change_one_cluster(case: Case, members: list[str]) -> None:
-    """A plaintext override adds a nodeSelector where it is for, and a later one changes what is there."""
+    """A plaintext override adds a nodeSelector for its clusters, and a later one changes the existing value."""
     one, two = members
 
     def override(value: str) -> Json:
@@ -289,7 +289,7 @@ def test_scaling_leaves_the_clusters(case: Case, members: list[str]) -> None:
 
 
 def test_clusters_that_are_taken_away_lose_the_workload(case: Case, members: list[str]) -> None:
-    """A cluster that is no longer in spec.clusters loses Work and workload, and another gets it."""
+    """A cluster that is removed from spec.clusters loses Work and workload, and another gets it."""
     one, two = members
     case.deploy(1)
     case.choose("web-deployment", **{one: 1})
@@ -301,7 +301,7 @@ def test_clusters_that_are_taken_away_lose_the_workload(case: Case, members: lis
 
 
 def test_policies_go_without_the_workload(case: Case, members: list[str]) -> None:
-    """Deleting the policy leaves all there is; deleting the template removes it."""
+    """Deleting the policy leaves all objects; deleting the template removes them."""
     member = members[0]
     case.deploy(1)
     case.choose("web-deployment", **{member: 1})
@@ -316,7 +316,7 @@ def test_policies_go_without_the_workload(case: Case, members: list[str]) -> Non
 
 
 def test_edits_in_members_are_put_right(case: Case, members: list[str]) -> None:
-    """What is changed or deleted in a member comes back."""
+    """Karmada restores objects that are changed or deleted in a member."""
     member = members[0]
     case.deploy(1)
     case.choose("web-deployment", **{member: 1})
@@ -330,7 +330,7 @@ def test_edits_in_members_are_put_right(case: Case, members: list[str]) -> None:
 
 
 def test_objects_of_others_are_left_alone(case: Case, members: list[str]) -> None:
-    """What is there already and not Karmada's is not taken over, and the binding says so."""
+    """An existing object that is not Karmada's is not taken over, and the binding reports that."""
     member = members[0]
     path = f"{case.deployments}/web"
     case.there(member, f"/api/v1{case.space}")
@@ -361,7 +361,7 @@ def test_jobs_are_divided(case: Case, members: list[str]) -> None:
 
 
 def test_karmada_schedules_what_names_it(case: Case, members: list[str]) -> None:
-    """A policy that names no scheduler is scheduled by Karmada, which says so in a condition."""
+    """Karmada schedules a policy that names no scheduler, and reports it in a condition."""
     body = policy("web", placement={"clusterAffinity": {"clusterNames": [members[1]]}})
     del body["spec"]["schedulerName"]
     made(case.api.post(case.policies, json=body))
@@ -418,7 +418,7 @@ def test_custom_resources_say_what_they_are(case: Case) -> None:
 
 
 def test_bindings_are_written_at_their_version(case: Case) -> None:
-    """A stale patch of a binding gets 409; an unknown cluster is taken without a word."""
+    """A stale patch of a binding gets 409; an unknown cluster is accepted without an error."""
     stale = case.deploy(1)["metadata"]["resourceVersion"]
     case.choose("web-deployment", nowhere=9)
     change = {"metadata": {"resourceVersion": stale}, "spec": {"clusters": []}}
@@ -427,7 +427,7 @@ def test_bindings_are_written_at_their_version(case: Case) -> None:
 
 
 def test_clusters_tell_how_they_are(api: httpx.Client, members: list[str]) -> None:
-    """A cluster that answers is ready, has no taint, and sums up what it has."""
+    """A cluster that answers is ready, has no taint, and sums up its resources."""
     for member in members:
         cluster = api.get(f"{CLUSTERS}/{member}").json()
         assert cluster["spec"]["syncMode"] == "Push"
@@ -456,6 +456,6 @@ def test_proxies_lead_to_members(case: Case, members: list[str]) -> None:
 
 
 def test_namespaces_follow(case: Case, members: list[str]) -> None:
-    """A namespace of the control plane is made in every member, before anything needs it."""
+    """A namespace of the control plane is created in every member, before any object needs it."""
     for member in members:
         case.there(member, f"/api/v1{case.space}")

@@ -1,6 +1,6 @@
-"""Rules of Kubernetes' API, held against the server in memory and, where SEAWAY_TEST_MEMBERS names some, real ones.
+"""Rules of Kubernetes' API, checked on the fake and, if SEAWAY_TEST_MEMBERS names some, on real servers.
 
-Nothing here is about Seaway. What the server in memory says in Seaway's tests is worth what this file says.
+Nothing here is about Seaway. The fake server is trustworthy as far as this file checks it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def api(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
 
 
 def test_real_servers_are_held_to_the_same_rules() -> None:
-    """Every rule here is also put to the real servers that SEAWAY_TEST_MEMBERS names."""
+    """The real servers in SEAWAY_TEST_MEMBERS follow every rule here."""
     if not kubeconfigs(MEMBERS):
         pytest.skip(f"{MEMBERS} names no kubeconfig of a real server; the rules were put to the one in memory only")
 
 
 @pytest.fixture
 def space(api: httpx.Client) -> Iterator[str]:
-    """Return the path of a namespace of the test's own."""
+    """Create a namespace for the test and return its path."""
     name = new_name()
     assert api.post("/api/v1/namespaces", json={"metadata": {"name": name}}).status_code == 201
     yield f"/namespaces/{name}"
@@ -80,7 +80,7 @@ def made(answer: httpx.Response, code: int = 201) -> Json:
 
 
 def refused(answer: httpx.Response, code: int, reason: str) -> str:
-    """Check how a request was refused, and return the message."""
+    """Check the error of a rejected request, and return the message."""
     body = answer.json()
     assert (answer.status_code, body["kind"], body["status"]) == (code, "Status", "Failure"), answer.text
     assert (body["code"], body.get("reason", "")) == (code, reason), answer.text
@@ -98,7 +98,7 @@ def pod_spec(**more: Any) -> Json:  # noqa: ANN401, any field
 
 
 def pod(name: str = "a", **more: Any) -> Json:  # noqa: ANN401, any field
-    """Return a pod that no scheduler looks at, unless it is said which."""
+    """Return a pod that no scheduler processes, unless `more` names one."""
     return {"metadata": {"name": name}, "spec": pod_spec(**{"schedulerName": "nobody", **more})}
 
 
@@ -128,7 +128,7 @@ def names(answer: httpx.Response) -> list[str]:
 
 @contextmanager
 def watch(api: httpx.Client, path: str, **query: str) -> Iterator[Iterator[Json]]:
-    """Follow what happens; yields the events."""
+    """Watch a path; yields the events."""
     query = {"watch": "1", "timeoutSeconds": "30", **query}
     with api.stream("GET", path, params=query, timeout=40) as response:
         assert response.status_code == 200
@@ -136,12 +136,12 @@ def watch(api: httpx.Client, path: str, **query: str) -> Iterator[Iterator[Json]
 
 
 def of_kubernetes(event: Json) -> bool:
-    """Tell whether an event is about a certificate that Kubernetes puts into every namespace."""
+    """Report whether an event is about a certificate that Kubernetes puts into every namespace."""
     return str(event["object"].get("metadata", {}).get("name", "")).endswith("ca.crt")
 
 
 def told(events: Iterator[Json], count: int) -> list[str]:
-    """Return what the next events say, bookmarks left out."""
+    """Return the types and names of the next events, without bookmarks."""
     found = (one for one in events if one["type"] != "BOOKMARK" and not of_kubernetes(one))
     said = (next(found) for _ in range(count))
     return [f"{event['type']} {event['object']['metadata']['name']}" for event in said]
@@ -151,7 +151,7 @@ def told(events: Iterator[Json], count: int) -> list[str]:
 
 
 def test_created_object_is_identified(api: httpx.Client, maps: str) -> None:
-    """A new object has uid, version and time of creation, and who wrote it; no generation for what has no spec."""
+    """A new object has uid, version, time of creation and manager; no generation if it has no spec."""
     meta = made(api.post(maps, json=config_map(b="c")))["metadata"]
     assert meta["uid"]
     assert meta["creationTimestamp"].endswith("Z")
@@ -163,7 +163,7 @@ def test_created_object_is_identified(api: httpx.Client, maps: str) -> None:
 
 
 def test_errors_are_said_in_full(api: httpx.Client, maps: str, deployments: str) -> None:
-    """NotFound, AlreadyExists and missing namespaces are told as a Status that names the object."""
+    """NotFound, AlreadyExists and missing namespaces get a Status that names the object."""
     missing = api.get(f"{deployments}/none").json()
     assert missing == {
         "kind": "Status",
@@ -196,7 +196,7 @@ def test_requests_have_to_fit_their_path(api: httpx.Client, maps: str) -> None:
 
 
 def test_names_are_generated(api: httpx.Client, maps: str) -> None:
-    """A name that is to be generated gets five characters; no name at all gets 422."""
+    """A generated name ends with five characters; an object without any name gets 422."""
     name = made(api.post(maps, json={"metadata": {"generateName": "a-"}}))["metadata"]["name"]
     assert name.startswith("a-")
     assert len(name) == 7
@@ -204,7 +204,7 @@ def test_names_are_generated(api: httpx.Client, maps: str) -> None:
 
 
 def test_stale_writes_are_refused(api: httpx.Client, maps: str) -> None:
-    """PUT and PATCH with an old version get 409; without a version they go through."""
+    """PUT and PATCH with an old version get 409; without a version they succeed."""
     first = made(api.post(maps, json=config_map(b="1")))
     made(api.put(f"{maps}/a", json={**first, "data": {"b": "2"}}), 200)
     message = refused(api.put(f"{maps}/a", json={**first, "data": {"b": "3"}}), 409, "Conflict")
@@ -220,7 +220,7 @@ def test_stale_writes_are_refused(api: httpx.Client, maps: str) -> None:
 
 
 def test_new_objects_have_no_version(api: httpx.Client, maps: str) -> None:
-    """An object that is to be created may not name a version."""
+    """A create with a version is rejected."""
     body = config_map()
     body["metadata"]["resourceVersion"] = "5"
     answer = api.post(maps, json=body)
@@ -229,14 +229,14 @@ def test_new_objects_have_no_version(api: httpx.Client, maps: str) -> None:
 
 
 def test_writes_that_change_nothing_make_no_version(api: httpx.Client, maps: str) -> None:
-    """Writing what is there leaves the object as it is, version and all."""
+    """A write without changes leaves the object and its version as they are."""
     first = made(api.post(maps, json=config_map(b="1")))
     assert made(api.put(f"{maps}/a", json=first), 200) == first
     assert made(api.patch(f"{maps}/a", json={"data": {"b": "1"}}, headers=MERGE), 200) == first
 
 
 def test_generation_counts_specs(api: httpx.Client, deployments: str) -> None:
-    """The generation goes up with the spec, and a deployment's with annotations; not with labels or the status."""
+    """The generation rises with the spec, and a deployment's with annotations; not with labels or the status."""
     assert made(api.post(deployments, json=deployment()))["metadata"]["generation"] == 1
     path = f"{deployments}/web"
 
@@ -250,7 +250,7 @@ def test_generation_counts_specs(api: httpx.Client, deployments: str) -> None:
 
 
 def test_status_is_written_apart(api: httpx.Client, deployments: str) -> None:
-    """A write to the object leaves the status, one to /status the spec; a new object comes without one."""
+    """A write to the object leaves the status, one to /status the spec; a new object has no status."""
     first = made(api.post(deployments, json={**deployment(), "status": {"collisionCount": 9}}))
     assert "collisionCount" not in first["status"]
     path = f"{deployments}/web"
@@ -263,7 +263,7 @@ def test_status_is_written_apart(api: httpx.Client, deployments: str) -> None:
 
 
 def test_dry_runs_store_nothing(api: httpx.Client, maps: str) -> None:
-    """With dryRun=All the answer is as ever and nothing has happened."""
+    """With dryRun=All the answer is as usual and nothing is stored."""
     assert made(api.post(f"{maps}?dryRun=All", json=config_map()))["metadata"]["uid"]
     assert api.get(f"{maps}/a").status_code == 404
     before = made(api.post(maps, json=config_map(b="1")))
@@ -273,7 +273,7 @@ def test_dry_runs_store_nothing(api: httpx.Client, maps: str) -> None:
 
 
 def test_patches_of_each_kind(api: httpx.Client, maps: str, deployments: str) -> None:
-    """Merge, JSON and strategic patches change what they say; a failed test gets 422, an unknown type 415."""
+    """Merge, JSON and strategic patches change the given fields; a failed test gets 422, an unknown type 415."""
     made(api.post(maps, json=config_map("a", {"x.io/a": "b"}, b="1", c="2")))
     assert made(api.patch(f"{maps}/a", json={"data": {"b": None}}, headers=MERGE), 200)["data"] == {"c": "2"}
     changes = [
@@ -307,7 +307,7 @@ def test_scale_is_read_and_written(api: httpx.Client, deployments: str) -> None:
 
 
 def test_specs_are_checked(api: httpx.Client, deployments: str, space: str) -> None:
-    """What is missing or may not change gets 422, each cause by its field."""
+    """A missing field or a changed immutable field gets 422, with a cause for each field."""
     made(api.post(deployments, json=deployment()))
 
     def fields(answer: httpx.Response) -> set[str]:
@@ -351,7 +351,7 @@ LONG = "x" * 64
 def test_labels_and_annotations_are_checked(
     api: httpx.Client, maps: str, deployments: str, part: str, texts: Json
 ) -> None:
-    """Names have a domain and 63 characters, labels 63 characters of a few kinds, annotations 256 KiB together: 422."""
+    """Names have a domain and 63 characters, labels 63 characters of a few kinds, annotations 256 KiB in total: 422."""
     body = config_map()
     body["metadata"][part] = texts
     assert f"metadata.{part}: " in refused(api.post(maps, json=body), 422, "Invalid")
@@ -366,7 +366,7 @@ def test_labels_and_annotations_are_checked(
 
 
 def test_labels_and_annotations_may_be_what_they_may_be(api: httpx.Client, maps: str) -> None:
-    """63 characters, capitals, dots and underscores, nothing at all; annotations of any text up to 256 KiB."""
+    """Labels with 63 characters, capitals, dots, underscores or no text are valid; annotations have up to 256 KiB."""
     body = config_map("a", {"x.io/A_b.c-1": "A_b.c-1", "b": "", "c": LONG[1:], f"x.io/{LONG[1:]}": "1"})
     body["metadata"]["annotations"] = {"A/b": "any text: {}", "c": "x" * (262_144 - 17)}
     made(api.post(maps, json=body))
@@ -382,7 +382,7 @@ def test_what_is_too_large_is_refused(api: httpx.Client, maps: str) -> None:
 
 
 def test_fields_that_nobody_knows(api: httpx.Client, space: str) -> None:
-    """They are dropped with a warning, refused where that is asked for, and always refused where they are applied."""
+    """Unknown fields are dropped with a warning, rejected under strict validation, and always rejected in an apply."""
     jobs = f"/apis/batch/v1{space}/jobs"
     body = job(noSuchField=1)
     body["spec"]["template"]["spec"]["containers"][0]["imag"] = "x"
@@ -402,7 +402,7 @@ def test_fields_that_nobody_knows(api: httpx.Client, space: str) -> None:
     [("nodeSelector", [1]), ("nodeSelector", {"a": 1}), ("containers", {"a": "b"})],
 )
 def test_what_is_of_another_type_cannot_be_read(api: httpx.Client, space: str, field: str, value: object) -> None:
-    """A list in the place of a map, a number in that of a text, get 400."""
+    """A list instead of a map, or a number instead of a text, gets 400."""
     body = job()
     body["spec"]["template"]["spec"][field] = value
     refused(api.post(f"/apis/batch/v1{space}/jobs", json=body), 400, "BadRequest")
@@ -410,7 +410,7 @@ def test_what_is_of_another_type_cannot_be_read(api: httpx.Client, space: str, f
 
 @pytest.mark.parametrize("quantity", ["words", "1 Gi", "1Gb", "", "1.2.3"])
 def test_quantities_are_read(api: httpx.Client, space: str, quantity: str) -> None:
-    """What is not a quantity gets 400, and 500 where it is applied; what is less than nothing 422."""
+    """An invalid quantity gets 400, and 500 in an apply; a negative one gets 422."""
     jobs = f"/apis/batch/v1{space}/jobs"
     body = {**job(), "apiVersion": "batch/v1", "kind": "Job"}
     container = body["spec"]["template"]["spec"]["containers"][0]
@@ -434,7 +434,7 @@ def test_quantities_are_read(api: httpx.Client, space: str, quantity: str) -> No
     ],
 )
 def test_containers_are_checked(api: httpx.Client, space: str, change: Json, field: str) -> None:
-    """Names of containers are labels of DNS, ports have numbers, variables names: 422 by the field."""
+    """Container names are DNS labels, ports have numbers, variables have names: 422 for the field."""
     body = job()
     body["spec"]["template"]["spec"]["containers"][0] |= change
     said = refused(api.post(f"/apis/batch/v1{space}/jobs", json=body), 422, "Invalid")
@@ -442,7 +442,7 @@ def test_containers_are_checked(api: httpx.Client, space: str, change: Json, fie
 
 
 def test_names_of_jobs_are_short_enough_for_their_pods(api: httpx.Client, space: str) -> None:
-    """A Job's name is a label of its pods, an Indexed Job's with the index their host's name: 63 characters in all."""
+    """A Job's name is a label of its pods, an Indexed Job's with the index their host name: 63 characters in all."""
     jobs = f"/apis/batch/v1{space}/jobs"
     refused(api.post(jobs, json=job(LONG)), 422, "Invalid")
     made(api.post(jobs, json=job("x" * 63, suspend=True)))
@@ -453,7 +453,7 @@ def test_names_of_jobs_are_short_enough_for_their_pods(api: httpx.Client, space:
 
 @pytest.mark.parametrize("label", ["job-name", "batch.kubernetes.io/job-name", "controller-uid"])
 def test_pods_of_jobs_cannot_be_anothers(api: httpx.Client, space: str, label: str) -> None:
-    """A template whose labels say another Job than this gets 422."""
+    """A template whose labels name another Job gets 422."""
     body = job()
     body["spec"]["template"]["metadata"] = {"labels": {label: "other"}}
     said = refused(api.post(f"/apis/batch/v1{space}/jobs", json=body), 422, "Invalid")
@@ -474,7 +474,7 @@ def test_extended_resources_are_limits_and_requests_alike(api: httpx.Client, pod
 
 
 def test_pods_are_made_whole_and_hardly_change(api: httpx.Client, pods: str) -> None:
-    """A pod gets defaults and the phase Pending; of its spec the image may change, hardly anything else."""
+    """A pod gets defaults and the phase Pending; of its spec the image may change, and hardly anything else."""
     found = made(api.post(pods, json=pod()))
     assert found["status"]["phase"] == "Pending"
     assert found["spec"]["restartPolicy"] == "Always"
@@ -490,7 +490,7 @@ def test_pods_are_made_whole_and_hardly_change(api: httpx.Client, pods: str) -> 
 
 
 def test_requests_that_make_no_sense(api: httpx.Client, maps: str, deployments: str) -> None:
-    """What cannot be read is said to be so, each in its way."""
+    """Each kind of unreadable request gets its own error."""
     refused(api.patch(f"{maps}/x?fieldManager=m", json=config_map("x"), headers=APPLY), 400, "BadRequest")
     named = {"apiVersion": "v1", "kind": "ConfigMap"}
     refused(api.patch(f"{maps}/x?fieldManager=m", json=named, headers=APPLY), 400, "BadRequest")
@@ -507,7 +507,7 @@ def test_requests_that_make_no_sense(api: httpx.Client, maps: str, deployments: 
 
 
 def test_events_and_nodes_say_null_and_empty(api: httpx.Client, space: str) -> None:
-    """Times that are not known are null, and what a kubelet has not said yet is empty: readers have to cope."""
+    """Unknown times are null, and fields that a kubelet has not set yet are empty: readers must accept both."""
     about = {"namespace": space.rpartition("/")[2], "kind": "Pod", "name": "a"}
     event = made(api.post(f"/api/v1{space}/events", json={"metadata": {"name": "e"}, "involvedObject": about}))
     assert [event[name] for name in ("eventTime", "firstTimestamp", "lastTimestamp")] == [None, None, None]
@@ -529,7 +529,7 @@ def test_events_and_nodes_say_null_and_empty(api: httpx.Client, space: str) -> N
 
 
 def test_logs_of_pods_without_a_node_are_empty(api: httpx.Client, pods: str) -> None:
-    """The log of a pod that is nowhere yet is 204."""
+    """The log of a pod without a node is 204."""
     made(api.post(pods, json=pod()))
     assert api.get(f"{pods}/a/log").status_code == 204
 
@@ -560,13 +560,13 @@ def five(api: httpx.Client, maps: str) -> str:
     ],
 )
 def test_labels_select(api: httpx.Client, five: str, selector: str, picked: str) -> None:
-    """Label selectors pick what all their requirements allow, in the order of names."""
+    """Label selectors select the objects that meet all requirements, in the order of names."""
     found = names(api.get(five, params={"labelSelector": selector}))
     assert "".join(name for name in found if len(name) == 1) == picked
 
 
 def test_fields_select(api: httpx.Client, five: str, pods: str) -> None:
-    """Names can be selected everywhere, other fields where the kind has them; the rest gets 400."""
+    """Names can be selected for every kind, other fields for kinds that have them; others get 400."""
     assert names(api.get(five, params={"fieldSelector": "metadata.name=c"})) == ["c"]
     message = refused(api.get(five, params={"fieldSelector": "data.x=1"}), 400, "BadRequest")
     assert message == '"data.x" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -580,7 +580,7 @@ def test_fields_select(api: httpx.Client, five: str, pods: str) -> None:
 
 
 def test_pages_are_of_one_state(api: httpx.Client, five: str) -> None:
-    """Pages show the state of the first one, and say how many are to come."""
+    """Pages show the state of the first one, and report how many items remain."""
     first = made(api.get(five, params={"limit": 2, "labelSelector": ""}), 200)
     assert first["metadata"]["remainingItemCount"] >= 3
     api.delete(f"{five}/c")
@@ -595,7 +595,7 @@ def test_pages_are_of_one_state(api: httpx.Client, five: str) -> None:
 
 
 def test_versions_of_lists(api: httpx.Client, five: str) -> None:
-    """A list may be any version not older than one; a future one is not there yet."""
+    """A list may be of any version not older than the given one; a future version is an error."""
     version = api.get(five).json()["metadata"]["resourceVersion"]
     assert "a" in names(api.get(five, params={"resourceVersion": "0"}))
     assert "a" in names(api.get(five, params={"resourceVersion": version}))
@@ -614,7 +614,7 @@ def test_items_of_builtin_kinds_are_not_named(api: httpx.Client, five: str) -> N
 
 
 def test_selected_objects_are_deleted_together(api: httpx.Client, five: str) -> None:
-    """DELETE of a collection removes what the selectors pick."""
+    """DELETE of a collection removes the selected objects."""
     made(api.delete(five, params={"labelSelector": "odd"}), 200)
     assert [name for name in names(api.get(five)) if len(name) == 1] == ["a", "c", "e"]
 
@@ -623,7 +623,7 @@ def test_selected_objects_are_deleted_together(api: httpx.Client, five: str) -> 
 
 
 def test_watches_go_on_from_a_version(api: httpx.Client, maps: str) -> None:
-    """A watch from a version tells every later change; a deleted object has the version of its end."""
+    """A watch from a version sends every later change; a deleted object has the version of its deletion."""
     version = made(api.post(maps, json=config_map("a")))["metadata"]["resourceVersion"]
     made(api.post(maps, json=config_map("b")))
     api.delete(f"{maps}/a")
@@ -638,7 +638,7 @@ def test_watches_go_on_from_a_version(api: httpx.Client, maps: str) -> None:
 
 
 def test_watches_without_a_version_begin_with_what_there_is(api: httpx.Client, maps: str) -> None:
-    """Without a version, or from 0, what there is comes as ADDED first."""
+    """Without a version, or from 0, existing objects are sent first as ADDED."""
     made(api.post(maps, json=config_map("a")))
     for query in ({}, {"resourceVersion": "0"}):
         with watch(api, maps, fieldSelector="metadata.name=a", **query) as events:
@@ -646,7 +646,7 @@ def test_watches_without_a_version_begin_with_what_there_is(api: httpx.Client, m
 
 
 def test_selectors_of_watches(api: httpx.Client, maps: str) -> None:
-    """Coming into a selection is ADDED, leaving it DELETED, with the object as it is now."""
+    """An object that enters a selection is ADDED, one that leaves it is DELETED, with its current state."""
     version = made(api.post(maps, json=config_map("a")))["metadata"]["resourceVersion"]
     with watch(api, maps, resourceVersion=version, labelSelector="x=y") as events:
         for value in ({"x": "y"}, {"z": "1"}, {"x": None}, {"z": "2"}, {"x": "y"}):
@@ -655,7 +655,7 @@ def test_selectors_of_watches(api: httpx.Client, maps: str) -> None:
 
 
 def test_watches_end_in_time(api: httpx.Client, maps: str) -> None:
-    """After timeoutSeconds a watch ends without an error; who allows bookmarks gets one before."""
+    """After timeoutSeconds a watch ends without an error; a client that allows bookmarks gets one before."""
     version = api.get(maps).json()["metadata"]["resourceVersion"]
     query = {"resourceVersion": version, "timeoutSeconds": "2"}
     with watch(api, maps, **query) as events:
@@ -663,7 +663,7 @@ def test_watches_end_in_time(api: httpx.Client, maps: str) -> None:
 
 
 def test_watches_from_too_long_ago_fail(api: httpx.Client, maps: str) -> None:
-    """From a version before the history the first event is an ERROR with code 410, or all that happened since."""
+    """From a version before the history the first event is an ERROR with code 410, or all changes since."""
     with watch(api, maps, resourceVersion="1", timeoutSeconds="1") as events:
         for event in events:
             if event["type"] == "ERROR":
@@ -672,7 +672,7 @@ def test_watches_from_too_long_ago_fail(api: httpx.Client, maps: str) -> None:
 
 
 def test_initial_events_end_with_a_bookmark(api: httpx.Client, maps: str) -> None:
-    """With sendInitialEvents a bookmark with an annotation ends what there was."""
+    """With sendInitialEvents a bookmark with an annotation ends the existing objects."""
     made(api.post(maps, json=config_map("a")))
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     with watch(api, maps, **query) as events:
@@ -699,7 +699,7 @@ def applied(**data: str) -> Json:
 
 
 def managers(body: Json) -> dict[str, Json]:
-    """Return what each manager owns."""
+    """Return the fields of each manager."""
     return {f"{one['manager']} {one['operation']}": one["fieldsV1"] for one in body["metadata"]["managedFields"]}
 
 
@@ -720,7 +720,7 @@ def test_apply_needs_a_manager_and_no_managed_fields(api: httpx.Client, maps: st
 
 
 def test_apply_over_others_is_a_conflict(api: httpx.Client, maps: str) -> None:
-    """What another applied cannot be given another value but by force, which takes it from him."""
+    """Changing a field of another manager's apply is a conflict; a forced apply takes the field over."""
     made(apply(api, f"{maps}/a", applied(b="1", c="1")))
     answer = apply(api, f"{maps}/a", applied(b="2"), "two")
     message = refused(answer, 409, "Conflict")
@@ -734,7 +734,7 @@ def test_apply_over_others_is_a_conflict(api: httpx.Client, maps: str) -> None:
 
 
 def test_apply_over_an_update_is_a_conflict(api: httpx.Client, deployments: str) -> None:
-    """Who changed a field by a patch owns it, and an apply of another value is a conflict with him."""
+    """A manager that patches a field owns it, and an apply of another value is a conflict."""
     made(apply(api, f"{deployments}/web", deployment()))
     change = {"spec": {"paused": True, "minReadySeconds": 3}}
     found = made(api.patch(f"{deployments}/web?fieldManager=other", json=change, headers=MERGE), 200)
@@ -746,7 +746,7 @@ def test_apply_over_an_update_is_a_conflict(api: httpx.Client, deployments: str)
 
 
 def test_apply_removes_what_it_no_longer_says(api: httpx.Client, deployments: str, maps: str) -> None:
-    """Fields and items that a manager leaves out go, unless another owns them too."""
+    """Fields and items that a manager leaves out are removed, unless another one also owns them."""
     made(apply(api, f"{deployments}/web", deployment(minReadySeconds=5)))
     body = deployment()
     body["spec"]["template"]["spec"]["containers"].append({"name": "other", "image": "b:1"})
@@ -773,7 +773,7 @@ def test_apply_of_containers_goes_by_name(api: httpx.Client, deployments: str) -
 
 
 def test_apply_of_a_status_goes_apart(api: httpx.Client, deployments: str) -> None:
-    """An apply to /status has an entry of its own and changes the status only."""
+    """An apply to /status has its own entry and changes only the status."""
     made(apply(api, f"{deployments}/web", deployment()))
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "status": {"collisionCount": 2}}
     found = made(apply(api, f"{deployments}/web/status", body, "two"), 200)
@@ -786,7 +786,7 @@ def test_apply_of_a_status_goes_apart(api: httpx.Client, deployments: str) -> No
 
 
 def test_deletion_answers(api: httpx.Client, maps: str, deployments: str, pods: str) -> None:
-    """A deleted object is answered by a Status, a pod by itself; preconditions that fail get 409."""
+    """A delete returns a Status, or the pod itself for a pod; preconditions that fail get 409."""
     uid = made(api.post(maps, json=config_map()))["metadata"]["uid"]
     options = {"preconditions": {"uid": "other"}}
     refused(api.request("DELETE", f"{maps}/a", json=options), 409, "Conflict")
@@ -801,7 +801,7 @@ def test_deletion_answers(api: httpx.Client, maps: str, deployments: str, pods: 
 
 
 def test_bound_pods_wait_for_their_kubelet(api: httpx.Client, pods: str) -> None:
-    """A bound pod is marked first, with its grace period; with no grace it is gone at once."""
+    """A bound pod is marked first, with its grace period; without grace it is removed immediately."""
     made(api.post(pods, json=pod()))
     target = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "seaway-none"}}
     made(api.post(f"{pods}/a/binding", json=target))
@@ -815,7 +815,7 @@ def test_bound_pods_wait_for_their_kubelet(api: httpx.Client, pods: str) -> None
 
 
 def test_finalizers_keep_an_object(api: httpx.Client, maps: str) -> None:
-    """An object with finalizers stays until they are gone, and takes no new ones meanwhile."""
+    """An object with finalizers stays until they are gone, and accepts no new ones."""
     body = config_map()
     body["metadata"]["finalizers"] = ["x.io/y"]
     made(api.post(maps, json=body))
@@ -827,7 +827,7 @@ def test_finalizers_keep_an_object(api: httpx.Client, maps: str) -> None:
 
 
 def test_owners_take_along_what_they_own(api: httpx.Client, deployments: str, space: str) -> None:
-    """A deleted deployment takes replica set and pods along; with Orphan the replica set stays."""
+    """A deleted deployment's replica set and pods are deleted too; with Orphan the replica set stays."""
     sets, pods = f"/apis/apps/v1{space}/replicasets", f"/api/v1{space}/pods"
     for propagation, left in (("Background", 0), ("Foreground", 0), ("Orphan", 1)):
         name = propagation.lower()
@@ -849,7 +849,7 @@ def test_owners_take_along_what_they_own(api: httpx.Client, deployments: str, sp
 
 
 def test_jobs_orphan_their_pods_by_default(api: httpx.Client, space: str) -> None:
-    """DELETE of a batch/v1 job without propagationPolicy keeps its pods."""
+    """DELETE of a batch/v1 job without propagationPolicy leaves its pods."""
     jobs, pods = f"/apis/batch/v1{space}/jobs", f"/api/v1{space}/pods"
     made(api.post(jobs, json=job()))
     eventually(lambda: names(api.get(pods)), "a pod is made")
@@ -860,7 +860,7 @@ def test_jobs_orphan_their_pods_by_default(api: httpx.Client, space: str) -> Non
 
 
 def test_namespaces_go_with_what_is_in_them(api: httpx.Client) -> None:
-    """A deleted namespace is Terminating while something keeps it, and refuses new objects with 403."""
+    """A deleted namespace is Terminating while a finalizer remains, and rejects new objects with 403."""
     name = new_name()
     made(api.post("/api/v1/namespaces", json={"metadata": {"name": name}}))
     path = f"/api/v1/namespaces/{name}"
@@ -884,7 +884,7 @@ def test_namespaces_go_with_what_is_in_them(api: httpx.Client) -> None:
 
 
 def test_deployments_make_pods(api: httpx.Client, deployments: str, space: str) -> None:
-    """A deployment's pods have its labels, a hash, and a replica set as owner; the status says how many there are."""
+    """A deployment's pods have its labels, a hash, and a replica set as owner; the status reports their numbers."""
     made(api.post(deployments, json=deployment(replicas=2)))
     pods = f"/api/v1{space}/pods"
     eventually(lambda: len(names(api.get(pods))) == 2, "two pods are made")
@@ -948,7 +948,7 @@ def test_jobs_end_when_their_pods_do(api: httpx.Client, space: str) -> None:
 
 
 def node(api: httpx.Client, name: str, **resources: str) -> None:
-    """Make a node that is ready."""
+    """Create a node that is ready."""
     amounts = {"cpu": "2", "memory": "4Gi", "pods": "10", **resources}
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
@@ -963,7 +963,7 @@ def node(api: httpx.Client, name: str, **resources: str) -> None:
 
 @pytest.fixture
 def host(api: httpx.Client) -> Iterator[str]:
-    """Return a node of the test's own, with two GPUs."""
+    """Return a node for the test, with two GPUs."""
     name = new_name("seaway-node")
     node(api, name, **{"nvidia.com/gpu": "2"})
     yield name
@@ -971,7 +971,7 @@ def host(api: httpx.Client) -> Iterator[str]:
 
 
 def test_scheduler_binds_by_selector_and_affinity(api: httpx.Client, pods: str, host: str) -> None:
-    """A nodeSelector on the host name and an affinity on the node's name bring a pod there."""
+    """A nodeSelector on the host name and an affinity on the node's name bind a pod to the node."""
     field = {"key": "metadata.name", "operator": "In", "values": [host]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -991,7 +991,7 @@ def test_scheduler_binds_by_selector_and_affinity(api: httpx.Client, pods: str, 
 
 
 def test_scheduler_says_why_not(api: httpx.Client, pods: str, host: str, space: str) -> None:
-    """A pod that fits nowhere has PodScheduled False with Unschedulable and the reason, and an event."""
+    """A pod without a feasible node has PodScheduled False with Unschedulable and the reason, and an event."""
     body = pod(schedulerName="default-scheduler", nodeSelector={"kubernetes.io/hostname": host})
     body["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "3"}}
     made(api.post(pods, json=body))
@@ -1014,7 +1014,7 @@ def test_scheduler_says_why_not(api: httpx.Client, pods: str, host: str, space: 
 
 
 def test_services_get_an_address(api: httpx.Client, space: str) -> None:
-    """A service gets a cluster address that stays; ports need a protocol, which is TCP."""
+    """A service gets a stable cluster address; ports need a protocol, TCP by default."""
     path = f"/api/v1{space}/services"
     found = made(api.post(path, json={"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}))
     address = found["spec"]["clusterIP"]
@@ -1026,7 +1026,7 @@ def test_services_get_an_address(api: httpx.Client, space: str) -> None:
 
 
 def test_leases_are_taken_at_their_version(api: httpx.Client, space: str) -> None:
-    """Of two who take a lease at the same version one gets 409."""
+    """Of two updates of a lease at the same version, one gets 409."""
     path = f"/apis/coordination.k8s.io/v1{space}/leases"
     first = made(api.post(path, json={"metadata": {"name": "a"}, "spec": {"leaseDurationSeconds": 15}}))
     first["spec"]["holderIdentity"] = "one"
@@ -1048,7 +1048,7 @@ def test_servers_say_what_they_serve(api: httpx.Client) -> None:
 
 
 def test_strangers_are_kept_out(api: httpx.Client) -> None:
-    """A token that no one gave gets 401, also where none would be needed."""
+    """An unknown token gets 401, even where none is required."""
     for path in ("/api/v1/namespaces", "/readyz"):
         answer = api.get(path, headers={"Authorization": "Bearer wrong"})
         assert refused(answer, 401, "Unauthorized") == "Unauthorized"

@@ -21,14 +21,14 @@ from tests.servers.missing import MissingError
 
 @pytest.fixture(scope="module")
 def give_server() -> Iterator[Callable[[str], Server]]:
-    """Return what gives a database server."""
+    """Return a function that starts database servers."""
     with servers() as give:
         yield give
 
 
 @pytest.fixture
 def opening(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> Iterator[Opening]:
-    """Return what opens a store on an empty database, as often as asked."""
+    """Return an opener of stores on an empty database."""
     if kind == "memory":
         database = MemoryDatabase()
         yield lambda: MemoryStore(database)
@@ -52,7 +52,7 @@ def opening(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> 
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_store_passes(case: Case, opening: Opening) -> None:
-    """A store keeps the rule that the case states."""
+    """A store follows the rule that the case states."""
     case(opening)
 
 

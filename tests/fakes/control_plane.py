@@ -1,7 +1,7 @@
-"""A small control plane for tests: nothing in it waits, and time goes on when the test says so.
+"""A small control plane for tests, without waiting: a test advances the clock.
 
-Clusters are whatever `Backends` a test brings. Everything is kept in memory, changes are stored by whoever
-brings them, and clusters are talked to in place, so that a test is a sequence of steps.
+A test brings the clusters as `Backends`. All data is in memory, commits are synchronous, and calls to clusters run in
+the same thread, so that a test is a sequence of steps.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from seaway.testing.clocks import VirtualClock
 from tests.fakes.memory_store import MemoryStore
 
 MAX_STEPS = 1000
-"""Steps without an end are a bug."""
+"""Limit for `settle`: more steps than this are a bug."""
 
 
 class InterruptedWriter(Writer):
-    """A writer before whose commits something else happens, once, as when another user is quicker."""
+    """A writer that runs an action once before a commit, as when another user is quicker."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.meanwhile: deque[Callable[[], object]] = deque()
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Let happen what is to happen, then store."""
+        """Run the pending action, then store the changes."""
         if changes and self.meanwhile:
             self.meanwhile.popleft()()
         return super().commit(changes)
@@ -56,24 +56,24 @@ class InterruptedWriter(Writer):
 
 @dataclass(slots=True)
 class SmallControlPlane:
-    """A control plane, its parts within reach.
+    """A control plane with its parts as attributes.
 
     Attributes
     ----------
     backends
         The clusters.
     store, clock
-        What it keeps everything in, and its time.
+        The store and the clock.
     settings
-        Of the control loop.
+        Settings of the control loop.
     dispatcher
-        Who talks to clusters; None for one that does it in place.
+        Sender of commands to clusters; None for one that sends them in the same thread.
     seed
-        For ids.
+        Seed of the ids.
     make
-        Makes policies.
+        Factory of policies.
     shadow_jobs
-        How many jobs trained policies decide in a shadow first.
+        Number of jobs that a trained policy decides as a shadow before it is active.
     """
 
     backends: Backends
@@ -95,12 +95,12 @@ class SmallControlPlane:
     _ids: JobIds = field(init=False)
 
     def __post_init__(self) -> None:
-        """Put the parts together."""
+        """Build the parts."""
         self._ids = JobIds(Random(self.seed))
         self.restart()
 
     def restart(self) -> None:
-        """Throw away all that is only in memory and start over on the same store, as after a crash."""
+        """Discard all state in memory and start again on the same store, as after a crash."""
         self.store.lead("test")
         self.writer, self.feed = InterruptedWriter(self.store), Feed()
         self.writer.listen(self.feed.publish, self.feed.forget)
@@ -118,7 +118,7 @@ class SmallControlPlane:
         self.overview = Overview(self.controller, self.store, self.backends, self.writer, self.policies)
 
     def submit(self, *specs: JobSpec, actor: str = "ada") -> list[str]:
-        """Take jobs in together, past the door; return their ids."""
+        """Submit jobs in one request through admission; return their ids."""
         now_ns = self.clock.now_ns()
         records = [
             JobRecord(
@@ -136,12 +136,12 @@ class SmallControlPlane:
         return [record.id for record in records]
 
     def settle(self) -> None:
-        """Go round until nothing happens any more.
+        """Run cycles until nothing changes any more.
 
         Raises
         ------
         InvariantError
-            When that does not come to an end.
+            If it does not settle.
         """
         for _ in range(MAX_STEPS):
             if not self.controller.step():
@@ -149,7 +149,7 @@ class SmallControlPlane:
         raise InvariantError(f"something still happens after {MAX_STEPS} steps")
 
     def run(self, seconds: float, step_s: float = 1) -> None:
-        """Let time pass, and go round on the way."""
+        """Advance the clock in steps and run a cycle after each."""
         self.settle()
         left_s = seconds
         while left_s > 0:
@@ -158,12 +158,12 @@ class SmallControlPlane:
             self.settle()
 
     def job(self, job_id: str) -> JobRecord:
-        """Return a job as it is stored.
+        """Return a job from the store.
 
         Raises
         ------
         InvariantError
-            When it is not.
+            If the store does not have it.
         """
         job = self.store.job(job_id)
         if job is None:
@@ -171,16 +171,16 @@ class SmallControlPlane:
         return job
 
     def state(self, job_id: str) -> JobState:
-        """Return the state of a job as it is stored."""
+        """Return the state of a job from the store."""
         return self.job(job_id).state
 
     def attempt(self, job_id: str) -> Attempt:
-        """Return the latest attempt of a job as it is stored.
+        """Return the latest attempt of a job from the store.
 
         Raises
         ------
         InvariantError
-            When it never had one.
+            If the job has no attempt.
         """
         attempts = self.store.attempts(job_id)
         if not attempts:
@@ -188,10 +188,10 @@ class SmallControlPlane:
         return attempts[-1]
 
     def states(self, job_id: str) -> list[str]:
-        """Return the states that events tell a job went through, in order."""
+        """Return the states that the events of a job report, in order."""
         return [event.state for event in self.store.events(0, 1000, job_id=job_id) if event.kind == "state"]
 
 
 def make_policy(name: str, mix: Sequence[Job]) -> Profile:
-    """Make a policy by its name, for a mix of jobs of the past."""
+    """Create a policy by name, for a mix of earlier jobs."""
     return make_profile(name, PolicyOptions(mix=mix))

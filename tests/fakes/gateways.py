@@ -1,4 +1,4 @@
-"""Gateways to test with."""
+"""Gateways for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair
 
 
 def make_gateway(number: int) -> GatewayConfig:
-    """Make gateway ``gw-N`` before ``cluster-N``, with an End, an End.DT6 and one network behind it."""
+    """Create gateway ``gw-N`` in front of ``cluster-N``, with an End, an End.DT6 and one network behind it."""
     at = f"fd00:51d:{number:x}"
     return GatewayConfig(
         name=f"gw-{number}",
@@ -25,19 +25,19 @@ def make_gateway(number: int) -> GatewayConfig:
 
 
 def make_path(name: str, *gateways: int, weight: int = 1) -> Path:
-    """Make a path by way of gateways, the last of which is the target."""
+    """Create a path through gateways, the last of which is the target."""
     *way, end = gateways
     segments = [f"fd00:51d:{each:x}::e" for each in way] + [f"fd00:51d:{end:x}::d6"]
     return Path(name, tuple(map(IPv6Address, segments)), weight)
 
 
 def make_network(count: int = 4, pairs: Iterable[Pair] = (), *, mesh: bool = True) -> NetworkConfig:
-    """Make gateways ``gw-1`` to ``gw-N`` and the paths between them."""
+    """Create gateways ``gw-1`` to ``gw-N`` and the paths between them."""
     return NetworkConfig(tuple(map(make_gateway, range(1, count + 1))), tuple(pairs), mesh)
 
 
 def make_paths(count: int) -> list[Pair]:
-    """Make two paths for every pair of so many gateways: straight, and by way of the next one."""
+    """Create two paths for every pair of `count` gateways: direct, and through the next one."""
     every = range(1, count + 1)
     ends = [(one, other) for one in every for other in every if one != other]
     return [
@@ -47,11 +47,11 @@ def make_paths(count: int) -> list[Pair]:
 
 
 def with_gateway(network: NetworkConfig, name: str, /, **changes: object) -> NetworkConfig:
-    """Return a network in which one gateway has other fields."""
+    """Return a network in which one gateway has other values."""
     gateways = tuple(replace(each, **changes) if each.name == name else each for each in network.gateways)  # type: ignore[arg-type]
     return replace(network, gateways=gateways)
 
 
 def _beside(one: int, other: int) -> int:
-    """Return a gateway that is neither."""
+    """Return the number of a gateway that differs from both."""
     return next(each for each in (1, 2, 3) if each not in {one, other})

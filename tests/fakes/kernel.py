@@ -1,4 +1,4 @@
-"""A machine's kernel as values: what becomes of it when changes are carried out."""
+"""The kernel state of a machine as values, and its state after changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUTER = IPv6Address("fd00:c::1")
 def make_present(
     interfaces: Iterable[str] = ("lo", "wan", "lan"), settings: dict[Setting, str] | None = None, **fields: object
 ) -> CurrentState:
-    """Make a machine as it is before Seaway comes, with a default route; `settings` differ from the usual."""
+    """Create a machine as it is before Seaway configures it, with a default route; `settings` differ from the usual."""
     names = frozenset(interfaces)
     usual = {sysctl(each, name): "0" for each in (*names, "all", "default") for name in ("forwarding", "seg6_enabled")}
     usual |= {sysctl(each, "accept_ra"): "1" for each in names} | {mtu(each): "1500" for each in names}
@@ -39,7 +39,7 @@ def make_present(
 
 
 def carried_out(found: Difference, present: CurrentState) -> CurrentState:
-    """Return a machine after changes, as Linux has them: forwarding for all is forwarding of each interface."""
+    """Return a machine after changes as Linux has them: forwarding for all sets forwarding of each interface."""
     routes = {_key(route): route for route in present.routes}
     settings = dict(present.settings)
     for change in found.changes:
@@ -61,5 +61,5 @@ def carried_out(found: Difference, present: CurrentState) -> CurrentState:
 
 
 def _key(route: Route) -> tuple[IPv6Network, int]:
-    """Return what there is one route of."""
+    """Return the key of a route: there is one route per key."""
     return route.destination, metric_of(route)

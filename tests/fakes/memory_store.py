@@ -1,4 +1,4 @@
-"""A store that forgets: keeps everything in dictionaries, and can be told to fail.
+"""A store in memory, in dictionaries, that can be made to fail.
 
 It passes the same suite as the real ones (`tests.conformance.store_suite`).
 
@@ -8,7 +8,7 @@ It passes the same suite as the real ones (`tests.conformance.store_suite`).
 >>> store.ping()
 Traceback (most recent call last):
     ...
-seaway.domain.errors.UnavailableError: the store was told to fail
+Key of the rows of each type.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     Pool: lambda row: (row.name,),
     Queue: lambda row: (row.name,),
 }
-"""What tells the rows of a kind apart."""
+"""Types whose rows get an id when they have none."""
 
 NUMBERED = (Event, AuditEntry, ShadowResult)
 """Kinds whose rows get an id when they have none."""
@@ -82,16 +82,16 @@ class _Conflict(Exception):  # noqa: N818  # not an error: how a change is given
 
 @dataclass(slots=True)
 class MemoryDatabase:
-    """What several stores can share, as processes share a database.
+    """Data that several stores can share, as processes share a database.
 
     Attributes
     ----------
     rows
         Rows by kind and key.
     latest
-        Highest id given so far, by kind.
+        Highest id so far, by kind.
     epoch
-        Counts how often a user became the one who writes.
+        Number of times that a process became the writer.
     available
         Whether it answers.
     """
@@ -104,17 +104,17 @@ class MemoryDatabase:
 
 
 class MemoryStore:
-    """Fills `seaway.application.ports.store.Store`.
+    """Implements `seaway.application.ports.store.Store`.
 
     Parameters
     ----------
     database
-        What it works on; None for one of its own.
+        The database; None for a new one.
 
     Attributes
     ----------
     commits
-        Every batch that `commit` was given, in order, for tests that look at what was written.
+        Every batch given to `commit`, in order, for tests that check the writes.
     """
 
     def __init__(self, database: MemoryDatabase | None = None) -> None:
@@ -124,25 +124,25 @@ class MemoryStore:
         self._failures: list[tuple[Exception, bool]] = []
 
     def fail_next(self, error: Exception | None = None, *, times: int = 1, after: bool = False) -> None:
-        """Let the next calls raise.
+        """Make the next calls raise.
 
         Parameters
         ----------
         error
-            What they raise; None for an `UnavailableError`.
+            The error; None for an `UnavailableError`.
         times
-            How many calls.
+            Number of calls.
         after
-            Let `commit` store everything first, as when only its answer is lost; other calls pass.
+            Let `commit` store everything first, as when only its answer is lost; other calls succeed.
         """
         self._failures += [(error or UnavailableError("the store was told to fail"), after)] * times
 
     def set_available(self, available: bool) -> None:
-        """Let every call raise `UnavailableError` from now on, or none."""
+        """Make every call raise `UnavailableError` from now on, or none."""
         self.database.available = available
 
     def lead(self, owner: str) -> None:
-        """Become the one that writes, and put the default tenant, pool and queue in place."""
+        """Become the writer, and create the default tenant, pool and queue."""
         self._answer()
         with self.database.lock:
             self.database.epoch += 1
@@ -172,7 +172,7 @@ class MemoryStore:
         return self._row(JobRecord, (job_id,))
 
     def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
-        """Return which of these jobs there are, with when they ended."""
+        """Return which of these jobs exist, with their end times."""
         found = ((job_id, self._row(JobRecord, (job_id,))) for job_id in job_ids)
         return {job_id: row.ended_ns for job_id, row in found if row}
 
@@ -200,7 +200,7 @@ class MemoryStore:
         return _by_key(row for row in self._rows(Attempt) if row.job_id == job_id)
 
     def pending_commands(self) -> Iterator[PendingCommand]:
-        """Return what clusters are to be told, oldest first."""
+        """Return the pending commands, oldest first."""
         order = lambda row: (row.created_ns, row.job_id, row.attempt, row.cluster, row.verb.value)  # noqa: E731
         return iter(sorted(self._rows(PendingCommand), key=order))
 
@@ -214,7 +214,7 @@ class MemoryStore:
         return _by_key(found)[: min(limit, MAX_ROWS)]
 
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
-        """Return what an idempotency key was used for."""
+        """Return the use of an idempotency key."""
         return self._row(IdempotencyKey, (tenant, key))
 
     def tokens(self) -> list[Token]:
@@ -238,27 +238,27 @@ class MemoryStore:
         return _by_key(self._rows(Cordon))
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all names that clusters have or had."""
+        """Return all current and former names of clusters."""
         return _by_key(self._rows(ClusterName))
 
     def network(self) -> NetworkRecord | None:
-        """Return how the network between gateways is meant to be."""
+        """Return the wanted network between gateways."""
         return next(iter(self._rows(NetworkRecord)), None)
 
     def agents(self) -> list[AgentRecord]:
-        """Return what is known of agents."""
+        """Return the records of agents."""
         return _by_key(self._rows(AgentRecord))
 
     def paths(self) -> list[PathRecord]:
-        """Return which paths were chosen or confirmed."""
+        """Return the chosen and confirmed paths."""
         return _by_key(self._rows(PathRecord))
 
     def policies(self) -> list[PolicyRecord]:
-        """Return all trained policies that were brought."""
+        """Return all uploaded policies."""
         return _by_key(self._rows(PolicyRecord))
 
     def evaluations(self) -> list[EvaluationRecord]:
-        """Return all evaluations that are kept."""
+        """Return all stored evaluations."""
         return _by_key(self._rows(EvaluationRecord))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
@@ -295,7 +295,7 @@ class MemoryStore:
         return found[::-1][: min(limit, MAX_ROWS)]
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
-        """Remove what is older than `retention` allows."""
+        """Remove the records that `retention` no longer covers."""
         self._answer()
         with self.database.lock:
             busy = {row.job_id for row in self._rows(Attempt) if row.state.holds}
@@ -336,7 +336,7 @@ class MemoryStore:
         """Do nothing."""
 
     def _answer(self) -> None:
-        """Raise what was asked for."""
+        """Raise the error of `fail_next` or `set_available`."""
         if not self.database.available:
             raise UnavailableError("the store was told to be unavailable")
         if self._failures and not self._failures[0][1]:
@@ -353,7 +353,7 @@ class MemoryStore:
             return list(self.database.rows[kind].values())
 
     def _drop(self, kind: type[Any], falls: Callable[[Any], bool]) -> int:
-        """Remove the rows for which `falls` holds; return how many."""
+        """Remove the rows for which `falls` is true; return how many."""
         rows = self.database.rows[kind]
         gone = [key for key, row in rows.items() if falls(row)]
         for key in gone:
@@ -361,7 +361,7 @@ class MemoryStore:
         return len(gone)
 
     def _store(self, change: Change) -> Outcome:
-        """Store one change, or take back what was stored of it."""
+        """Store one change, or roll it back."""
         before: list[tuple[type[Any], Key, Any]] = []
         latest = dict(self.database.latest)
         try:
@@ -385,7 +385,7 @@ class MemoryStore:
         return Outcome.STORED
 
     def _write(self, row: Record, before: list[tuple[type[Any], Key, Any]], new: bool | None) -> None:
-        """Write one row; `new` says whether it must be there (False), must not (True), or may (None)."""
+        """Write one row; `new` states whether it must be there (False), must not (True), or may (None)."""
         kind = type(row)
         _require_id(row)
         if isinstance(row, NUMBERED):
@@ -407,7 +407,7 @@ class MemoryStore:
 
 
 def _require_id(row: Record) -> None:
-    """Refuse a job's id that is none, as databases that keep ids as numbers do."""
+    """Reject an invalid id of a job, as databases with numeric ids do."""
     if isinstance(row, JobRecord):
         job_id = row.id
     else:
@@ -419,13 +419,13 @@ def _require_id(row: Record) -> None:
 
 
 def _require_page(wanted: JobFilter) -> None:
-    """Refuse a page before an id that is none."""
+    """Reject a page before an invalid id."""
     if wanted.before and not ids.decode(wanted.before):
         raise RejectedError(f"{wanted.before!r} is not an id of a job", where="before")
 
 
 def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
-    """Tell whether a job is asked for."""
+    """Report whether a filter selects a job."""
     states = wanted.states or frozenset(JobState) - {JobState.DELETED}
     checks = (
         row.state in states,
@@ -452,6 +452,6 @@ def _old(at_ns: int, keep_ns: int | None, now_ns: int) -> bool:
 
 
 def _over(job: JobRecord, keep_ns: int | None, now_ns: int) -> bool:
-    """Tell whether a job ended so long ago that it goes."""
+    """Report whether the retention of a finished job is over."""
     ended_ns = job.changed_ns if job.ended_ns is None else job.ended_ns
     return job.state.final and _old(ended_ns, keep_ns, now_ns)

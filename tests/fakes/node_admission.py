@@ -1,4 +1,4 @@
-"""Simulated nodes that admit what is placed on them, by books of their own."""
+"""Simulated nodes that admit replicas by their own accounting."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from seaway.scheduling.framework import PASS, Status, Verdict
 
 
 class Kubelets:
-    """A Bind plugin: every node of a fleet admits replicas as long as it has room.
+    """A Bind plugin: every node of a fleet admits replicas while it has room.
 
-    It counts for itself, from the fleet and the placements alone, so that it would notice a plan that
-    gives anything away twice.
+    It counts independently, from the fleet and the placements alone, so that it detects a plan that allocates anything
+    twice.
 
     Parameters
     ----------
     fleet
         The nodes.
     jobs
-        What may be placed on them.
+        Jobs that may be placed on them.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Kubelets:
         self._device_core = {device.uuid: device.core_milli for device in fleet.devices}
 
     def bind(self, placement: Placement) -> Status:
-        """Admit a replica, or say what there is too little of."""
+        """Admit a replica, or name the resource that is short."""
         where = (placement.cluster, placement.node)
         request = self._jobs[placement.job].demand.request
         if self._cpu[where] < request.cpu_milli or self._memory[where] < request.memory_mib:

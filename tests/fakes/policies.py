@@ -1,4 +1,4 @@
-"""Small trained policies that no one trained, made without torch and onnx: weights by lot, models of a few operators.
+"""Small untrained policies, without torch and onnx: random weights, models of a few operators.
 
 >>> cluster_policy(clusters=2).manifest.level.value
 'cluster'
@@ -24,13 +24,13 @@ TRIALS = 3
 
 Weights = Mapping[str, NDArray[Any]]
 Operator = tuple[str, Sequence[str], str]
-"""What it is, what it takes and what it makes."""
+"""Type, inputs and output of an operator."""
 
 _TYPES = {"float32": 1, "int64": 7}
 
 
 def cluster_policy(name: str = "tiny", *, clusters: int = 2, network: bool = False, seed: int = 0) -> PolicyFile:
-    """Make a policy of level cluster: tanh of a weighted sum of what it is shown."""
+    """Create a policy of level cluster: tanh of a weighted sum of its observation."""
     manifest = Manifest(
         name, "ddpg", Level.CLUSTER, 1, "", clusters, network, fitting=network, says="weights by lot", made_by="a test"
     )
@@ -45,7 +45,7 @@ def cluster_policy(name: str = "tiny", *, clusters: int = 2, network: bool = Fal
 
 
 def node_policy(name: str = "tiny", *, seed: int = 0) -> PolicyFile:
-    """Make a policy of level node: a weighted sum of the figures of each node, and one of the job's to wait."""
+    """Create a policy of level node: a weighted sum of the features of each node, and one of the job's for waiting."""
     manifest = Manifest(name, "pilot", Level.NODE, 1, "", says="weights by lot", made_by="a test")
     random = np.random.default_rng(seed)
     weights: dict[str, NDArray[Any]] = {
@@ -68,12 +68,12 @@ def node_policy(name: str = "tiny", *, seed: int = 0) -> PolicyFile:
 
 
 def policy_file(manifest: Manifest, model: bytes, trials: Sequence[Trial]) -> PolicyFile:
-    """Put a file together, with the digest of its model in what it says of itself."""
+    """Create a policy file, with the digest of its model in the manifest."""
     return PolicyFile(replace(manifest, model_sha256=sha256(model).hexdigest()), model, tuple(trials))
 
 
 def make_model(shapes: Shapes, weights: Weights, operators: Sequence[Operator]) -> bytes:
-    """Write an ONNX model that takes and gives what `shapes` says."""
+    """Write an ONNX model with the inputs and outputs of `shapes`."""
     model: Any = model_class()()
     model.ir_version = 9
     model.opset_import.add(version=OPSET)

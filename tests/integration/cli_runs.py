@@ -1,4 +1,4 @@
-"""The command line against the real interface over a control plane in memory."""
+"""The command line against the real API over a control plane in memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from seaway.cli.main import main
 from tests.integration.test_api_server import Served, serving
 
 ROUND_S = 0.005
-"""Pause between two rounds of the control loop, so that requests get in."""
+"""Pause between two cycles of the control loop, so that requests are served."""
 
 
 @dataclass
 class Ran:
-    """What came of a command."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -30,12 +30,12 @@ class Ran:
 
     @property
     def body(self) -> Any:  # noqa: ANN401  # any JSON
-        """Return what was printed as JSON."""
+        """Return the output, decoded from JSON."""
         return json.loads(self.out)
 
 
 class Cli:
-    """Runs commands as a user who may do all, unless told otherwise."""
+    """Runs commands as an admin by default."""
 
     def __init__(self, served: Served, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.served = served
@@ -53,16 +53,16 @@ class Cli:
         return Ran(int(done.value.code or 0), said.out, said.err)
 
     def sign_in(self, token: str) -> None:
-        """Use another of the rig's tokens."""
+        """Use another token of the rig."""
         self._patch.setenv("SEAWAY_TOKEN", self.served.rig.tokens[token])
 
     def step(self, times: int = 1) -> None:
-        """Let the control loop go round."""
+        """Run cycles of the control loop."""
         self.served.rig.step(times)
 
     @contextmanager
     def going_round(self) -> Iterator[None]:
-        """Have the control loop go round while something else is done."""
+        """Run cycles of the control loop during a block."""
         done = Event()
 
         def go() -> None:
@@ -80,7 +80,7 @@ class Cli:
 
 @contextmanager
 def command_line(capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch, home: Path) -> Iterator[Cli]:
-    """Have a server, and a command line that speaks to it."""
+    """Start a server, and a command line connected to it."""
     for variable in ("PROFILE", "DATA", "CA_FILE"):
         patch.delenv(f"SEAWAY_{variable}", raising=False)
     patch.setenv("XDG_DATA_HOME", str(home / "data"))

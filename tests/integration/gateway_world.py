@@ -1,4 +1,4 @@
-"""Gateways, hosts and a core router in network namespaces, and what is seen on the wires between them."""
+"""Gateways, hosts and a core router in network namespaces, with captures of the packets between them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SO_RCVBUFFORCE = 33
 
 
 class World:
-    """Three gateways ``gw-1`` to ``gw-3``, hosts ``host-N`` behind them, and the core, which knows only locators.
+    """Three gateways ``gw-1`` to ``gw-3``, hosts ``host-N`` behind them, and the core, which has routes only to locators.
 
     Parameters
     ----------
     folder
-        Remembers what settings were before.
+        Stores the earlier settings.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,12 +46,12 @@ class World:
         self.folder = folder
 
     def build(self) -> None:
-        """Make it, without any SRv6 in it.
+        """Create it, without any SRv6.
 
         Raises
         ------
         RejectedError
-            When this machine has not what it takes.
+            If this machine lacks a requirement.
         """
         if os.geteuid() != 0:
             raise RejectedError("network namespaces take root")
@@ -89,7 +89,7 @@ class World:
         return Machine(self.name(gateway), self.folder)
 
     def reach(self, network: NetworkConfig, active: Mapping[str, str] | None = None) -> None:
-        """Give all gateways what they must have; `active` chooses for ``gw-1``."""
+        """Configure all gateways; `active` chooses the paths of ``gw-1``."""
         for each in network.gateways:
             state = desired(network, each.name, active if each.name == "gw-1" else None)
             self.machine(each.name).converge(state)
@@ -97,22 +97,22 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A wrapped packet on a wire of the core.
+    """An encapsulated packet on a wire of the core.
 
     Attributes
     ----------
     wire
-        Which of its interfaces.
+        Interface of the core.
     out
         Whether the core sent it, or received it.
     to
-        Where it goes to next.
+        Its next destination.
     left
-        Segments that are left.
+        Number of segments left.
     segments
         In the order of travel.
     inner
-        Where the packet within goes to.
+        Destination of the inner packet.
     """
 
     wire: str
@@ -126,7 +126,7 @@ class Seen:
 
 @contextmanager
 def capture(namespace: str) -> Iterator[list[Seen]]:
-    """Collect the wrapped packets that pass a namespace while the block runs; the list is full after it."""
+    """Collect the encapsulated packets that pass a namespace while the block runs; the list is complete after it."""
     seen: list[Seen] = []
     with inside(namespace):
         tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
@@ -143,7 +143,7 @@ def capture(namespace: str) -> Iterator[list[Seen]]:
 
 
 def _wrapped(packet: bytes, wire: str, *, out: bool) -> Seen | None:
-    """Read an IPv6 packet with a segment routing header (RFC 8754, section 2) and a packet in it."""
+    """Read an IPv6 packet with a segment routing header (RFC 8754, section 2) and an inner packet."""
     if packet[6] != ROUTING_HEADER or packet[42] != SEGMENT_ROUTING:
         return None
     following, length, _, left, last = packet[40:45]
@@ -161,9 +161,9 @@ class Ping:
     Parameters
     ----------
     namespace
-        Where they leave from.
+        The namespace that sends them.
     target
-        Where they go to.
+        Their destination.
     """
 
     def __init__(self, namespace: str, target: str) -> None:
@@ -177,13 +177,13 @@ class Ping:
         self.answered: set[int] = set()
 
     def send(self) -> None:
-        """Send one."""
+        """Send one request."""
         request = struct.pack("!BBHHH", ECHO_REQUEST, 0, 0, os.getpid() & 0xFFFF, self.sent)
         self._socket.sendto(request, (self._target, 0))
         self.sent += 1
 
     def receive(self, wait_s: float) -> None:
-        """Take the answers that are there, and wait a while until all are in."""
+        """Read the available answers, and wait for the others up to `wait_s`."""
         ends_s = time.monotonic() + wait_s
         while len(self.answered) < self.sent:
             if not select.select([self._socket], [], [], max(0.0, ends_s - time.monotonic()))[0]:
@@ -191,12 +191,12 @@ class Ping:
             self.answered.add(struct.unpack("!BBHHH", self._socket.recv(100)[:8])[4])
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._socket.close()
 
 
 def answered(namespace: str, target: str) -> bool:
-    """Tell whether one of a few echo requests is answered."""
+    """Report whether one of a few echo requests is answered."""
     ping = Ping(namespace, target)
     try:
         ping.send()
@@ -207,7 +207,7 @@ def answered(namespace: str, target: str) -> bool:
 
 
 def everything(namespace: str) -> dict[str, Any]:
-    """Return all that a machine has of routes, rules, addresses, interfaces and IPv6 settings."""
+    """Return all routes, rules, addresses, interfaces and IPv6 settings of a machine."""
     from pyroute2 import IPRoute
 
     from seaway.adapters.srv6 import routes as tunnel_source
@@ -233,5 +233,5 @@ def _plain(message: Any) -> str:  # noqa: ANN401  # a netlink message
 def _read(file: Path) -> str:
     try:
         return file.read_text()
-    except OSError:  # some can only be written, or are not set
+    except OSError:  # some are write-only, or not set
         return ""

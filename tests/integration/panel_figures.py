@@ -1,6 +1,6 @@
-"""What panels of the dashboards have to show by what the API says, and which have nothing in the API to be held to.
+"""Expected values of dashboard panels, computed from the API, and the panels that the API has no values for.
 
-Rates and rises are held to what their counters stand at: those begin with Seaway, and so do the API's lists.
+Rates and increases are compared by the values of their counters: those begin with Seaway, and so do the API's lists.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ Key = tuple[str, str, str]
 """A panel: its dashboard, its title, and the legend or column of a query."""
 
 Figures = dict[tuple[str, ...], float]
-"""Figures by what labels say."""
+"""Values by their labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a query has to answer.
+    """The expected result of a query.
 
     Attributes
     ----------
     labels
-        By which its figures are told apart.
+        Labels that identify its values.
     figures
-        All of them; what is 0 may be missing.
+        All values; zeros may be missing.
     most
-        Only so many are shown, the largest; 0 for all.
+        Number of values shown, the largest; 0 for all.
     within
-        By how much they may be off.
+        Allowed difference.
     some
-        Whether the API knows only some of the figures.
+        Whether the API knows only some of the values.
     """
 
     labels: tuple[str, ...]
@@ -52,7 +52,7 @@ class Shown:
     some: bool = False
 
     def unlike(self, found: Figures) -> str:
-        """Say how an answer differs; empty where it does not."""
+        """Return the difference to a result; empty if there is none."""
         if self.most:
             ordered = sorted(self.figures.values(), reverse=True)[: self.most]
             if sorted(found.values(), reverse=True) != pytest.approx(ordered, abs=self.within):
@@ -64,12 +64,12 @@ class Shown:
 
 
 def standing(query: str) -> str:
-    """Return a query of what counters stand at, in place of how they rise."""
+    """Return a query for the value of counters instead of their rate."""
     return WINDOWED.sub(r"\1", query)
 
 
 class Told:
-    """What the API says of a demo that rests."""
+    """The API's answers about a demo at rest."""
 
     def __init__(self, demo: WatchedDemo) -> None:
         self._demo = demo
@@ -100,22 +100,22 @@ class Told:
 
 
 def one(figure: float, within: float = 1e-3) -> Shown:
-    """Return a single figure."""
+    """Return a single value."""
     return Shown((), {(): figure}, within=within)
 
 
 def counted(label: str, things: Mapping[str, float]) -> Shown:
-    """Return figures by one label."""
+    """Return values by one label."""
     return Shown((label,), {(name,): count for name, count in things.items()})
 
 
 def all_in(label: str, things: Mapping[str, float]) -> Shown:
-    """Return those figures by a label that the API knows, among others."""
+    """Return the values that the API knows, by a label, among others."""
     return Shown((label,), {(name,): count for name, count in things.items()}, some=True)
 
 
 def by_cluster(things: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float]) -> Shown:
-    """Add figures of things up by cluster."""
+    """Add up the values of things by cluster."""
     sums: Counter[str] = Counter()
     for each in things:
         sums[each["cluster"]] += figure(each)  # type: ignore[assignment]  # a float counts, too
@@ -123,12 +123,12 @@ def by_cluster(things: list[dict[str, Any]], figure: Callable[[dict[str, Any]], 
 
 
 def share(amounts: list[dict[str, Any]]) -> float:
-    """Return how much of amounts is taken, 0 to 100."""
+    """Return the allocated share of amounts, 0 to 100."""
     return float(100 * sum(each["used"] for each in amounts) / sum(each["total"] for each in amounts))
 
 
 def of_fleet(told: Told) -> dict[Key, Shown]:
-    """Return what the dashboard of the fleet has to show."""
+    """Return the expected values of the fleet's dashboard."""
     devices, clusters = told.devices, told.clusters
     cores = {each["uuid"]: share([each["core_milli"]]) for each in devices}
     idle = [each for each in devices if not each["slices"]]
@@ -178,7 +178,7 @@ def of_fleet(told: Told) -> dict[Key, Shown]:
 
 
 def of_devices(told: Told) -> dict[Key, Shown]:
-    """Return what the dashboard of devices has to show."""
+    """Return the expected values of the devices' dashboard."""
     devices = told.devices
 
     def each_one(figure: Callable[[dict[str, Any]], float], most: int = 0) -> Shown:
@@ -217,7 +217,7 @@ def of_devices(told: Told) -> dict[Key, Shown]:
 
 
 def of_vgpus(told: Told) -> dict[Key, Shown]:
-    """Return what the dashboard of vGPUs has to show."""
+    """Return the expected values of the vGPUs' dashboard."""
     slices = told.slices
 
     def each_one(figure: Callable[[dict[str, Any]], float], most: int = 0) -> Shown:
@@ -248,12 +248,12 @@ def of_vgpus(told: Told) -> dict[Key, Shown]:
 
 
 def pod(held: dict[str, Any]) -> str:
-    """Name what holds a slice: its pod, or until that is seen its replica."""
+    """Return the name of a slice's holder: its pod, or its replica until the pod is known."""
     return held["pod"].rpartition("/")[2] or f"sw-{held['job_id']}-{held['attempt']}-{held['replica']}"
 
 
 def of_network(told: Told) -> dict[Key, Shown]:
-    """Return what the dashboard of the network has to show."""
+    """Return the expected values of the network's dashboard."""
     links = told.links
     net = {(each["sourceName"], each["targetName"]): each["net"] for each in links}
     from_users = {key: figures for key, figures in net.items() if key[0] == "gw-4"}
@@ -286,7 +286,7 @@ def of_network(told: Told) -> dict[Key, Shown]:
 
 
 def of_scheduler(told: Told) -> dict[Key, Shown]:
-    """Return what the dashboard of the scheduler has to show."""
+    """Return the expected values of the scheduler's dashboard."""
     waiting = sum(each["waiting"] for each in told.uses)
     placed = Counter(each["policy"] for each in told.attempts)
     ran = sum(each["running_at"] is not None for each in told.attempts)
@@ -302,7 +302,7 @@ def of_scheduler(told: Told) -> dict[Key, Shown]:
 
 
 def of_jobs(told: Told) -> dict[Key, Shown]:
-    """Return what the dashboard of jobs has to show."""
+    """Return the expected values of the jobs' dashboard."""
     states = told.states
     waiting: Counter[str] = Counter()
     for each in told.uses:
@@ -345,7 +345,7 @@ def of_jobs(told: Told) -> dict[Key, Shown]:
 
 
 def expected(told: Told) -> dict[Key, Shown]:
-    """Return what all panels have to show that the API has figures for."""
+    """Return the expected values of all panels that the API has values for."""
     parts = (of_fleet, of_devices, of_vgpus, of_network, of_scheduler, of_jobs)
     return {key: shown for part in parts for key, shown in part(told).items()}
 
@@ -411,10 +411,10 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("jobs", "Broken bounds"): INSIDE,
     ("jobs", "What keeps jobs waiting"): ASKED_FOR,
 }
-"""Panels, or with a stroke one query of them, that nothing in the API can be held against, and why."""
+"""Panels, or single queries of them after a slash, without a counterpart in the API, with the reason."""
 
 
 def reason_without(key: Key) -> str:
-    """Return why a panel is held to nothing; empty where it is."""
+    """Return the reason why a panel is not compared; empty if it is."""
     dashboard, title, legend = key
     return WITHOUT.get((dashboard, f"{title}/{legend}")) or WITHOUT.get((dashboard, title), "")

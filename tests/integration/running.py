@@ -1,4 +1,4 @@
-"""`seaway up` as a process, for tests that use it as people do."""
+"""`seaway up` as a process, for tests that use it as users do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import httpx
 PATIENCE_S = 60
 
 START_S = 180
-"""How long a server may take to be ready: on a machine where none ran before, the engine is compiled first."""
+"""Time limit for a server to be ready: the first start on a machine compiles the engine."""
 
 
 class Running:
@@ -28,19 +28,19 @@ class Running:
     data
         Its data folder.
     arguments
-        More for `seaway up`.
+        Other arguments of `seaway up`.
     """
 
     def __init__(self, data: Path, *arguments: str) -> None:
         self._data, self._arguments = data, arguments
-        self._output = data.with_name(f"{data.name}.said")  # a pipe that no one reads would fill up and hold it up
+        self._output = data.with_name(f"{data.name}.said")  # a pipe without a reader would fill up and block it
         self._start(0)
         token = (data / "admin-token").read_text(encoding="utf-8").strip()
         url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
         self.client = httpx.Client(base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=30)
 
     def _start(self, port: int) -> None:
-        """Start the process, at a port or at any that is free, and wait until it listens."""
+        """Start the process, at a given or a free port, and wait until it listens."""
         data = self._data
         command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", str(port), *self._arguments]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
@@ -74,20 +74,20 @@ class Running:
             time.sleep(0.02)
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> str:
-        """End it; return what it said."""
+        """End it; return its output."""
         self.client.close()
         self.process.send_signal(how)
         self.process.wait(PATIENCE_S)
         return self.said()
 
     def said(self) -> str:
-        """Return all that was said until now, by servers before on the same data too."""
+        """Return all output so far, with that of earlier servers on the same data."""
         return self._output.read_text(encoding="utf-8")
 
 
 @contextmanager
 def running(data: Path, *arguments: str) -> Iterator[Running]:
-    """Have a server run."""
+    """Run a server."""
     server = Running(data, *arguments)
     try:
         yield server

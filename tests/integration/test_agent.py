@@ -1,4 +1,4 @@
-"""Real agents: processes that probe from network namespaces and report to the real interface over HTTP."""
+"""Real agents: processes that probe from network namespaces and report to the real API over HTTP."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PORT = 8627
 
 
 def ip(*arguments: str) -> str:
-    """Look at this machine's network, or change it."""
+    """Run `ip`."""
     return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _two_namespaces() -> Iterator[None]:
-    """Have two network namespaces with a wire between them: fd00:51d:1::1 and fd00:51d:1::2."""
+    """Create two network namespaces with a link between them: fd00:51d:1::1 and fd00:51d:1::2."""
     if os.geteuid():
         skip_or_fail(RuntimeError("network namespaces take root"))
     try:
@@ -59,7 +59,7 @@ def _two_namespaces() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """Serve a control plane that has a network of three gateways, of which the third is nowhere."""
+    """Serve a control plane with a network of three gateways, the third of which does not exist."""
     with serving() as made:
         made.rig.clock.jump(time.time_ns() - made.rig.clock.now_ns())
         asked(made, "PUT", "/network", network())
@@ -76,7 +76,7 @@ def network(**probe: object) -> dict[str, Any]:
 
 
 def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # any JSON
-    """Ask the interface as an admin."""
+    """Send a request to the API as an admin."""
     headers = {"Authorization": f"Bearer {served.rig.tokens['admin']}"}
     answer = httpx.request(verb, f"{served.url}/api/v1{path}", json=body, headers=headers, timeout=30)
     assert answer.is_success, answer.text
@@ -84,7 +84,7 @@ def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # 
 
 
 def reported(served: Served, gateway: str = "gw-1") -> dict[str, Any]:
-    """Say what is known of a gateway's agent."""
+    """Return the record of a gateway's agent."""
     found: dict[str, Any] = next(
         each for each in asked(served, "GET", "/network/agents")["agents"] if each["gateway"] == gateway
     )
@@ -92,7 +92,7 @@ def reported(served: Served, gateway: str = "gw-1") -> dict[str, Any]:
 
 
 def token_file(served: Served, folder: Path, gateway: str) -> Path:
-    """Make a token for a gateway's agent, in a file that root alone may read."""
+    """Create a token for a gateway's agent, in a file that only root can read."""
     body = {"name": gateway, "role": "agent", "gateway": gateway, "tenant": ""}
     path = folder / f"{gateway}.token"
     for each in asked(served, "GET", "/tokens")["tokens"]:
@@ -104,7 +104,7 @@ def token_file(served: Served, folder: Path, gateway: str) -> Path:
 
 
 def until(done: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     ends_s = time.monotonic() + PATIENCE_S
     while not done():
         assert time.monotonic() < ends_s, "waited too long"
@@ -132,15 +132,15 @@ class Agent:
 
     @property
     def said(self) -> str:
-        """What its log has."""
+        """Its log."""
         return self.log.read_text(encoding="utf-8")
 
     def threads(self) -> list[Status]:
-        """How the kernel describes each of its threads."""
+        """The kernel's status of each of its threads."""
         return [read_status(each) for each in Path(f"/proc/{self.process.pid}/task").iterdir()]
 
     def end(self) -> float:
-        """Ask it to end; return how long that took, seconds."""
+        """Terminate it; return the duration, seconds."""
         began_s = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(ENDS_S) == 0, self.said
@@ -148,7 +148,7 @@ class Agent:
 
 
 def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_path: Path) -> None:
-    """An agent is no one's by the time that it probes, reports what is true, and leaves nothing behind at its end."""
+    """An agent probes as an unprivileged user, reports correct values, and leaves nothing behind when it ends."""
     asked(served, "PUT", "/network", network())
     token = token_file(served, tmp_path, "gw-1")
     with Agent(tmp_path, "gw-1", TOWNS[0], "--server", served.url, "--token-file", str(token)) as agent:
@@ -171,11 +171,11 @@ def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_
     sockets = subprocess.run(
         ["ip", "netns", "exec", TOWNS[0], "cat", "/proc/net/raw6"], check=True, capture_output=True
     )
-    assert len(sockets.stdout.splitlines()) == 1  # its head
+    assert len(sockets.stdout.splitlines()) == 1  # the header
 
 
 def test_results_of_an_outage_arrive_afterwards(tmp_path: Path) -> None:
-    """What was measured while no one listened arrives when a user does: all of it, in order, and once."""
+    """Results of an outage of the server arrive after it: all of them, in order, and once."""
     file, token = tmp_path / "network.yaml", tmp_path / "token"
     file.write_text(json.dumps(network()), encoding="utf-8")
     token.write_text("sw_1_secret", encoding="ascii")
@@ -193,27 +193,27 @@ def test_results_of_an_outage_arrive_afterwards(tmp_path: Path) -> None:
     assert [*rounds] == [*lines(agent)]
     assert [report["number"] for report in reports] == list(range(1, len(reports) + 1))
     assert len(rounds) >= 6
-    assert len(reports) <= 4  # the one that was tried meanwhile, all that waited, and what came after
+    assert len(reports) <= 4  # the one in progress, all queued ones, and those after
     assert "cannot be reached" in agent.said
     assert "works again" in agent.said
 
 
 @contextmanager
 def collecting(port: int) -> Iterator[list[dict[str, Any]]]:
-    """Listen like a server that takes every report, and says nothing of what to probe."""
+    """Run a server that accepts every report, and configures no targets."""
     reports: list[dict[str, Any]] = []
 
     class Taking(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # as http.server has it
+        def do_GET(self) -> None:  # the name in http.server
             self._answer(503)
 
-        def do_POST(self) -> None:  # as http.server has it
+        def do_POST(self) -> None:  # the name in http.server
             assert self.path == "/api/v1/network/reports"
             reports.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self._answer(204)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
         def _answer(self, status: int) -> None:
             self.send_response(status)
@@ -232,7 +232,7 @@ def collecting(port: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def test_agents_answer_each_other_where_echo_is_not_to_be_used(served: Served, tmp_path: Path) -> None:
-    """Where gateways are probed by UDP their agents send the datagrams back, as soon as the network says so."""
+    """If gateways are probed by UDP, their agents reflect the datagrams as soon as the network configures that."""
     asked(served, "PUT", "/network", network(method="udp", port=PORT))
     first_token, other_token = (
         ("--server", served.url, "--token-file", str(token_file(served, tmp_path, gateway)))
@@ -250,7 +250,7 @@ def test_agents_answer_each_other_where_echo_is_not_to_be_used(served: Served, t
 
 
 def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> None:
-    """It took its address from the control plane, which says another now; one that was told its address goes on."""
+    """An agent with an address from the control plane ends when that changes; one with a fixed address continues."""
     reach = ["--server", served.url]
     first, second = (token_file(served, tmp_path, gateway) for gateway in ("gw-1", "gw-2"))
     told = ("--address", "fd00:51d:1::2")
@@ -266,7 +266,7 @@ def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> 
             assert asking.process.wait(PATIENCE_S) == 2, asking.said
             assert "the gateway's address is now fd00:51d:1::8, and probes come from fd00:51d:1::1" in asking.said
             until(lambda: "the network has fd00:51d:1::9 for this gateway" in knowing.said)
-            time.sleep(1.5)  # in which it asks three times
+            time.sleep(1.5)  # the time of three requests
             assert knowing.said.count("the network has") == 1
             knowing.end()
         finally:
@@ -274,7 +274,7 @@ def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> 
 
 
 def test_capabilities_are_enough_to_probe_from_a_namespace(tmp_path: Path) -> None:
-    """Without root, with the two capabilities that sockets and namespaces take, it probes, and has none by then."""
+    """Without root, with the two capabilities for sockets and namespaces, it probes, and has dropped them by then."""
     file = tmp_path / "network.yaml"
     file.write_text(json.dumps(network()), encoding="utf-8")
     both = "+net_raw,+sys_admin"
@@ -302,7 +302,7 @@ def test_capabilities_are_enough_to_probe_from_a_namespace(tmp_path: Path) -> No
 
 
 def test_told_twice_to_end_while_it_waits_for_its_address(tmp_path: Path) -> None:
-    """It ends without a word, however often it is told."""
+    """It ends silently, even after two signals."""
     token = tmp_path / "token"
     token.write_text("sw_1_secret", encoding="ascii")
     with Agent(tmp_path, "gw-1", TOWNS[0], "--server", "http://127.0.0.1:1", "--token-file", str(token)) as agent:
@@ -316,7 +316,7 @@ def test_told_twice_to_end_while_it_waits_for_its_address(tmp_path: Path) -> Non
 
 
 def test_once(tmp_path: Path) -> None:
-    """A single round without a server prints a line for each target, and says by its code that one did not answer."""
+    """A single round without a server prints a line for each target, and its exit code reports a missing answer."""
     file = tmp_path / "network.yaml"
     file.write_text(json.dumps(network()), encoding="utf-8")
     with Agent(tmp_path, "gw-1", TOWNS[0], "-f", str(file), "--once", "-o", "json") as agent:
@@ -326,7 +326,7 @@ def test_once(tmp_path: Path) -> None:
 
 
 def lines(agent: Agent) -> list[dict[str, Any]]:
-    """Return what an agent printed, line by line."""
+    """Return the JSON lines that an agent printed."""
     return [
         json.loads(line) for line in agent.out.read_text(encoding="utf-8").splitlines(keepends=True) if line[-1] == "\n"
     ]

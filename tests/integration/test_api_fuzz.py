@@ -1,4 +1,4 @@
-"""Requests drawn from the interface's own description, right and wrong ones."""
+"""Valid and invalid requests generated from the API's own description."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.api.rig import JOB
 pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("SEAWAY_FUZZ_EXAMPLES", "50"))
-"""Requests for each operation; all of them took two minutes on two busy cores."""
+"""Number of requests for each operation; all of them took two minutes on two busy cores."""
 
 CHECKS = [
     not_a_server_error,
@@ -43,10 +43,10 @@ CHECKS = [
     allow_header_conformance,
     ignored_auth,
 ]
-"""What is wrong by the description but taken, or the other way round, is not among them: it cannot say all rules."""
+"""Checks of answers. Those of rejected and accepted data are left out: the description cannot express all rules."""
 
 KNOWN = {"job": "train", "cluster": "a", "name": "default", "gateway": "gw-a"}
-"""What is there, so that requests get further than to 404."""
+"""Existing objects, so that requests pass the check for 404."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def served() -> Iterator[Served]:
 
 
 def test_no_request_breaks_anything(served: Served) -> None:
-    """Whatever is asked, there is no 5xx and no answer that the description does not tell of."""
+    """No request causes a 5xx or an answer that the description does not have."""
     schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json").exclude(path="/api/v1/events")
     schema = schema.exclude(path="/api/v1/jobs/{job}/logs/follow")
     admin, agent = ({"Authorization": served.headers(name)["authorization"]} for name in ("admin", "agent"))
@@ -83,7 +83,7 @@ def test_no_request_breaks_anything(served: Served) -> None:
             nonlocal asked
             of_agents = case.operation.definition.raw.get(ROLE) == Role.AGENT.value
             asked += 1
-            served.rig.clock.advance_s(WINDOW_S)  # failed logins are tried too, and would have to wait
+            served.rig.clock.advance_s(WINDOW_S)  # failed logins are tried too, and would be rate-limited
             if asked % 2:
                 for name in case.path_parameters:
                     case.path_parameters[name] = KNOWN.get(name, case.path_parameters[name])

@@ -1,4 +1,4 @@
-"""The interface behind a real server: streams, disconnects, TLS, large bodies, an orderly end."""
+"""The API behind a real server: streams, disconnects, TLS, large bodies, an orderly shutdown."""
 
 # ruff: noqa: ANN401  # options go on as they are
 
@@ -52,11 +52,11 @@ class Served:
         self.thread = Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
 
     def headers(self, token: str) -> dict[str, str]:
-        """Return what says who asks."""
+        """Return the headers that authenticate a user."""
         return {"authorization": f"Bearer {self.rig.tokens[token]}"}
 
     def client(self, token: str = "user", **options: Any) -> httpx.Client:
-        """Make a client."""
+        """Create a client."""
         return httpx.Client(base_url=self.url, headers=self.headers(token), timeout=PATIENCE_S, **options)
 
     def tell(self, count: int, *, tenant: str = "default", reason: str = "x") -> None:
@@ -68,7 +68,7 @@ class Served:
 
 @contextmanager
 def serving(settings: ServerSettings | None = None, **options: Any) -> Iterator[Served]:
-    """Serve a rig, its engine compiled before anybody waits for an answer."""
+    """Serve a rig, after compiling its engine."""
     warm_up()
     served = Served(make_rig(**options), settings or ServerSettings())
     served.thread.start()
@@ -103,7 +103,7 @@ def events(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
 
 
 def test_a_queue_takes_jobs_as_soon_as_it_is_there(served: Served) -> None:
-    """Though the control loop, which does not even run here, has not heard of it: tried, and submitted."""
+    """A new queue accepts jobs immediately, dry-run and submitted, before the control loop knows it."""
     with served.client("operator") as client:
         assert client.put("/api/v1/queues/new", json={"policy": "bestfit"}).status_code == 200
         job = {**JOB, "tenant": "default", "queue": "new"}
@@ -116,7 +116,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_there(served: Served) -> None:
 
 
 def test_events_come_live(served: Served) -> None:
-    """Who follows hears of a submit soon after it."""
+    """A follower receives a submit event soon after the submit."""
     with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         lines = stream.iter_lines()
@@ -127,7 +127,7 @@ def test_events_come_live(served: Served) -> None:
 
 
 def test_a_stream_goes_on_where_it_broke_off(served: Served) -> None:
-    """With the last event's id nothing is missed and nothing comes twice, however the id is said."""
+    """With the last event's id no event is missed or sent twice, in whichever form the id is sent."""
     served.tell(10)
     last = served.rig.store.last_event()
     with served.client() as client:
@@ -164,7 +164,7 @@ def test_what_memory_forgot_comes_from_the_store(served: Served, monkeypatch: py
 
 
 def test_a_stream_can_be_narrowed_to_a_job(served: Served) -> None:
-    """Only the events of the job that is asked for come."""
+    """Only the events of the requested job are sent."""
     with served.client() as client:
         first = client.post("/api/v1/jobs", json={**JOB, "name": "one"}).json()
         client.post("/api/v1/jobs", json={**JOB, "name": "two"})
@@ -178,7 +178,7 @@ def test_a_stream_can_be_narrowed_to_a_job(served: Served) -> None:
 
 
 def test_a_tenant_hears_of_itself_and_the_fleet(served: Served) -> None:
-    """Events of other tenants, and what tells of them, do not come, live or later."""
+    """Events of other tenants, and objects that describe them, are not sent, live or later."""
     for after in ("", "?after=0"):
         with served.client("other") as client, client.stream("GET", f"/api/v1/events{after}") as stream:
             lines = stream.iter_lines()
@@ -195,7 +195,7 @@ def test_a_tenant_hears_of_itself_and_the_fleet(served: Served) -> None:
 
 
 def test_a_slow_listener_holds_up_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does not read is left behind, others go on, and when he reads again he gets everything."""
+    """A slow reader does not delay others, and gets everything when it reads again."""
     monkeypatch.setattr(listener_module, "MAX_BYTES", 20_000)
     begin = served.rig.store.last_event()
     with served.client() as slow, served.client() as quick:
@@ -209,7 +209,7 @@ def test_a_slow_listener_holds_up_nobody(served: Served, monkeypatch: pytest.Mon
 
 
 def test_a_revoked_token_ends_its_streams(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who follows with a token that is revoked hears no more, and his stream ends with the next heartbeat."""
+    """A stream with a revoked token gets no more events, and ends with the next heartbeat."""
     monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.1)
     with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
         lines = stream.iter_lines()
@@ -222,7 +222,7 @@ def test_a_revoked_token_ends_its_streams(served: Served, monkeypatch: pytest.Mo
 
 
 def test_who_goes_away_is_forgotten(served: Served) -> None:
-    """A listener that disconnects leaves nothing behind."""
+    """A client that disconnects leaves nothing behind."""
     hub = served.rig.app.state.hub
     with served.client() as client, client.stream("GET", "/api/v1/events"):
         assert len(hub) == 1
@@ -247,14 +247,14 @@ def test_the_server_ends_though_somebody_follows(served: Served) -> None:
 
 
 def test_audit_entries_are_stored_before_the_end() -> None:
-    """What was noted when the server ends is in the store after."""
+    """Audit entries from before the server's end are in the store afterwards."""
     with serving() as served, served.client() as client:
         assert client.post("/api/v1/jobs", json=JOB).status_code == 201
     assert served.rig.store.audit(0, 1)[0].verb == "POST submit_job"
 
 
 def test_bodies_without_a_length_are_bounded(served: Served) -> None:
-    """A body that goes on in chunks is refused as soon as it is too long."""
+    """A chunked body is rejected as soon as it is too long."""
 
     def chunks() -> Iterator[bytes]:
         for _ in range(32):
@@ -278,7 +278,7 @@ def test_bodies_without_a_length_are_bounded(served: Served) -> None:
     ids=["nonsense", "length", "smuggled", "two lengths", "nul"],
 )
 def test_broken_requests_get_a_clear_answer(served: Served, raw: bytes) -> None:
-    """What is no HTTP gets 400 and the connection is closed."""
+    """A request that is not HTTP gets 400 and the connection is closed."""
     with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
         connection.sendall(raw)
         answer = connection.recv(65_536)
@@ -293,11 +293,11 @@ BEGUN = [
     ("POST", "/api/v1/network/reports", "agent"),
     ("POST", "/api/v1/network/gateways/gw-a/applied", "agent"),
 ]
-"""Requests with a body, and who may make them."""
+"""Requests with a body, and the roles that may send them."""
 
 
 def begin(served: Served, method: str, path: str, token: str) -> socket.socket:
-    """Make a connection and send the first byte of a request's body."""
+    """Connect and send the first byte of a request's body."""
     connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
     who = served.headers(token)["authorization"]
     head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {who}\r\n"
@@ -306,7 +306,7 @@ def begin(served: Served, method: str, path: str, token: str) -> socket.socket:
 
 
 def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """Half a request is forgotten, in the logs too, and others are answered."""
+    """Half a request leaves nothing, also no log entry, and others are answered."""
     audited = len(served.rig.store.audit(0, 100))
     for _ in range(5):
         for each in BEGUN:
@@ -323,7 +323,7 @@ def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: py
 
 
 def test_a_body_that_nobody_waits_for_ends_its_connection(served: Served) -> None:
-    """Who is refused before his body was read may not hold the connection with it; one who sent it whole keeps his."""
+    """A request that is rejected before its body is read cannot keep the connection; one that was sent whole can."""
     served.rig.tokens["nobody"] = "none"
     for each in BEGUN:
         with begin(served, *each[:2], "nobody") as connection:
@@ -344,7 +344,7 @@ def _given_up(metrics: str) -> float:
 def test_a_body_has_to_come_in_time(
     served: Served, monkeypatch: pytest.MonkeyPatch, method: str, path: str, token: str
 ) -> None:
-    """Who sends it byte by byte, or begins it and is silent, is told and let go, whatever he asks for."""
+    """A client that sends a body byte by byte, or stops, gets an error and is disconnected, on any path."""
     monkeypatch.setattr(guard_module, "BODY_S", 0.2)
     for bytewise in (False, True):
         with begin(served, method, path, token) as connection:
@@ -367,7 +367,7 @@ def test_a_body_has_to_come_in_time(
 
 
 def certificate(folder: Path) -> ServerSettings:
-    """Make a certificate for this machine, signed by itself."""
+    """Create a self-signed certificate for this machine."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
@@ -392,7 +392,7 @@ def certificate(folder: Path) -> ServerSettings:
 
 
 def test_tls_files_encrypt(tmp_path: Path) -> None:
-    """With a certificate and its key the server speaks TLS, streams too, and nothing else."""
+    """With a certificate and its key the server accepts only TLS, also for streams."""
     settings = certificate(tmp_path)
     with serving(settings) as served:
         context = ssl.create_default_context(cafile=settings.tls_certificate)
@@ -405,7 +405,7 @@ def test_tls_files_encrypt(tmp_path: Path) -> None:
 
 
 def test_without_tokens_only_loopback_is_listened_on() -> None:
-    """A server without tokens that others could reach is not made."""
+    """A server without tokens cannot listen on an address that others can reach."""
     rig = make_rig(no_auth=True)
     with pytest.raises(RejectedError, match="everybody"):
         make_server(rig.app, ServerSettings(host="0.0.0.0", no_auth=True))
@@ -414,7 +414,7 @@ def test_without_tokens_only_loopback_is_listened_on() -> None:
 
 @pytest.mark.slow
 def test_a_thousand_may_listen(served: Served) -> None:
-    """A thousand listeners all hear of an event."""
+    """A thousand clients all receive an event."""
     sockets = []
     request = (
         f"GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: {served.headers('user')['authorization']}\r\n\r\n"
@@ -441,21 +441,21 @@ def test_a_thousand_may_listen(served: Served) -> None:
 
 
 def fails_from(served: Served, address: str) -> int:
-    """Fail to log in, from an address by what a proxy says; return the answer's status."""
+    """Fail to log in, from an address reported by a proxy; return the status code."""
     headers = {"authorization": "Bearer sw_no_token", "x-forwarded-for": f"203.0.113.9, {address}"}
     return httpx.get(f"{served.url}/api/v1/me", headers=headers).status_code
 
 
 @pytest.mark.parametrize(("trusted_proxies", "status"), [("10.0.0.0/8, 127.0.0.1", 401), ("10.0.0.0/8", 429)])
 def test_a_proxy_that_is_believed_says_where_somebody_is(trusted_proxies: str, status: int) -> None:
-    """Behind it each visitor has an address of his own for the limit of failed logins; others say what they like."""
+    """Behind a trusted proxy each address has its own limit of failed logins; other proxies' headers are ignored."""
     with serving(ServerSettings(trusted_proxies=trusted_proxies)) as served:
         assert [fails_from(served, "192.0.2.1") for _ in range(MAX_FAILURES + 1)][-1] == 429
         assert fails_from(served, "192.0.2.2") == status
 
 
 def test_a_proxy_s_network_is_known_however_its_address_is_written() -> None:
-    """On a socket of both kinds, who comes over IPv4 has an address of IPv6."""
+    """On a dual-stack socket, an IPv4 client has an IPv6-mapped address."""
     hosts = ProxyHeadersMiddleware(make_rig().app, trusted("10.0.0.0/8, 192.0.2.1, fd00::/8")).trusted_hosts  # type: ignore[arg-type]
     assert all(each in hosts for each in ("10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "::ffff:192.0.2.1", "fd00::1"))
     assert not any(

@@ -1,9 +1,9 @@
-"""What a real node-exporter and a real Prometheus say of a real interface is what passes through it.
+"""A real node-exporter and a real Prometheus report the traffic of a real interface.
 
-The interface is in a network namespace of its own, which nothing outside sees and which ends with the exporter. That
-answers on this machine's loopback all the same: its socket was opened outside.
+The interface is in its own network namespace, which is isolated and ends with the exporter. The exporter still answers
+on this machine's loopback: its socket was opened outside.
 
-Debian has both: ``apt-get install prometheus-node-exporter prometheus``. No service of them is needed, nor used.
+Debian has both: ``apt-get install prometheus-node-exporter prometheus``. Their services are not used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATIENCE_S = 60.0
 
 RATE_MBPS = 40
 OFF = 0.05
-"""By how much of itself a measured rate may differ from what was sent."""
+"""Relative tolerance of a measured rate."""
 
 IN_A_NAMESPACE = """
 set -e
@@ -65,7 +65,7 @@ while True:
 
 
 def missing() -> str:
-    """Return why none of this can be tried here; empty when it can."""
+    """Return why these tests cannot run here; empty if they can."""
     programs = {"prometheus-node-exporter": "prometheus-node-exporter", "ip": "iproute2", "nsenter": "util-linux"}
     if lacks := [package for program, package in programs.items() if not shutil.which(program)]:
         return f"apt-get install {' '.join(lacks)}"
@@ -80,13 +80,13 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Gateway:
-    """A machine with an exporter; of its interfaces ``far`` is the other end of ``wan``, and ``asleep`` is down."""
+    """A machine with an exporter; ``far`` is the other end of its interface ``wan``, and ``asleep`` is down."""
 
     pid: int
     place: str
 
     def config(self, interface: str = "wan", speed_mbps: int = 0) -> GatewayConfig:
-        """Return what Seaway knows of it."""
+        """Return its configuration in Seaway."""
         return GatewayConfig(
             "gw-1",
             ip_address("fd00::1"),
@@ -97,7 +97,7 @@ class Gateway:
 
     @contextmanager
     def sending(self, interface: str, rate_mbps: float) -> Iterator[None]:
-        """Have so much sent out of an interface."""
+        """Send data at a rate out of an interface."""
         command = ["nsenter", f"--net=/proc/{self.pid}/ns/net", sys.executable, "-c", SENDER, interface, f"{rate_mbps}"]
         process = subprocess.Popen(command)
         try:
@@ -131,7 +131,7 @@ def gateway() -> Iterator[Gateway]:
 
 @contextmanager
 def watching(settings: NetworkSettings, config: GatewayConfig) -> Iterator[Callable[[], Traffic | None]]:
-    """Watch a gateway as a control plane does; yields what tells the latest."""
+    """Watch a gateway as a control plane does; yields a function that returns the latest traffic."""
     clock = SystemClock()
     bandwidths = make_bandwidths(settings, clock)
     watch = TrafficWatch(bandwidths, lambda: [config], settings.bandwidth.interval_s, clock, Random(1))
@@ -143,7 +143,7 @@ def watching(settings: NetworkSettings, config: GatewayConfig) -> Iterator[Calla
 
 
 def await_that(tell: Callable[[], Traffic | None], wanted: Callable[[Traffic], bool]) -> Traffic:
-    """Wait until something is measured that is as wanted."""
+    """Wait for a suitable measurement."""
     until = time.monotonic() + PATIENCE_S
     while True:
         found = tell()
@@ -154,7 +154,7 @@ def await_that(tell: Callable[[], Traffic | None], wanted: Callable[[Traffic], b
 
 
 def near(found: Traffic, in_mbps: float, out_mbps: float) -> bool:
-    """Tell whether what was measured is what was sent, each way."""
+    """Report whether the measured rates are those of the sent data, in each direction."""
     return abs(found.in_used_mbps - in_mbps) <= OFF * in_mbps and abs(found.out_used_mbps - out_mbps) <= OFF * out_mbps
 
 
@@ -162,7 +162,7 @@ OFTEN = NetworkSettings(BandwidthSettings(interval_s=0.5))
 
 
 def test_traffic_out_and_in_is_measured_each_for_itself(gateway: Gateway) -> None:
-    """What one end sends the other receives; the interface tells its speed itself, whatever is configured."""
+    """One end receives the traffic of the other; the interface reports its own speed, whatever is configured."""
     with watching(OFTEN, gateway.config(speed_mbps=7)) as tell:
         quiet = await_that(tell, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
         assert quiet.speed_mbps == 10_000
@@ -174,14 +174,14 @@ def test_traffic_out_and_in_is_measured_each_for_itself(gateway: Gateway) -> Non
 
 
 def test_an_interface_without_a_speed_has_the_configured_one(gateway: Gateway) -> None:
-    """Without that, none; what passes is measured either way. One that is down tells none."""
+    """An interface without a speed has the configured one or none; one that is down reports no traffic."""
     for configured, speed_mbps in ((0, None), (1000, 1000)):
         with watching(OFTEN, gateway.config("asleep", configured)) as tell:
             assert await_that(tell, lambda _: True).speed_mbps == speed_mbps
 
 
 def test_an_interface_that_is_made_anew_is_measured_again(gateway: Gateway) -> None:
-    """It is unknown while it is not there, and counters that begin at 0 are no traffic."""
+    """A missing interface is unknown, and counters that begin at 0 again are no traffic."""
     inside = ["nsenter", f"--net=/proc/{gateway.pid}/ns/net", "ip", "link"]
     config = gateway.config("fleeting")
     subprocess.run([*inside, "add", "fleeting", "type", "veth", "peer", "name", "beyond"], check=True)
@@ -201,7 +201,7 @@ def test_an_interface_that_is_made_anew_is_measured_again(gateway: Gateway) -> N
 
 @pytest.mark.programs("prometheus")
 def test_a_prometheus_that_scrapes_the_exporter_says_the_same(gateway: Gateway, tmp_path: Path) -> None:
-    """Asked instead of the exporter it tells the same rates and speed, as old as its latest scrape."""
+    """Prometheus reports the same rates and speed as the exporter, with the age of its latest scrape."""
     (tmp_path / "prometheus.yml").write_text(
         f"""
 global: {{scrape_interval: 500ms}}
@@ -224,7 +224,7 @@ OUT = ("seaway_gateway_used_mbps", "gw-1", "out")
 
 
 def figures(server: Running) -> dict[tuple[str, str, str], float]:
-    """Return what a control plane says of gateways' interfaces, by metric, gateway and direction."""
+    """Return the metrics of a control plane about gateways' interfaces, by metric, gateway and direction."""
     return {
         (each.name, each.labels["gateway"], each.labels.get("direction", "")): each.value
         for family in text_string_to_metric_families(server.client.get("/metrics").text)
@@ -234,7 +234,7 @@ def figures(server: Running) -> dict[tuple[str, str, str], float]:
 
 
 def test_a_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, tmp_path: Path) -> None:
-    """Its metrics say what passes and what could, and which interface it looks at in vain."""
+    """Its metrics report traffic and capacity, and the interfaces that it cannot read."""
     exporter = gateway.config().exporter
     network = {
         "gateways": [

@@ -1,4 +1,4 @@
-"""The bound on the openb trace is the one that was published beside it."""
+"""The bound on the openb trace equals the published one."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ BOUNDS = {"default": 96.90, "multigpu20": 97.34, "gpushare40": 95.64, "gpuspec10
 
 @pytest.mark.parametrize(("variant", "expected"), BOUNDS.items())
 def test_bound_is_the_published_one(shared: Path, variant: str, expected: float) -> None:
-    """What full knowledge could reach once 100 % was asked for agrees with the table."""
+    """The bound with full knowledge, after 100 % has been requested, agrees with the table."""
     openb = shared / "traces" / "openb"
     trace = read_trace(
         TraceFiles(

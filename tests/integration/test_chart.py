@@ -1,4 +1,4 @@
-"""The Helm chart: valid, careful with rights, and clear about what cannot work."""
+"""The Helm chart: valid, with minimal rights, and clear errors for unusable values."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ except helm_python.HelmError as error:
 texts = [text for path, text in sorted(texts.items()) if path.endswith("NOTES.txt") is notes]
 print("\\n---\\n".join(texts))
 """
-"""Renders by Helm's own engine, which the package helm-python-sdk has; in a process of its own, as that is in Go."""
+"""Program that renders with Helm's own engine, from the package helm-python-sdk; in its own process, as it is in Go."""
 
 
 class RefusedError(Exception):
-    """The chart says that something cannot work."""
+    """The chart rejects its values."""
 
 
 def rendered(values: dict[str, Any], name: str = "seaway", *, notes: bool = False) -> str:
-    """Render the chart; return its objects, or what is said after an installation."""
-    if (helm := shutil.which("helm")) and not notes:  # which tells notes only together with a cluster
+    """Render the chart; return its objects, or its notes."""
+    if (helm := shutil.which("helm")) and not notes:  # which prints notes only with a cluster
         command, given = [helm, "template", name, str(CHART), "--namespace", "sw", "--values", "-"], json.dumps(values)
     elif find_spec("helm_python"):
         command, given = [sys.executable, "-c", BY_LIBRARY], json.dumps([str(CHART), values, name, "sw", notes])
@@ -105,7 +105,7 @@ def render(values: dict[str, Any], name: str = "seaway") -> dict[tuple[str, str]
 
 
 def settings_of(objects: dict[tuple[str, str], dict[str, Any]], folder: Path, name: str = "seaway") -> Any:  # noqa: ANN401  # settings
-    """Load the settings that a rendered chart has, as `seaway up` would."""
+    """Load the settings of a rendered chart, as `seaway up` does."""
     file = folder / "seaway.toml"
     file.write_text(objects["ConfigMap", name]["data"]["seaway.toml"], encoding="utf-8")
     server = ("Deployment", name)
@@ -116,7 +116,7 @@ def settings_of(objects: dict[tuple[str, str], dict[str, Any]], folder: Path, na
 
 @EVERY
 def test_all_objects_are_valid(values: dict[str, Any]) -> None:
-    """Kubernetes would take each, and all are in the release's namespace, and marked."""
+    """Kubernetes accepts each object, and all are in the release's namespace with its labels."""
     for (kind, _), each in render(values).items():
         if kind not in {"ServiceMonitor", "PrometheusRule"}:
             kubernetes_validate.validate(each, VERSION, strict=True)
@@ -126,7 +126,7 @@ def test_all_objects_are_valid(values: dict[str, Any]) -> None:
 
 @EVERY
 def test_pods_keep_to_the_restricted_standard(values: dict[str, Any]) -> None:
-    """Pods pass the restricted pod security standard, write nowhere but on volumes, and get no service links."""
+    """Pods pass the restricted pod security standard, write only to volumes, and get no service links."""
     pods = render(values)["Deployment", "seaway"]["spec"]["template"]["spec"]
     assert pods["securityContext"]["runAsNonRoot"] is True
     assert pods["securityContext"]["runAsUser"] > 0
@@ -147,7 +147,7 @@ def test_pods_keep_to_the_restricted_standard(values: dict[str, Any]) -> None:
 
 @EVERY
 def test_seaway_takes_its_settings(values: dict[str, Any], tmp_path: Path) -> None:
-    """What the config map says is read without a complaint, and lets several processes take turns."""
+    """The settings in the config map are valid, and allow several processes with leader election."""
     settings = settings_of(render(values), tmp_path)
     assert settings.server.host == "0.0.0.0"
     assert settings.clusters.usage.exporters
@@ -156,7 +156,7 @@ def test_seaway_takes_its_settings(values: dict[str, Any], tmp_path: Path) -> No
 
 
 def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
-    """Numbers, truths and tables become TOML of the same kind; sections that the chart writes to are kept."""
+    """Numbers, booleans and tables become TOML of the same type; sections that the chart writes to keep their rest."""
     objects = render(ALL)
     settings = settings_of(objects, tmp_path)
     assert (
@@ -183,14 +183,14 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
 
 
 def monitored(**values: Any) -> Any:  # noqa: ANN401  # an object
-    """Return how Prometheus is told to ask."""
+    """Return Prometheus' scrape configuration."""
     monitor = {"enabled": True, "tokenSecret": {"name": "metrics"}, **values}
     objects = render({**LEAST, "tls": {"existingSecret": "tls"}, "serviceMonitor": monitor}, "other")
     return objects["ServiceMonitor", "other-seaway"]["spec"]["endpoints"][0]
 
 
 def test_prometheus_is_told_whose_certificate_it_sees() -> None:
-    """It asks pods by their addresses, so it is told a name that the certificate is for, and who signed that."""
+    """Prometheus scrapes pods by address, so its configuration has a server name and the certificate authority."""
     assert monitored()["tlsConfig"] == {"serverName": "other-seaway.sw.svc"}
     given = {"serverName": "seaway.example", "ca": {"kind": "configMap", "name": "roots", "key": "all.pem"}}
     ca = {"configMap": {"name": "roots", "key": "all.pem"}}
@@ -201,19 +201,19 @@ def test_prometheus_is_told_whose_certificate_it_sees() -> None:
 
 
 def test_what_series_say_of_pods_is_kept() -> None:
-    """An operator gives each target a namespace, pod and container: those of a vGPU are other ones, and stay."""
+    """Labels of vGPU series for namespace, pod and container stay, though an operator sets target labels so named."""
     assert monitored()["honorLabels"] is True
 
 
 def test_alerts_find_the_job_that_they_look_for() -> None:
-    """An operator calls a job by its Service; alerts on Seaway itself look for that of the plain configuration."""
+    """An operator names a job after its Service; alerts on Seaway itself select the plain configuration's name."""
     shipped = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))
     (job,) = [each["job_name"] for each in shipped["scrape_configs"]]
     assert monitored()["relabelings"] == [{"targetLabel": "job", "replacement": job}]
 
 
 def test_the_alerts_are_those_of_the_plain_configuration() -> None:
-    """Rule by rule, with what Prometheus fills in left as it is, and only where they are asked for."""
+    """The alerts equal the plain configuration's, with Prometheus' templates unchanged, and only if enabled."""
     files = sorted((PROMETHEUS / "rules").glob("*.yml"))
     groups = [group for file in files for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
     rule = render(ALL)["PrometheusRule", "seaway"]
@@ -223,14 +223,14 @@ def test_the_alerts_are_those_of_the_plain_configuration() -> None:
 
 
 def test_notes_say_how_dashboards_are_loaded() -> None:
-    """Where Prometheus reads metrics, and in the namespace of the release."""
+    """The notes explain how Grafana loads the dashboards, in the namespace of the release."""
     assert "script/dashboards --out dashboards --config-maps --namespace sw" in rendered(ALL, notes=True)
     assert "grafana" not in rendered(LEAST, notes=True)
 
 
 @EVERY
 def test_notes_put_no_password_on_a_command_line(values: dict[str, Any]) -> None:
-    """What a process is called with can be read by others: Seaway finds the database's URL in its environment."""
+    """Other users can read the arguments of a process: Seaway reads the database's URL from its environment."""
     said = rendered(values, notes=True)
     assert "admin-token" in said
     assert "--database" not in said
@@ -239,7 +239,7 @@ def test_notes_put_no_password_on_a_command_line(values: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
 def test_replicas_that_wait_are_ready_and_the_service_asks_who_leads(values: dict[str, Any]) -> None:
-    """A rollout waits for each new replica, and ends; requests go to the pod that marked itself."""
+    """A rollout waits for each new replica, and completes; requests go to the pod with the leader's label."""
     objects = render(values)
     deployment = objects["Deployment", "seaway"]["spec"]
     (container,) = deployment["template"]["spec"]["containers"]
@@ -255,7 +255,7 @@ def test_replicas_that_wait_are_ready_and_the_service_asks_who_leads(values: dic
 
 
 def test_a_replica_that_is_alone_needs_no_mark() -> None:
-    """With SQLite no one takes turns: the Service asks for the one pod as it is."""
+    """With SQLite there is no leader election: the Service selects the single pod without a label."""
     objects = render(SQLITE)
     deployment = objects["Deployment", "seaway"]["spec"]
     assert objects["Service", "seaway"]["spec"]["selector"] == deployment["selector"]["matchLabels"]
@@ -264,7 +264,7 @@ def test_a_replica_that_is_alone_needs_no_mark() -> None:
 
 
 def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
-    """The chart's role is that of deploy/kubernetes, for the Lease that the settings name; SQLite needs none."""
+    """The chart's role is that of deploy/kubernetes, for the Lease in the settings; SQLite needs none."""
     (role,) = [each for each in yaml.safe_load_all(LEADER.read_text(encoding="utf-8")) if each["kind"] == "Role"]
     for name in ("seaway", "other"):
         objects = render(LEAST, name)
@@ -297,13 +297,13 @@ def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
     ],
 )
 def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
-    """Nothing is rendered, and the message says what to set."""
+    """Nothing is rendered, and the message names the setting to change."""
     with pytest.raises(RefusedError, match=re.escape(says)):
         render(values)
 
 
 def test_the_chart_agrees_with_itself() -> None:
-    """Its version is the package's, its values fit its schema, and every value has a place there."""
+    """Its version is the package's, its values match its schema, and every value is in the schema."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert chart["version"] == chart["appVersion"] == __version__
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -316,7 +316,7 @@ def test_the_chart_agrees_with_itself() -> None:
 
 
 def test_two_processes_on_sqlite_are_refused_by_seaway_too(tmp_path: Path) -> None:
-    """Whoever writes settings by hand gets the same answer."""
+    """Settings written by hand get the same error."""
     file = tmp_path / "seaway.toml"
     file.write_text('[leader]\nlease = "seaway"\n', encoding="utf-8")
     with pytest.raises(RejectedError, match="a lease is for several processes on one database"):

@@ -1,4 +1,4 @@
-"""The examples of the client run, and print what they promise."""
+"""The examples of the client run, and print the documented output."""
 
 import runpy
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow  # each has a server of its own
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
-    """Have a server, and settings that lead to it."""
+    """Start a server, and settings for it."""
     with command_line(capsys, monkeypatch, tmp_path) as made:
         yield made
 
@@ -29,7 +29,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     ],
 )
 def test_an_example_runs(cli: Cli, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:
-    """What stands in the examples can be copied: it works as it is."""
+    """Each documented example runs unchanged."""
     with cli.going_round():
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     out = capsys.readouterr().out

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.slow  # each has a server of its own
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
-    """Have a server, and a command line that speaks to it."""
+    """Start a server, and a command line connected to it."""
     with command_line(capsys, monkeypatch, tmp_path) as made:
         yield made
 
 
 def test_the_network_from_a_file_and_back(cli: Cli, tmp_path: Path) -> None:
-    """What is put is said, can be tried before, is printed as a file that changes nothing, and can be removed."""
+    """A network document can be validated, set, exported to an equivalent file, and removed."""
     file = tmp_path / "network.yaml"
     file.write_text(yaml.safe_dump(EXAMPLE, sort_keys=False))
     tried = cli("network", "put", "-f", str(file), "--dry-run")
@@ -40,7 +40,7 @@ def test_the_network_from_a_file_and_back(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_told_with_its_line(cli: Cli, tmp_path: Path) -> None:
-    """Each mistake in a file is told with the line on which it stands, and nothing is set."""
+    """Each error in a file is reported with its line, and nothing is set."""
     file = tmp_path / "network.yaml"
     file.write_text("mesh: true\ngateways:\n  - name: gw-1\n    adress: fd00::1\n    site: office\n    mtu: big\n")
     ran = cli("network", "put", "-f", str(file))
@@ -57,7 +57,7 @@ def test_what_is_wrong_is_told_with_its_line(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_agents_are_listed_with_what_came_of_them(cli: Cli) -> None:
-    """The list says of each gateway whether its agent reports; without gateways it says how to set them."""
+    """The list shows for each gateway whether its agent reports; without gateways it explains how to add them."""
     assert "seaway network put" in cli("network", "agents").out
     cli("network", "put", "-f", "-", stdin=yaml.safe_dump(EXAMPLE))
     made = cli("token", "create", "first", "--role", "agent", "--gateway", "gw-1")

@@ -1,4 +1,4 @@
-"""Every other verb of the command line."""
+"""Every other command of the command line."""
 
 import json
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.slow  # each has a server of its own
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
-    """Have a server, and a command line that speaks to it."""
+    """Start a server, and a command line connected to it."""
     with command_line(capsys, monkeypatch, tmp_path) as made:
         yield made
 
 
 @pytest.fixture
 def job(cli: Cli) -> str:
-    """Have a job that runs, and return its id."""
+    """Return the id of a running job."""
     job_id = cli("submit", "--name", "train", "--gpus", "1", "--gpu-memory", "8Gi", "-o", "name").out.strip()
     cli.step(4)
     return job_id
@@ -65,7 +65,7 @@ LISTS = (
 
 @pytest.mark.usefixtures("job")
 def test_what_lists_or_shows_prints_in_every_form(cli: Cli) -> None:
-    """A table for people, the same in YAML and JSON for programs, and names for shells."""
+    """Lists and details are printed as a table for users, in YAML and JSON for programs, and as names for shells."""
     for arguments in LISTS:
         shown = {form: cli(*arguments, "-o", form) for form in ("table", "wide", "json", "yaml", "name")}
         assert [ran.code for ran in shown.values()] == [0] * 5, shown
@@ -76,7 +76,7 @@ def test_what_lists_or_shows_prints_in_every_form(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("job")
 def test_tables_fit_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a narrow terminal a table leaves out what matters least, and nothing is wider than that."""
+    """On a narrow terminal a table leaves out the least important columns, and fits its width."""
     monkeypatch.setenv("COLUMNS", "60")
     for arguments in LISTS:
         if arguments[0] not in {"events", "explain"}:
@@ -96,7 +96,7 @@ def test_json_is_what_the_api_says(cli: Cli, job: str) -> None:
 
 
 def test_one_row_per_job_with_node_and_reason(cli: Cli, job: str) -> None:
-    """A job's row says where it is and why."""
+    """A job's row shows its place and the reason."""
     head, row = cli("jobs").out.splitlines()
     assert head.split() == ["NAME", "ID", "QUEUE", "STATE", "GPUS", "WHERE", "AGE", "REASON"]
     assert row.split()[:4] == ["train", job, "default", "running"]
@@ -104,7 +104,7 @@ def test_one_row_per_job_with_node_and_reason(cli: Cli, job: str) -> None:
 
 
 def test_jobs_are_filtered_and_paged(cli: Cli, job: str) -> None:
-    """Filters narrow the list; a list that goes on says how; nothing that matches ends with 1."""
+    """Filters narrow the list; a partial list names the next page; an empty result ends with 1."""
     other = cli("submit", "--name", "other", "--gpus", "1", "-o", "name").out.strip()
     assert cli("jobs", "-s", "running", "-o", "name").out.split() == [job]
     assert cli("jobs", "--name", "oth", "-o", "name").out.split() == [other]
@@ -117,7 +117,7 @@ def test_jobs_are_filtered_and_paged(cli: Cli, job: str) -> None:
 
 
 def test_explaining_comes_in_layers(cli: Cli) -> None:
-    """One sentence, then rules and the place in the queue, then every candidate and what would admit the job."""
+    """Explain prints one sentence, then rules and queue position, then every candidate and what would admit the job."""
     cli("submit", "--name", "all", "--gpus", "2", "--replicas", "4", "-d")
     cli.step(3)
     cli("submit", "--name", "late", "--gpus", "1", "-d")
@@ -133,7 +133,7 @@ def test_explaining_comes_in_layers(cli: Cli) -> None:
 
 
 def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> None:
-    """What changes is shown before it is done, in the fields of job files; what is so already changes nothing."""
+    """An update prints its changes first, in the fields of job files; an update without changes does nothing."""
     version = cli("show", job, "-o", "json").body["version"]
     shown = cli("update", "train", "--set", "resources.gpus=2", "--dry-run")
     assert (shown.code, "resources.gpus: 1 → 2" in shown.out) == (0, True)
@@ -149,7 +149,7 @@ def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> 
 
 
 def test_steps_say_what_became_of_each_job(cli: Cli, job: str) -> None:
-    """Suspending, resuming, changing priority, cancelling and deleting say the job's state after it."""
+    """Suspend, resume, reprioritize, cancel and delete print the new state of the job."""
     assert "has priority 9" in cli("reprioritize", "train", "9").out
     assert "is suspended" in cli("suspend", job, "--reason", "until Monday").out
     assert "until Monday" in cli("events", "train").out
@@ -162,14 +162,14 @@ def test_steps_say_what_became_of_each_job(cli: Cli, job: str) -> None:
 
 
 def test_logs_and_manifests_are_printed(cli: Cli, job: str) -> None:
-    """What a job wrote and what it became are printed as they are."""
+    """The output and the manifests of a job are printed unchanged."""
     assert "replica 0" in cli("logs", "train").out
     objects = list(yaml.safe_load_all(cli("manifest", "train").out))
     assert json.loads(cli("manifest", job, "-o", "json").out) == objects
 
 
 def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Following prints each line once, and ends when the job is over."""
+    """Following prints each line once, and ends with the job."""
     monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
     over = Timer(0.5, lambda: cli.served.rig.plane.jobs.cancel(job, "test"))
     over.start()
@@ -180,7 +180,7 @@ def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytes
 
 
 def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All or some, as they are or live; one that is not there keeps no one from the others."""
+    """Logs of all or some replicas are printed, stored or live; a missing replica does not stop the others."""
     monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
     job = cli("submit", "--name", "many", "--gpus", "1", "--replicas", "3", "-o", "name").out.strip()
     cli.step(4)
@@ -201,7 +201,7 @@ def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.M
 
 
 def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:
-    """A cordon names its reason in the lists, moves nothing, and a drain does; both end with uncordon."""
+    """A cordon shows its reason in the lists and moves nothing; a drain moves jobs; uncordon ends both."""
     node = cli("show", job, "-o", "json").body["nodes"][0]
     cluster = cli("show", job, "-o", "json").body["clusters"][0]
     assert cli("cordon", f"{cluster}/{node}", "--reason", "new driver").code == 0
@@ -218,7 +218,7 @@ def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:
 
 
 def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
-    """Setting changes what is said and leaves the rest; deleting what is used says by whom."""
+    """Setting changes the given fields only; deleting an object in use names its users."""
     assert cli("pools", "set", "one", "--cluster", "a").out == "pool one: a\n"
     assert cli("queues", "set", "batch", "--pool", "one", "--policy", "seaway", "--shadow", "bestfit").code == 0
     assert "closed" in cli("queues", "set", "batch", "--closed").out
@@ -234,7 +234,7 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
 
 
 def test_a_token_is_made_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new token stands alone on standard output, works at once, and stops working when it is revoked."""
+    """A new token is printed alone on standard output, works immediately, and stops working when it is revoked."""
     secret = cli("token", "create", "ada", "--tenant", "other", "--expires-in", "30d").out.strip()
     token = next(each["id"] for each in cli("token", "list", "-o", "json").body["tokens"] if each["name"] == "ada")
     monkeypatch.setenv("SEAWAY_TOKEN", secret)
@@ -252,7 +252,7 @@ def test_a_token_is_made_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyPa
 def test_login_stores_a_profile_that_works_and_that_nobody_else_can_read(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A profile is stored after it was tried, readable by its owner only, and used from then on."""
+    """A profile is stored after a successful login, readable only by its owner, and used from then on."""
     secret = cli.served.rig.tokens["user"]
     assert cli("login", "--name", "work", stdin="sw_x_wrong\n").code == 3
     assert not profiles_file().exists()
@@ -271,7 +271,7 @@ def test_login_stores_a_profile_that_works_and_that_nobody_else_can_read(
 
 
 def test_what_if_answers_without_touching_anything(cli: Cli, job: str) -> None:
-    """A question shows figures before and after and who would move, and the fleet is as it was."""
+    """A what-if query shows values before and after and the moved jobs, and changes nothing."""
     before = cli("fleet", "-o", "json").body
     cluster = cli("show", job, "-o", "json").body["clusters"][0]
     ran = cli("whatif", "--drain", cluster, "--policy", "seaway")
@@ -294,7 +294,7 @@ def test_what_if_answers_without_touching_anything(cli: Cli, job: str) -> None:
 
 
 def test_a_server_that_is_away_ends_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scripts can tell a server that cannot be reached from everything else, and people read where it was sought."""
+    """An unreachable server has its own exit code, 4, and the message names the URL."""
     monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
     ran = cli("--server", "http://127.0.0.1:1", "jobs")
     assert ran.code == 4
@@ -304,7 +304,7 @@ def test_a_server_that_is_away_ends_with_4(cli: Cli, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("job")
 def test_watching_shows_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--watch looks again and again, and Ctrl-C ends it without an error."""
+    """--watch refreshes repeatedly, and Ctrl-C ends it without an error."""
     from seaway.cli.jobs import list as jobs
 
     looks: list[float] = []
@@ -331,7 +331,7 @@ COMPLETED = {
 
 @pytest.mark.usefixtures("job")
 def test_the_shell_completes_what_the_server_knows(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs, clusters, queues and policies are completed from the server, commands from what there is."""
+    """Jobs, clusters, queues and policies are completed from the server, commands from the program."""
     monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
     for line, offered in COMPLETED.items():
         monkeypatch.setenv("COMP_WORDS", line)
@@ -340,7 +340,7 @@ def test_the_shell_completes_what_the_server_knows(cli: Cli, monkeypatch: pytest
 
 
 def test_completion_is_silent_without_a_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell that completes is never disturbed by errors."""
+    """Shell completion never prints errors."""
     monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
     monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
     monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
@@ -351,14 +351,14 @@ def test_completion_is_silent_without_a_server(cli: Cli, monkeypatch: pytest.Mon
 
 
 def test_names_with_brackets_are_printed_as_they_are(cli: Cli, job: str) -> None:
-    """What others wrote is never taken for markup."""
+    """User-defined names are never parsed as markup."""
     cli("suspend", job, "--reason", "[red]not [bold]markup[/bold]")
     assert "[red]not [bold]markup[/bold]" in cli("events", "train").out
     assert "[red]not [bold]markup[/bold]" in cli("jobs").out
 
 
 def test_every_command_teaches(cli: Cli) -> None:
-    """The help of each command says what it does, and shows an example of it."""
+    """The help of each command describes it, and has an example."""
     for command in COMMANDS:
         ran = cli(command.name, "--help")
         assert ran.code == 0
@@ -368,7 +368,7 @@ def test_every_command_teaches(cli: Cli) -> None:
 
 
 def test_a_trained_policy_goes_to_the_server_and_back(cli: Cli, tmp_path: Path) -> None:
-    """It is imported there, shown with who did it, exported byte by byte, and removed; a heuristic can be activated."""
+    """A trained policy is imported, shown with its author, exported unchanged, removed; heuristics can be activated."""
     file, back = tmp_path / "best.policy", tmp_path / "back.policy"
     write_policy(file, cluster_policy("mine"))
     assert cli("policies", "import", str(file), "--remote").code == 0

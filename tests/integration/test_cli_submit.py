@@ -1,4 +1,4 @@
-"""Submitting from the command line, and staying with a job."""
+"""Submitting from the command line, and following a job."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow  # each has a server of its own
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
-    """Have a server, and a command line that speaks to it."""
+    """Start a server, and a command line connected to it."""
     with command_line(capsys, monkeypatch, tmp_path) as made:
         yield made
 
@@ -27,7 +27,7 @@ def job_file(folder: Path, text: str) -> str:
 
 
 def test_submitting_shows_candidates_and_stays_until_the_job_is_over(cli: Cli) -> None:
-    """Who submits sees where the job could go, which place is taken, and each change until it completed."""
+    """Submit prints the candidates, the chosen place, and each change until the job has completed."""
     with cli.going_round():
         ran = cli("submit", *SMALL, "--gateway", "site", "--", "python", "train.py")
     assert ran.code == 0, ran.err
@@ -44,7 +44,7 @@ def test_submitting_shows_candidates_and_stays_until_the_job_is_over(cli: Cli) -
 
 
 def test_a_job_that_ends_badly_ends_the_command_badly(cli: Cli) -> None:
-    """A script sees by the exit code that its job did not complete."""
+    """The exit code reports that the job did not complete."""
     assert cli("submit", *SMALL, "-d").code == 0
     cli.step(3)
     assert cli("cancel", "hello").code == 0
@@ -54,7 +54,7 @@ def test_a_job_that_ends_badly_ends_the_command_badly(cli: Cli) -> None:
 
 
 def test_ctrl_c_detaches_and_says_how_to_come_back(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C leaves the job alone and names the command that leads back to it."""
+    """Ctrl-C leaves the job running and prints the command that follows it again."""
     from seaway.client.sync import Client
 
     def listen(*_: object, **__: object) -> None:
@@ -69,7 +69,7 @@ def test_ctrl_c_detaches_and_says_how_to_come_back(cli: Cli, monkeypatch: pytest
 
 
 def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_would_start(cli: Cli) -> None:
-    """A dry run asks the real scheduler, leaves nothing behind, and ends with 1 when the job would wait."""
+    """A dry run uses the real scheduler, stores nothing, and ends with 1 if the job would wait."""
     assert cli("submit", *SMALL, "--dry-run").code == 0
     assert cli("jobs").code == 1
     assert cli("submit", "--name", "all", "--gpus", "2", "--replicas", "4", "-d").code == 0
@@ -81,7 +81,7 @@ def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_woul
 
 
 def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
-    """Where data is and what a breach does are options too; what is shown first and kept with the job says how far."""
+    """Data locality and SLO violations have options; the candidates and the stored job show the distance to data."""
     options = (*SMALL, "--data", "b", "--data-size", "200GB", "--on-violation", "move")
     tried = cli("submit", *options, "--dry-run")
     assert "its data is at b; no one knows how long it takes to a" in " ".join(tried.out.split())
@@ -100,7 +100,7 @@ def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
 
 
 def test_several_jobs_of_a_file_are_submitted_and_left(cli: Cli, tmp_path: Path) -> None:
-    """A file may hold several jobs; options go over each of them."""
+    """A file may have several jobs; options apply to each of them."""
     text = "name: one\nresources: {gpus: 1}\n---\n---\nname: two\nresources: {gpus: 1}\nlabels: {sweep: a}\n"
     ran = cli("submit", "-f", job_file(tmp_path, text), "--priority", "7", "-l", "by=test")
     assert ran.code == 0
@@ -111,7 +111,7 @@ def test_several_jobs_of_a_file_are_submitted_and_left(cli: Cli, tmp_path: Path)
 
 
 def test_nothing_is_submitted_while_one_job_of_a_file_is_wrong(cli: Cli, tmp_path: Path) -> None:
-    """Every mistake of every job is told with file, line and field, and the field that may have been meant."""
+    """Every error of every job is reported with file, line and field, and a suggested field name."""
     file = job_file(
         tmp_path, "name: fine\nresources: {gpus: 1}\n---\nname: Not Fine\nresources:\n  gpus: 1\n  gpu_memry: 8GB\n"
     )
@@ -123,7 +123,7 @@ def test_nothing_is_submitted_while_one_job_of_a_file_is_wrong(cli: Cli, tmp_pat
 
 
 def test_a_wrong_option_is_named_as_it_was_typed(cli: Cli) -> None:
-    """What is wrong with an option is told of the option, not of the field that it becomes."""
+    """An error in an option names the option, not the field that it sets."""
     ran = cli("submit", "--name", "x", "--gpus", "1", "--gpu-memory", "8")
     assert (ran.code, ran.err.startswith("error: --gpu-memory: '8' does not do")) == (2, True)
     assert cli("submit", "--name", "x", "--data", "a", "--data-size", "8").err.startswith("error: --data-size: '8'")
@@ -132,7 +132,7 @@ def test_a_wrong_option_is_named_as_it_was_typed(cli: Cli) -> None:
 
 
 def test_jobs_come_from_standard_input_for_scripts(cli: Cli) -> None:
-    """With -o name the id alone is printed, and the command does not stay."""
+    """With -o name only the id is printed, and the command does not follow the job."""
     ran = cli("submit", "-f", "-", "-o", "name", stdin="name: piped\nresources: {gpus: 1}\n")
     assert ran.code == 0
     assert cli("show", ran.out.strip(), "-o", "json").body["name"] == "piped"
@@ -140,13 +140,13 @@ def test_jobs_come_from_standard_input_for_scripts(cli: Cli) -> None:
 
 
 def test_a_key_makes_two_submits_one(cli: Cli) -> None:
-    """The same job with the same key is one job."""
+    """Two submits of the same job with the same key create one job."""
     first = cli("submit", *SMALL, "--key", "k", "-o", "name").out
     assert cli("submit", *SMALL, "--key", "k", "-o", "name").out == first
 
 
 def test_what_was_asked_for_can_be_submitted_again(cli: Cli) -> None:
-    """`show --spec` prints what `submit -f` takes."""
+    """`submit -f` accepts the output of `show --spec`."""
     cli("submit", *SMALL, "-d")
     spec = cli("show", "hello", "--spec").out
     ran = cli("submit", "-f", "-", "--name", "again", "-d", stdin=spec)

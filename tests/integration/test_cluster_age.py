@@ -1,6 +1,6 @@
-"""When a real cluster's silence begins: with the first thing that failed, so that settings mean what they say.
+"""The age of a cluster's data begins with the first failure, so that settings are exact.
 
-First on a clock that tests move, then on API servers in memory that stop and hang.
+First on a clock that tests advance, then on API servers in memory that stop and hang.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ NODES_SOURCE, SPARED = "nodes", "rays"
 
 @dataclass
 class Heard:
-    """A cluster whose sources a test speaks for; it does all that it is told.
+    """A cluster whose sources a test controls; it accepts all commands.
 
     Attributes
     ----------
     now_s
-        The clock that the test moves.
+        The clock that the test advances.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Heard:
     view: ClusterView = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with a node and everything heard."""
+        """Begin with a node and fresh sources."""
         self.health = Health((LIVEZ, NODES_SOURCE, SPARED), self.now_s)
         self.view = ClusterView(
             Cluster(self.name), self.health, lambda _, __: None, Limits(unreachable_timeout_s=self.patience_s)
@@ -77,41 +77,41 @@ class Heard:
         return self.name
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Tell what its view tells."""
+        """Return the changes of its view."""
         return self.view.changes(cursor, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Do everything."""
+        """Accept all commands."""
         return [Answer(done=True)] * len(commands)
 
     def manifests(self, _: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # a deployment
-        """Say nothing of what that becomes."""
+        """Return no manifests."""
         return []
 
     def logs(self, *_: object) -> Iterator[str]:
-        """Tell nothing."""
+        """Return no lines."""
         return iter(())
 
 
 @dataclass
 class Story:
-    """A control plane over clusters of which each source is a test's."""
+    """A control plane over clusters whose sources a test controls."""
 
     clock: VirtualClock
     clusters: dict[str, Heard]
     plane: SmallControlPlane
 
     def state(self, name: str = "alpha") -> ClusterState:
-        """Return how a cluster is taken to be."""
+        """Return the state of a cluster."""
         return self.plane.controller.live.fleet.clusters[name].state
 
     def last_seen_s(self) -> float:
-        """Return what is told of how long the first cluster has been silent."""
+        """Return the reported seconds since the first cluster was last seen."""
         (found,) = (each for each in self.plane.overview.clusters() if each.name == "alpha")
         return found.last_seen_s
 
     def until(self, what: Callable[[], bool], each: Callable[[], object] = lambda: None) -> float:
-        """Let time pass, and something happen at every step, until something is so; return how long that took."""
+        """Advance time, with an action at every step, until a condition is met; return the duration."""
         began_ns = self.clock.monotonic_ns()
         while not what():
             each()
@@ -122,12 +122,12 @@ class Story:
 
 @dataclass(frozen=True)
 class _Clusters:
-    """These, with nothing between them."""
+    """These clusters, without a network."""
 
     of: Sequence[Heard]
 
     def clusters(self) -> Sequence[Heard]:
-        """Return them."""
+        """Return the clusters."""
         return self.of
 
     def gateways(self) -> Sequence[Any]:
@@ -140,7 +140,7 @@ class _Clusters:
 
 
 def story(patience_s: float = 10, stale_after_s: float = STALE_S, grace_period_s: float = GRACE_S) -> Story:
-    """Make three clusters and let them be heard."""
+    """Create three clusters and wait until they are observed."""
     clock = VirtualClock()
     clusters = {name: Heard(name, lambda: clock.monotonic_ns() / 1e9, patience_s) for name in NAMES}
     settings = ControlSettings(assume_timeout_s=1000, stale_after_s=stale_after_s, grace_period_s=grace_period_s)
@@ -156,7 +156,7 @@ def story(patience_s: float = 10, stale_after_s: float = STALE_S, grace_period_s
 def test_a_silence_counts_from_the_first_failure(
     source: str, patience_s: float, stale_after_s: float, grace_period_s: float
 ) -> None:
-    """Whatever the patience: no new work after `stale_after_s`, elsewhere after `grace_period_s`."""
+    """Whatever the patience, no new jobs come after `stale_after_s`, and jobs move after `grace_period_s`."""
     made = story(patience_s, stale_after_s, grace_period_s)
     (job_id,) = made.plane.submit(spec(gpus=1))
     made.plane.run(1)
@@ -178,7 +178,7 @@ def test_a_silence_counts_from_the_first_failure(
 
 
 def test_a_question_without_an_answer_is_silence_from_when_it_was_asked() -> None:
-    """A server that hangs is silent while its answer is waited for, not only from when that is given up."""
+    """A hanging server counts as not reporting from the start of the request, not only from its timeout."""
     made = story()
     made.clusters["alpha"].health.ping_started()
     assert made.until(lambda: made.last_seen_s() >= 9) == 9
@@ -189,7 +189,7 @@ def test_a_question_without_an_answer_is_silence_from_when_it_was_asked() -> Non
 
 
 def test_watches_that_drop_and_open_again_make_no_cluster_old() -> None:
-    """However often that happens: each silence is for itself."""
+    """Watches that repeatedly drop and open again make no cluster stale: each interruption counts by itself."""
     made = story()
     health = made.clusters["alpha"].health
 
@@ -205,7 +205,7 @@ def test_watches_that_drop_and_open_again_make_no_cluster_old() -> None:
 
 
 def test_a_kind_that_can_be_spared_makes_no_cluster_old() -> None:
-    """An operator's broken kind ages nothing, however long it is."""
+    """An operator's broken kind never makes a cluster stale."""
     made = story()
     health = made.clusters["alpha"].health
     now_ns = made.clock.monotonic_ns()
@@ -217,7 +217,7 @@ def test_a_kind_that_can_be_spared_makes_no_cluster_old() -> None:
 
 
 def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
-    """What was asked before a machine was suspended makes nothing old when it goes on, as no one listened."""
+    """A request from before a machine was suspended makes nothing stale when the machine resumes."""
     made = story()
     health = made.clusters["alpha"].health
     health.ping_started()
@@ -230,12 +230,12 @@ def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
     assert (made.state(), made.last_seen_s()) == (ClusterState.UP, 0)
 
 
-# Real time: that it comes to that, and not too soon. When it does to the second is told above, by another clock.
+# Real time: the states are reached, and not too early. The tests above check exact times, by another clock.
 
 QUICK = ControlSettings(assume_timeout_s=30, stale_after_s=1.5, grace_period_s=4.0, poll_interval_s=0.1)
 WITHIN = Limits.within(QUICK.stale_after_s, pod_start_timeout_s=300)
 EARLY_S = 0.1
-"""How much earlier than the first failure a cluster may have been heard last."""
+"""How long before the first failure a cluster may have been observed last."""
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
 
 @contextmanager
 def joined(folder: Path, patience_s: float) -> Iterator[ControlPlane]:
-    """Have a control plane drive them, of that patience."""
+    """Run a control plane over them with this patience."""
     backends = KubernetesBackends(
         folder, ClusterOptions(request_timeout_s=3, limits=Limits(unreachable_timeout_s=patience_s)), seed=1
     )
@@ -268,7 +268,7 @@ def joined(folder: Path, patience_s: float) -> Iterator[ControlPlane]:
 
 
 def reached(plane: ControlPlane, state: ClusterState) -> float:
-    """Wait until the first cluster is in a state; return when."""
+    """Wait until the first cluster is in a state; return the time."""
     wait(lambda: plane.overview.clusters()[0].state is state, f"that it is {state.value}")
     return time.monotonic()
 
@@ -278,7 +278,7 @@ def reached(plane: ControlPlane, state: ClusterState) -> float:
 def test_a_server_that_stops_is_silent_from_then_on(
     patience_s: float, servers: dict[str, ApiServer], tmp_path: Path
 ) -> None:
-    """It gets no new work after `stale_after_s` and is lost after `grace_period_s`, whatever the patience."""
+    """It gets no new jobs after `stale_after_s` and is lost after `grace_period_s`, whatever the patience."""
     with joined(tmp_path, patience_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].stop()
@@ -292,7 +292,7 @@ def test_a_server_that_stops_is_silent_from_then_on(
 
 @pytest.mark.slow
 def test_a_server_that_hangs_is_silent_from_the_next_question_on(servers: dict[str, ApiServer], tmp_path: Path) -> None:
-    """Though its connections stay open, and no call was given up yet."""
+    """A server that hangs counts as not reporting, though its connections stay open and no call has timed out."""
     with joined(tmp_path, WITHIN.unreachable_timeout_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].faults.hang()

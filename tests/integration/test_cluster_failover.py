@@ -1,4 +1,4 @@
-"""What becomes of jobs when their cluster falls silent, will not have them, or ends what they run: up to their reasons.
+"""Jobs whose cluster stops reporting, rejects them, or ends their pods: their next place and their reasons.
 
 The whole control plane with its threads, on API servers in memory, directly and through Karmada.
 """
@@ -21,26 +21,26 @@ from tests.integration.test_cluster_faults import CONTROL, World, heard, world
 pytestmark = pytest.mark.slow
 
 SLACK_S = 0.6
-"""How long before a silence a cluster was heard last, at most."""
+"""How long before an outage a cluster was observed last, at most."""
 
 SOON_S = 5.0
-"""What is to be done at once may take so long on a machine that is busy."""
+"""Time limit of an immediate action on a busy machine."""
 
 
 @pytest.fixture(params=[False, True], ids=["directly", "through-karmada"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """Make a control plane with three clusters."""
+    """Create a control plane with three clusters."""
     with world(tmp_path, karmada=request.param) as it:
         yield it
 
 
 def running(made: World, job_id: str, attempt: int = 1) -> Callable[[], bool]:
-    """Tell whether a job runs as that attempt."""
+    """Report whether a job runs as that attempt."""
     return lambda: (made.job(job_id).state, made.job(job_id).attempt) == (JobState.RUNNING, attempt)
 
 
 def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_when_it_returns(made: World) -> None:
-    """A job is placed elsewhere only after the grace period; its old copy goes as soon as that can be told."""
+    """A job is placed elsewhere only after the grace period; its old workload is removed when its cluster returns."""
     job_id = made.submit(template="deployment")
     made.wait(running(made, job_id), "the job")
     first = made.place(job_id)
@@ -63,7 +63,7 @@ def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_w
 
 
 def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> None:
-    """Before the grace period is over nothing is moved, and what ran meanwhile was never anywhere else."""
+    """Before the grace period ends nothing moves, and jobs keep their only workload."""
     job_id = made.submit(template="deployment")
     made.wait(running(made, job_id), "the job")
     made.partition(made.place(job_id))
@@ -76,7 +76,7 @@ def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> No
 
 
 def test_what_ended_while_its_cluster_was_silent_is_known_when_it_returns(made: World) -> None:
-    """A job that ended well during a short silence is completed, not started again."""
+    """A job that succeeded during a short outage is completed, not started again."""
     job_id = made.submit()
     made.wait(running(made, job_id), "the job")
     made.partition(made.place(job_id))
@@ -88,7 +88,7 @@ def test_what_ended_while_its_cluster_was_silent_is_known_when_it_returns(made: 
 
 
 def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World) -> None:
-    """When HAMi finds no room where Seaway saw some, the job goes elsewhere, and says what HAMi said."""
+    """If HAMi's scheduler finds no room where Seaway did, the job moves elsewhere, with HAMi's reason."""
     alpha, beta = made.members["alpha"], made.members["beta"]
     fill(made, "beta")
     made.wait(lambda: free_mib(made, "beta") < 20_000, "that one cluster is seen to be full")
@@ -115,7 +115,7 @@ def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World)
 
 
 def test_a_node_that_is_full_of_pods_is_not_tried(made: World) -> None:
-    """Others' pods and Seaway's own count; a job waits and says so, and goes where one has ended, at its first try."""
+    """Unmanaged pods and Seaway's own count; a job waits with a reason, and is placed when one has ended."""
     alpha = made.members["alpha"]
     for at in range(2):
         node = gpu_node(f"alpha-{at}", 2)
@@ -143,18 +143,18 @@ def test_a_node_that_is_full_of_pods_is_not_tried(made: World) -> None:
     ],
 )
 def test_how_a_container_ended_is_said_of_the_job(made: World, image: str, state: JobState, words: str) -> None:
-    """A crash says its exit code, and what ran out of memory says that."""
+    """A crash reports its exit code, and an out-of-memory kill reports that."""
     job_id = made.submit(image)
     made.wait(lambda: made.state(job_id) is state, "its end")
     assert made.job(job_id).reason == words
 
 
 def test_an_image_that_cannot_be_pulled_is_said_of_the_job(made: World) -> None:
-    """A job whose image is not there says so while it waits for it."""
+    """A job whose image does not exist reports that while it waits for it."""
     job_id = made.submit("missing/it")
     made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is deployed")
     ((server, pod),) = made.pods(job_id)
-    waiting = {"reason": "ErrImagePull", "message": "missing/it: not found"}  # kubelets try again, and say so
+    waiting = {"reason": "ErrImagePull", "message": "missing/it: not found"}  # kubelets retry, and report it
     change = {"status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}}
     server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
     words = "the image of container main cannot be pulled: missing/it: not found"
@@ -163,7 +163,7 @@ def test_an_image_that_cannot_be_pulled_is_said_of_the_job(made: World) -> None:
 
 
 def test_an_image_whose_name_is_none_fails_its_job(made: World) -> None:
-    """What never will start does not hold its devices: the job fails with the reason, and its pod goes."""
+    """A job with an invalid image name fails with the reason; its pod and devices are freed."""
     job_id = made.submit("missing/it")
     made.wait(lambda: made.pods(job_id), "its pod")
     ((server, pod),) = made.pods(job_id)
@@ -177,7 +177,7 @@ def test_an_image_whose_name_is_none_fails_its_job(made: World) -> None:
 
 @pytest.mark.parametrize("template", ["job", "deployment"])
 def test_pods_that_a_cluster_denies_are_placed_elsewhere(made: World, template: str) -> None:
-    """A quota that stands against pods is told as the job's reason, and another attempt is made."""
+    """A quota that denies pods is the job's reason, and another attempt is made."""
     quota = "exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
     ends = [server.deny(PODS, quota) for server in made.members.values()]
     job_id = made.submit(template=template)
@@ -190,7 +190,7 @@ def test_pods_that_a_cluster_denies_are_placed_elsewhere(made: World, template: 
 
 
 def test_an_object_that_a_cluster_denies_is_placed_elsewhere(made: World) -> None:
-    """A webhook that lets no Job in is told as the job's reason, whether Karmada heard it or Seaway itself."""
+    """A webhook that denies a Job is the job's reason, whether Karmada or Seaway got the answer."""
     ends = [server.deny(JOBS, "no jobs on Sundays", webhook="rest.example") for server in made.members.values()]
     job_id = made.submit()
     made.wait(lambda: made.job(job_id).attempt > 1, "the next attempt")
@@ -203,11 +203,11 @@ def test_an_object_that_a_cluster_denies_is_placed_elsewhere(made: World) -> Non
 
 
 def test_what_may_pass_is_given_time(made: World) -> None:
-    """A webhook that does not answer is told as the reason; once it does, the job runs without another attempt."""
+    """A webhook that does not answer is the reason; when it does, the job runs without another attempt."""
     ends = [server.deny(PODS, "context deadline exceeded", code=500) for server in made.members.values()]
     job_id = made.submit()
     made.wait(lambda: "context deadline exceeded" in made.job(job_id).reason, "the reason")
-    time.sleep(1.0)  # longer than a decision would be waited for
+    time.sleep(1.0)  # longer than a rejection would take
     for end in ends:
         end()
     made.wait(running(made, job_id), "the job")
@@ -234,7 +234,7 @@ def test_an_eviction_is_no_failure_of_the_job(made: World) -> None:
 
 
 def test_a_node_that_fails_moves_its_jobs(made: World) -> None:
-    """When a node does not answer any more, what ran there runs elsewhere, and the node's pod is no second copy."""
+    """When a node stops reporting, its jobs run elsewhere, and its pods do not count as a second workload."""
     job_id = made.submit()
     made.wait(running(made, job_id), "the job")
     ((server, pod),) = made.pods(job_id)
@@ -247,7 +247,7 @@ def test_a_node_that_fails_moves_its_jobs(made: World) -> None:
 
 
 def fill(made: World, cluster: str) -> None:
-    """Have other pods take most of every card of a cluster."""
+    """Have other pods use most of every card of a cluster."""
     server = made.members[cluster]
     for node in server.list(NODES):
         for _ in range(2):
@@ -256,6 +256,6 @@ def fill(made: World, cluster: str) -> None:
 
 
 def free_mib(made: World, cluster: str) -> int:
-    """Return what the freest card of a cluster has left, as Seaway sees it."""
+    """Return the free memory of the freest card of a cluster, as Seaway observes it."""
     found = [device for node in made.plane.overview.nodes(cluster) for device in node.devices]
     return max(device.memory_mib.total - device.memory_mib.used for device in found)

@@ -1,9 +1,9 @@
-"""A hundred faults of clusters and of the way to them: no job is lost, and none runs twice past the grace period.
+"""A hundred faults of clusters and their connections: no job is lost, and none runs twice past the grace period.
 
-The whole control plane with its threads, on API servers in memory. What holds is read off the servers, not off what
-Seaway believes: for how long jobs run twice all the time, the rest at the end. Each way of deploying lives through
-``SEAWAY_TEST_FAULT_SEEDS`` histories (two, if that is not set) of fifty faults each; a fault counts once it met what it
-was for, a stale write once a write was refused.
+The whole control plane with its threads runs on API servers in memory. The checks read the servers, not Seaway's state:
+the time that jobs run twice continuously, the rest at the end. Each way of sending commands runs
+``SEAWAY_TEST_FAULT_SEEDS`` histories (two by default) of fifty faults each; a fault counts once it had an effect, a
+stale write once a write was rejected.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ pytestmark = pytest.mark.slow
 
 SEEDS = int(os.environ.get("SEAWAY_TEST_FAULT_SEEDS", "2"))
 FAULTS = 50
-"""Of a history."""
+"""Number of faults in a history."""
 
 NAMED = {"stop": "API server stopped", "cut": "watch cut", "conflict": "stale write", "partition": "cluster cut off"}
-"""Kinds of which each history has several."""
+"""Kinds that each history has several of."""
 
 LEAST = 3
-"""Of each kind that is named."""
+"""Minimum number of each named kind."""
 
 MAX_STEPS = 4 * FAULTS
 WAIT_S = 120.0
-"""For how long something is waited for; seconds do on two cores that have nothing else to do."""
+"""Time limit of waits; seconds are enough on two idle cores."""
 
 WATCH_S = 0.02
-"""How often it is looked whether jobs run twice."""
+"""Interval of the checks for jobs that run twice."""
 
 CONTROL = ControlSettings(
     assume_timeout_s=8,
@@ -110,16 +110,16 @@ Json = dict[str, Any]
 
 @dataclass
 class Seen:
-    """What became of the pods of jobs, as the servers have it.
+    """The pods of jobs, as observed on the servers.
 
     Attributes
     ----------
     began_s, ended_s
-        When a copy first and last ran, by job and attempt.
+        First and last time that a workload ran, by job and attempt.
     running
-        What runs now, by server: job, attempt and node.
+        Running pods by server: job, attempt and node.
     twice_s
-        For how long at a time a job ran twice at most while Seaway could do something about it, by job.
+        Longest time that a job ran twice while Seaway could end that, by job.
     """
 
     began_s: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -130,14 +130,14 @@ class Seen:
 
 
 class World:
-    """A control plane and its clusters, and what goes wrong with them.
+    """A control plane and its clusters, with fault injection.
 
     Attributes
     ----------
     members
         The clusters' servers by name.
     writes_to
-        Servers that Seaway writes into.
+        Servers that Seaway writes to.
     """
 
     def __init__(self, folder: Path, *, karmada: bool, seed: int = 0, names: tuple[str, ...] = NAMES) -> None:
@@ -173,7 +173,7 @@ class World:
         self.watching.start()
 
     def close(self) -> None:
-        """End all of it."""
+        """Stop all of it."""
         self.over.set()
         self.watching.join()
         self.recover()
@@ -185,14 +185,14 @@ class World:
             for server in self.members.values():
                 server.close()
 
-    # What the servers have.
+    # Observations of the servers.
 
     def follow(self, server: ApiServer) -> None:
-        """Look at a server's pods after each change of one."""
+        """Observe a server's pods after each change of one."""
         server.call(lambda: server.store.follow(lambda _: self.look(server), (PODS,)))
 
     def look(self, server: ApiServer) -> None:
-        """Note after each change of a pod, on the server's thread, which copies run and what they hold."""
+        """Record after each change of a pod, on the server's thread, the running workloads and their devices."""
         now_s = time.monotonic()
         taken: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         running = set()
@@ -218,7 +218,7 @@ class World:
                 self.seen.overbooked.append(f"{server.name}: {uuid} {shares}")
 
     def watch(self) -> None:
-        """Note all the time for how long jobs run twice."""
+        """Record continuously how long jobs run twice."""
         since_s: dict[str, float] = {}
         while not self.over.wait(WATCH_S):
             now_s, twice = time.monotonic(), self.twice()
@@ -227,10 +227,10 @@ class World:
                 self.seen.twice_s[job_id] = max(self.seen.twice_s.get(job_id, 0), now_s - began_s)
 
     def twice(self) -> set[str]:
-        """Return the jobs of which two attempts run, and the older where nothing keeps Seaway from removing it.
+        """Return the jobs with two running attempts, if nothing stops Seaway from removing the older one.
 
-        A node that failed does not say what became of its pods, and no one can remove anything from a cluster that
-        cannot be reached: that takes as long as it takes.
+        A failed node does not report its pods, and nothing can be removed from an unreachable cluster: that time does
+        not count.
         """
         failed = {(server.name, node) for server, node in list(self.failed)}
         where: defaultdict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -246,9 +246,9 @@ class World:
         }
 
     def reachable(self, name: str) -> bool:
-        """Tell whether something can be removed from a cluster: nothing is wrong there, nor on the way.
+        """Report whether objects can be removed from a cluster: it has no fault, nor has its connection.
 
-        Seaway itself must have heard a cluster that it writes into; Karmada's members hear of it from Karmada.
+        Seaway itself must have observed a cluster that it writes to; Karmada observes its members.
         """
         member = self.members[name]
         if not member.running or member.fault_list.active:
@@ -270,7 +270,7 @@ class World:
         ]
 
     def left(self) -> set[tuple[str, int]]:
-        """Return the attempts of which there is anything at any server."""
+        """Return the attempts with an object on any server."""
         servers = {*self.members.values(), *self.writes_to}
         kinds = (PODS, JOBS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, POLICIES, OVERRIDES)
         found = [
@@ -285,7 +285,7 @@ class World:
     # Jobs.
 
     def submit(self, image: str = IMAGE, **figures: Any) -> str:  # noqa: ANN401  # fields of a spec
-        """Take a job in; return its id."""
+        """Submit a job; return its id."""
         request = figures.pop("request", ResourceRequest(500, 256, 1, 20_000, 0, 300))
         nodes = NodeRules(clusters=frozenset(figures.pop("clusters", ())))
         spec = JobSpec("work", Demand(request, nodes=nodes), run=Run(image), **figures)
@@ -308,7 +308,7 @@ class World:
         return self.job(job_id).state
 
     def reasons(self, job_id: str) -> str:
-        """Return all that was ever said of a job."""
+        """Return all reasons of a job so far."""
         return "\n".join(each.reason for each in self.store.events(0, 1000, job_id=job_id))
 
     def place(self, job_id: str) -> str:
@@ -316,12 +316,12 @@ class World:
         return self.store.attempts(job_id)[-1].placements[0].cluster
 
     def finish(self, job_id: str) -> None:
-        """Have all running pods of a job exit with 0."""
+        """Make all running pods of a job exit with 0."""
         for server, pod in self.pods(job_id):
             if server.running and pod["status"].get("phase") == "Running":
                 ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
                 change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
-                with suppress(FailureError):  # it went just now
+                with suppress(FailureError):  # it was just removed
                     server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
 
     # Faults.
@@ -338,26 +338,26 @@ class World:
         self.failed.clear()
 
     def some(self) -> ApiServer:
-        """Pick a server; Karmada's own now and then."""
+        """Pick a server; sometimes Karmada's own."""
         return self.random.choice([*self.members.values(), *self.writes_to])
 
     @staticmethod
     def way(name: str) -> str:
-        """Return the paths behind which a member is in Karmada."""
+        """Return the paths of a member in Karmada."""
         return f"/apis/cluster.karmada.io/v1alpha1/clusters/{name}/proxy*"
 
     def partition(self, name: str) -> Fault:
-        """Have a cluster answer Seaway nothing, while all in it goes on."""
+        """Stop a cluster's answers to Seaway, while all in it continues."""
         if self.karmada:
             return self.karmada.control.faults.hang(self.way(name))
         return self.members[name].faults.hang()
 
     def suffered(self) -> Counter[str]:
-        """Count the faults so far that met what they were for, by kind."""
+        """Count the faults with an effect so far, by kind."""
         return Counter(what for what, fault in self.faults if fault is None or fault.hits)
 
     def trouble(self) -> str:
-        """Have something go wrong, each kind in its turn; return what."""
+        """Inject a fault, each kind in turn; return its kind."""
         if not self.deck:
             self.deck = self.random.sample(TROUBLES, len(TROUBLES))
         what = self.deck.pop()
@@ -367,7 +367,7 @@ class World:
         return what
 
     def begin(self, what: str) -> Fault | bool:  # noqa: C901, PLR0911, PLR0912  # a case a line
-        """Begin a fault; return it, or whether it met something at once."""
+        """Begin a fault; return it, or whether it had an immediate effect."""
         server, random = self.some(), self.random
         member = random.choice([*self.members.values()])
         match what:
@@ -404,7 +404,7 @@ class World:
         return True
 
     def stop(self, server: ApiServer) -> bool:
-        """Stop a server, unless two are already."""
+        """Stop a server, unless two are already stopped."""
         if server in self.stopped or len(self.stopped) > 1:
             return False
         server.stop()
@@ -412,18 +412,18 @@ class World:
         return True
 
     def delete(self, kind: Any) -> bool:  # noqa: ANN401  # a kind of objects
-        """Delete something of Seaway's, as a user with kubectl would; tell whether there was anything."""
+        """Delete one of Seaway's objects, as a user with kubectl would; report whether there was one."""
         servers = self.writes_to if kind is JOBS else [*self.members.values()]
         found = [(server, each) for server in servers for each in server.list(kind, "seaway", "seaway.io/job")]
         if not found:
             return False
         server, each = self.random.choice(found)
-        with suppress(FailureError):  # it went just now
+        with suppress(FailureError):  # it was just removed
             server.delete(kind, "seaway", each["metadata"]["name"], propagation="Background")
         return True
 
     def occupy(self, server: ApiServer, node: str = "") -> None:
-        """Have another user's pod take most of a card, past Seaway."""
+        """Have another user's pod use most of a card, outside Seaway."""
         limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "70000", "nvidia.com/gpucores": "10"}
         container = {"name": "main", "image": IMAGE, "resources": {"limits": limits}}
         spec: Json = {"containers": [container]}
@@ -432,10 +432,10 @@ class World:
         meta = {"name": f"stranger-{self.random.randrange(10**9)}"}
         server.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 
-    # What holds.
+    # Checks.
 
     def wait(self, what: Callable[[], object], why: str, seconds: float = WAIT_S) -> None:
-        """Wait until something is so."""
+        """Wait until a condition is met."""
         give_up_s = time.monotonic() + seconds
         while not what():
             if time.monotonic() > give_up_s:
@@ -444,7 +444,7 @@ class World:
             time.sleep(0.02)
 
     def settled(self, short: set[str]) -> bool:
-        """Tell whether every job is where it stays: services run, all others ended; the short ones are helped to."""
+        """Report whether every job is settled: services run, all others ended; short ones are finished here."""
         calm = True
         for each in self.jobs:
             row = self.job(each)
@@ -458,7 +458,7 @@ class World:
         return calm
 
     def check(self) -> None:
-        """Check that nothing is lost, left over or overbooked, and that nothing ran twice for too long."""
+        """Check that nothing is lost, orphaned or overcommitted, and that nothing ran twice for too long."""
         for each in self.jobs:
             row = self.job(each)
             assert row.state in {JobState.COMPLETED, JobState.RUNNING, JobState.FAILED}, f"{row.state}: {row.reason}"
@@ -481,7 +481,7 @@ class World:
 
 @contextmanager
 def world(folder: Path, *, karmada: bool, seed: int = 0) -> Iterator[World]:
-    """Make a world, wait until all its clusters are heard, and end it."""
+    """Create a world, wait until all its clusters are observed, and stop it."""
     made = World(folder, karmada=karmada, seed=seed)
     try:
         made.wait(lambda: heard(made) == len(made.members), "all clusters")
@@ -498,9 +498,9 @@ def heard(made: World) -> int:
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through-karmada"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_job_is_lost_and_none_runs_twice_past_the_grace_period(seed: int, karmada: bool, tmp_path: Path) -> None:
-    """After fifty faults, of all kinds that are named, every job is where it should be, once, and nothing is left.
+    """After fifty faults, of all named kinds, every job is in its place, once, and nothing is left over.
 
-    At no time in between did a job run twice for longer than the grace period where Seaway could end that.
+    At no time does a job run twice for longer than the grace period while Seaway can end that.
     """
     with world(tmp_path, karmada=karmada, seed=seed) as made:
         outlast(made)
@@ -518,7 +518,7 @@ def test_no_job_is_lost_and_none_runs_twice_past_the_grace_period(seed: int, kar
 
 
 def outlast(made: World) -> None:
-    """Have a cluster not answer until a job that runs there runs elsewhere as well, and on until faults are ended."""
+    """Stop a cluster's answers until its job also runs elsewhere, and until faults are ended."""
     job_id = made.submit(template="deployment")
     made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the first job")
     assert made.stop(made.members[made.place(job_id)])
@@ -532,7 +532,7 @@ def outlast(made: World) -> None:
 
 
 def live_through(made: World) -> set[str]:
-    """Submit jobs, end some, and have one fault after the other, up to fifty; return the jobs that are to end."""
+    """Submit jobs, end some, and inject up to fifty faults one by one; return the jobs that are to end."""
     random = made.random
     short: set[str] = set()
     for step in range(MAX_STEPS):
@@ -560,9 +560,9 @@ def live_through(made: World) -> set[str]:
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through-karmada"])
 def test_a_job_that_runs_twice_is_noticed_for_as_long_as_it_does(karmada: bool, tmp_path: Path) -> None:
-    """The time counts while the older copy could be removed, and not while its cluster does not answer."""
+    """The time counts while the older workload could be removed, and not while its cluster does not answer."""
     with world(tmp_path, karmada=karmada) as made:
-        made.plane.controller.stop()  # it would remove the older
+        made.plane.controller.stop()  # it would remove the older one
         for name, attempt in (("alpha", 1), ("beta", 2)):
             labels = {"seaway.io/job": "twice", "seaway.io/attempt": str(attempt)}
             made.members[name].put(
@@ -584,7 +584,7 @@ def test_a_job_that_runs_twice_is_noticed_for_as_long_as_it_does(karmada: bool, 
 
 
 def test_what_is_deleted_before_its_member_has_it_is_made_again(tmp_path: Path) -> None:
-    """A workload that a user deletes in Karmada is missed also when its member never had it."""
+    """A workload that a user deletes in Karmada is re-created, even if its member never had it."""
     with world(tmp_path, karmada=True) as made:
         assert made.karmada
         made.karmada.hold("alpha")

@@ -1,4 +1,4 @@
-"""Jobs stay where they run when kubeconfigs come, go and are called otherwise, and Seaway is restarted."""
+"""Jobs stay in place when kubeconfigs are added, removed and renamed, and Seaway is restarted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CONTROL = ControlSettings(
 
 @contextmanager
 def running(folder: Path, store: MemoryStore) -> Iterator[ControlPlane]:
-    """Have a control plane run on a folder of kubeconfigs."""
+    """Run a control plane on a folder of kubeconfigs."""
     backends = KubernetesBackends(folder, ClusterOptions(request_timeout_s=1), names=ClusterNames(store))
     plane = make_plane(Settings(control=CONTROL), store, backends, SystemClock())
     plane.start()
@@ -54,7 +54,7 @@ def running(folder: Path, store: MemoryStore) -> Iterator[ControlPlane]:
 
 
 def wait(what: Callable[[], object], why: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     give_up_s = time.monotonic() + WAIT_S
     while not what():
         if time.monotonic() > give_up_s:
@@ -68,7 +68,7 @@ def up(plane: ControlPlane) -> set[str]:
 
 
 def submit(plane: ControlPlane) -> str:
-    """Take a service in; return its id."""
+    """Submit a service; return its id."""
     now_ns = time.time_ns()
     spec = JobSpec("work", Demand(ResourceRequest(500, 256, 1, 20_000)), template="deployment", run=Run("image"))
     record = JobRecord(JobIds(Random(1)).generate(now_ns), spec, JobState.PENDING, now_ns, now_ns, "ada", "accepted")
@@ -77,7 +77,7 @@ def submit(plane: ControlPlane) -> str:
 
 
 def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs(tmp_path: Path) -> None:
-    """Beside another cluster of that name, after a restart, and by another context it is the same attempt."""
+    """With another cluster of that name, after a restart, and with another context it is the same attempt."""
     folder, store = tmp_path, MemoryStore()
     with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
         for number, server in enumerate((first, second)):
@@ -104,7 +104,7 @@ def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs
 
 
 def test_a_job_is_not_looked_for_in_the_cluster_that_took_the_place_of_its_own(tmp_path: Path) -> None:
-    """When its kubeconfig leads to another cluster it is lost there, and placed again after the grace period."""
+    """When its kubeconfig leads to another cluster, the job's cluster is lost; it moves after the grace period."""
     folder, store = tmp_path, MemoryStore()
     with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
         for number, server in enumerate((first, second)):

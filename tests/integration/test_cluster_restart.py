@@ -1,4 +1,4 @@
-"""Seaway is restarted while clusters are still to be told what was decided."""
+"""Restart of Seaway with pending commands."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.slow
 PATIENT = replace(
     CONTROL, assume_timeout_s=60, stale_after_s=15, grace_period_s=60, initial_backoff_s=0.5, exclusion_period_s=600
 )
-"""So that nothing is given up, or forgiven, while the test lasts."""
+"""Settings without timeouts and exclusions during the test."""
 
 COUNT = 6
 SLOW_S = 1.0
-"""How long nodes take to be listed after the restart: far longer than to read what is stored."""
+"""Delay of listing nodes after the restart: far longer than reading the store."""
 
 
 def restart(world: World, folder: Path) -> None:
-    """End the control plane, in peace, and have another go on with its store."""
+    """Stop the control plane gracefully, and start another on its store."""
     world.plane.stop()
     world.backends.close()
     cluster_options = replace(WISHES, request_timeout_s=5)
@@ -46,7 +46,7 @@ def restart(world: World, folder: Path) -> None:
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
 def test_what_was_still_to_be_told_is_told_after_a_restart(tmp_path: Path, *, karmada: bool) -> None:
-    """What was decided before is carried out as it was, once nodes are known again: no job is refused, none doubled."""
+    """Pending commands are sent unchanged when nodes are known again: no job is rejected, none duplicated."""
     world = World(tmp_path, karmada=karmada, names=("alpha", "beta"))
     try:
         restart(world, tmp_path)

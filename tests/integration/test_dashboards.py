@@ -1,7 +1,7 @@
-"""Every query of every dashboard has an answer of a real Prometheus that watches a demo, and it is what the API says.
+"""Every query of every dashboard has a result from a real Prometheus on a demo, and it agrees with the API.
 
-Debian has Prometheus: ``apt-get install prometheus``. No service of it is needed, nor used. There is no Grafana here:
-what it does is done as it does it, variables put in their places and queries asked.
+Debian has Prometheus: ``apt-get install prometheus``. Its service is not used. There is no Grafana here: the tests
+substitute the variables and run the queries as it does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHOSEN = {
     "$__range": "5m",
     **dict.fromkeys(("$cluster", "$node", "$device", "$namespace", "$site", "$source", "$target", "$queue"), ".*"),
 }
-"""What stands for variables while everything is chosen, and how long Prometheus looks back."""
+"""Values of the variables when everything is selected, and the lookback of Prometheus."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Watched:
     client: httpx.Client
 
     def ask(self, query: str, **chosen: str) -> list[dict[str, Any]]:
-        """Ask a query with all chosen but for what is said; nothing while there is no answer yet, nor for NaN."""
+        """Run a query with everything selected but for `chosen`; empty without a result, and for NaN."""
         for name, value in {**CHOSEN, **{f"${name}": value for name, value in chosen.items()}}.items():
             query = query.replace(name, value)
         try:
@@ -61,20 +61,20 @@ class Watched:
         return [each for each in found if math.isfinite(float(each["value"][1]))]
 
     def value(self, query: str) -> float:
-        """Ask for one figure."""
+        """Query one value."""
         found = self.ask(query)
         assert len(found) == 1, (query, found)
         return float(found[0]["value"][1])
 
     def by(self, query: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """Ask for figures by labels."""
+        """Query values by labels."""
         return {
             tuple(each["metric"].get(label, "") for label in labels): float(each["value"][1])
             for each in self.ask(query)
         }
 
     def until(self, done: Callable[[], object], what: str) -> None:
-        """Wait until something is so."""
+        """Wait until a condition is met."""
         end = time.monotonic() + PATIENCE_S
         while not done():
             assert time.monotonic() < end, what
@@ -83,7 +83,7 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """Have a demo run, and be scraped each second, until every query has an answer; then it rests."""
+    """Run a demo, scraped each second, until every query has a result; then stop its changes."""
     folder = tmp_path_factory.mktemp("dashboards")
     with watched_demo(folder) as demo:
         place = folder / "prometheus"
@@ -104,7 +104,7 @@ EVERY = [each for name, frame in DASHBOARDS.items() for each in asked(name, fram
 
 
 def test_every_query_has_an_answer(watched: Watched) -> None:
-    """None is without data: not a stat, not a row of a table, not a line; and none is filled up to look so."""
+    """No stat, table row or line is without data, and none is filled with defaults."""
     missing: list[Asked] = EVERY
 
     def answered() -> bool:
@@ -120,7 +120,7 @@ def test_every_query_has_an_answer(watched: Watched) -> None:
 
 
 def test_one_thing_can_be_chosen(watched: Watched) -> None:
-    """Each query that goes by a cluster, a node or a device has an answer for one of them, and of nothing else."""
+    """Each query by cluster, node or device has a result for one of them, and for nothing else."""
     held = watched.ask("vGPUMemoryAllocated")[0]["metric"]
     chosen = {"cluster": held["cluster"], "node": held["nodeid"], "device": held["deviceuuid"]}
     labels = {"cluster": "cluster", "node": "nodeid", "device": "deviceuuid"}
@@ -140,7 +140,7 @@ def test_one_thing_can_be_chosen(watched: Watched) -> None:
 
 @pytest.fixture(scope="module")
 def calm(watched: Watched) -> Watched:
-    """Let the demo rest, once jobs ended well and badly, and Prometheus have seen that."""
+    """Stop the demo's changes, once jobs have completed and failed, and Prometheus has scraped that."""
 
     def ended() -> bool:
         known = watched.demo.get("/job-counts")["states"]
@@ -162,7 +162,7 @@ def calm(watched: Watched) -> Watched:
         )
 
     watched.until(settled, "jobs come and go")
-    time.sleep(2 * SCRAPES_S)  # what was measured of devices follows
+    time.sleep(2 * SCRAPES_S)  # measurements of devices follow
     return watched
 
 
@@ -177,13 +177,13 @@ def query_of(dashboard: str, title: str, column: str = "") -> str:
 
 
 def pages(demo: WatchedDemo, path: str, what: str) -> list[dict[str, Any]]:
-    """Return all of a list that comes in pages."""
+    """Return all pages of a list."""
     found: list[dict[str, Any]] = demo.get(path, limit=1000)[what]
     return found
 
 
 def test_the_fleets_figures_are_the_apis(calm: Watched) -> None:
-    """How many devices there are, how much of them is allocated, in sum and by cluster."""
+    """The numbers of devices and allocations, total and by cluster, are the API's."""
     devices = pages(calm.demo, "/fleet/devices", "devices")
     clusters = calm.demo.get("/fleet/clusters")["clusters"]
     assert calm.value(query_of("fleet", "GPUs")) == len(devices)
@@ -203,7 +203,7 @@ def test_the_fleets_figures_are_the_apis(calm: Watched) -> None:
 
 
 def test_devices_figures_are_the_apis(calm: Watched) -> None:
-    """Row by row, what is allocated of each and what is used."""
+    """Allocation and use of each device, row by row, are the API's."""
     devices = {each["uuid"]: each for each in pages(calm.demo, "/fleet/devices", "devices")}
     memory = calm.by(query_of("device", "Devices", "Memory there is"), "deviceuuid")
     assert memory == {(uuid,): each["memory_mib"]["total"] * MIB for uuid, each in devices.items()}
@@ -218,7 +218,7 @@ def test_devices_figures_are_the_apis(calm: Watched) -> None:
 
 
 def test_vgpus_figures_are_the_apis(calm: Watched) -> None:
-    """As many rows as slices, and as much memory in all."""
+    """There are as many rows as slices, with the same total memory."""
     slices = pages(calm.demo, "/fleet/slices", "slices")
     assert calm.value(query_of("vgpu", "vGPU")) == len(slices)
     rows = calm.by(query_of("vgpu", "vGPUs", "Memory held"), "deviceuuid", "pod")
@@ -227,7 +227,7 @@ def test_vgpus_figures_are_the_apis(calm: Watched) -> None:
 
 
 def test_the_networks_figures_are_the_apis(calm: Watched) -> None:
-    """Latency, jitter and loss of each link from users, in the units that the dashboard says."""
+    """Latency, jitter and loss of each link from users are the API's, in the units of the dashboard."""
     links = calm.demo.get("/links", source="gw-4")
     latency = calm.by(query_of("network", "Links to clusters", "Round trip"), "target")
     assert latency == {(each["targetName"],): each["net"]["latency"] for each in links}
@@ -238,7 +238,7 @@ def test_the_networks_figures_are_the_apis(calm: Watched) -> None:
 
 
 def test_jobs_figures_are_the_apis(calm: Watched) -> None:
-    """Jobs by state, those that wait by queue, and those that ended."""
+    """Jobs by state, pending jobs by queue, and finished jobs are the API's."""
     there = calm.demo.get("/job-counts")["states"]
     counted = calm.by(query_of("jobs", "Jobs by state"), "state")
     assert {state: counted[state,] for state in ("running", "queued")} == {
@@ -252,7 +252,7 @@ def test_jobs_figures_are_the_apis(calm: Watched) -> None:
 
 
 def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
-    """Jobs that wait are there, and each is counted for one rule; as many were placed as came to be scheduled."""
+    """Pending jobs are shown, each counted for one rule; as many were placed as became scheduled."""
     waiting = calm.value(query_of("scheduler", "Jobs that wait"))
     assert waiting == calm.demo.get("/job-counts")["states"]["queued"]
     calm.until(lambda: calm.value("sum(seaway_jobs_unschedulable)") == waiting, "rules are told for ten seconds")
@@ -262,7 +262,7 @@ def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
 
 
 def test_every_panel_is_held_to_the_api_or_says_why_not(calm: Watched) -> None:
-    """None shows a figure that no one ever held against another's, but for a reason that stands in a list."""
+    """Every panel is compared with the API, or listed with the reason why not."""
     there = {(each.dashboard, each.title, each.legend) for each in EVERY}
     shown = expected(Told(calm.demo)).keys()
     reasons = {key for key in there if reason_without(key)}
@@ -271,7 +271,7 @@ def test_every_panel_is_held_to_the_api_or_says_why_not(calm: Watched) -> None:
 
 
 def test_panels_show_what_the_api_says(calm: Watched) -> None:
-    """Figure by figure, by the same labels, none missing and none more; rates by their counters."""
+    """Panels have the API's values and labels, none missing and none more; rates by their counters."""
     queries = defaultdict(list)
     for each in EVERY:
         queries[each.dashboard, each.title, each.legend].append(standing(each.query))
@@ -284,7 +284,7 @@ def test_panels_show_what_the_api_says(calm: Watched) -> None:
 
 
 def test_every_series_is_the_apis(calm: Watched) -> None:
-    """What panels are made of, series by series: of clusters, devices, vGPUs and links, as JSON has it."""
+    """The series behind panels, of clusters, devices, vGPUs and links, equal the API's JSON."""
     told: dict[str, dict[tuple[str, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
 
     def differing() -> list[str]:
@@ -308,7 +308,7 @@ def test_every_series_is_the_apis(calm: Watched) -> None:
 
 
 def test_alerts_go_by_series_that_are_there(calm: Watched) -> None:
-    """A metric that was renamed would make an alert that never fires."""
+    """Alerts query existing series: a renamed metric would make an alert that never fires."""
     names = set(calm.client.get("/api/v1/label/__name__/values").json()["data"])
     for path in (SHIPPED / "rules").glob("*.yml"):
         for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
@@ -318,7 +318,7 @@ def test_alerts_go_by_series_that_are_there(calm: Watched) -> None:
 
 
 def test_variables_offer_what_there_is(calm: Watched) -> None:
-    """Clusters, nodes, devices, queues and sites can be chosen, each by a label of a series that is there."""
+    """Clusters, nodes, devices, queues and sites can be selected, each by a label of an existing series."""
     for frame in DASHBOARDS.values():
         for variable in frame(Language.ENGLISH).variables:
             offered = {each["metric"].get(variable.label, "") for each in calm.ask(variable.series)}

@@ -1,4 +1,4 @@
-"""Backups hold everything, go from one kind of database to another, and never harm what is there."""
+"""Backups are complete, can be restored into another kind of database, and never damage existing data."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from tests.servers.missing import MissingError
 
 @pytest.fixture(scope="module")
 def give_server() -> Iterator[Callable[[str], Server]]:
-    """Return what gives a database server."""
+    """Return a function that starts database servers."""
     with servers() as give:
         yield give
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Return the URL of a database in SQLite with something of everything in it."""
+    """Return the URL of a SQLite database with rows in every table."""
     url = f"sqlite:///{tmp_path}/store.sqlite3"
     store = database.open_store(url)
     store.lead("test")
@@ -58,7 +58,7 @@ def url(tmp_path: Path) -> str:
 
 
 def everything(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Read all tables that a backup holds."""
+    """Read all tables of a backup."""
     engines = open_engines(url)
     with engines.read.connect() as connection:
         rows = {
@@ -73,7 +73,7 @@ def everything(url: str) -> dict[str, list[tuple[Any, ...]]]:
 def test_rows_survive_the_way_through_all_databases(
     url: str, tmp_path: Path, give_server: Callable[[str], Server]
 ) -> None:
-    """From SQLite to MariaDB, to PostgreSQL and back to SQLite, every row of every table stays as it is."""
+    """From SQLite to MariaDB, to PostgreSQL and back to SQLite, every row of every table is unchanged."""
     before = everything(url)
     assert all(before.values())
     here = url
@@ -95,7 +95,7 @@ def test_rows_survive_the_way_through_all_databases(
 def test_a_failed_restore_leaves_a_server_as_it_was(
     url: str, tmp_path: Path, kind: str, give_server: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a server too, a restore that fails half-way leaves all that was there."""
+    """On a server too, a restore that fails half-way leaves the existing data."""
     try:
         there = give_server(kind).new_database()
     except MissingError as missing:
@@ -104,7 +104,7 @@ def test_a_failed_restore_leaves_a_server_as_it_was(
 
 
 def test_a_failed_restore_leaves_sqlite_as_it_was(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A restore that fails half-way leaves all that was there."""
+    """A restore that fails half-way leaves the existing data."""
     fail_half_way(url, f"sqlite:///{tmp_path}/other.sqlite3", tmp_path / "a.backup", monkeypatch)
 
 
@@ -134,7 +134,7 @@ def fail_half_way(url: str, there: str, file: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_database_that_is_not_empty_is_kept_unless_forced(url: str, tmp_path: Path) -> None:
-    """A restore replaces what is there only when it is told to, and then nothing of it stays."""
+    """A restore replaces existing data only with force, and then completely."""
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)
     store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
@@ -151,7 +151,7 @@ def test_a_database_that_is_not_empty_is_kept_unless_forced(url: str, tmp_path: 
 
 
 def test_a_token_that_was_revoked_since_stays_revoked(url: str, tmp_path: Path) -> None:
-    """A restore lets no one in again who was shut out of the database that it replaces; another does not know."""
+    """A restore keeps tokens revoked that the replaced database had revoked; another database has no such list."""
     file = tmp_path / "a.backup"
     store = database.open_store(url)
     store.lead("test")
@@ -170,7 +170,7 @@ def test_a_token_that_was_revoked_since_stays_revoked(url: str, tmp_path: Path) 
 
 
 def test_a_restore_revokes_all_tokens_where_it_is_asked_to(url: str, tmp_path: Path) -> None:
-    """Then none of the backup holds, and those that did not keep the time of their end."""
+    """With that option no token of the backup is valid, and revoked ones keep the time of their revocation."""
     file = tmp_path / "a.backup"
     store = database.open_store(url)
     store.lead("test")
@@ -185,7 +185,7 @@ def test_a_restore_revokes_all_tokens_where_it_is_asked_to(url: str, tmp_path: P
 
 
 def test_a_fresh_database_counts_as_empty(url: str, tmp_path: Path) -> None:
-    """The default tenant, pool and queue do not stand in the way of a restore."""
+    """The default tenant, pool and queue do not prevent a restore."""
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)
     store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
@@ -196,7 +196,7 @@ def test_a_fresh_database_counts_as_empty(url: str, tmp_path: Path) -> None:
 
 
 def damaged(lines: list[bytes]) -> dict[str, list[bytes]]:
-    """Return what may happen to the lines of a backup."""
+    """Return possible damage to the lines of a backup."""
     job = next(at for at, line in enumerate(lines) if line.startswith(b"[") and b"pending" in line)
     return {
         "line missing": lines[:job] + lines[job + 1 :],
@@ -208,7 +208,7 @@ def damaged(lines: list[bytes]) -> dict[str, list[bytes]]:
 
 
 def test_a_damaged_backup_is_refused(url: str, tmp_path: Path) -> None:
-    """A file with anything missing or changed is refused before the database is touched."""
+    """A file with a missing or changed part is rejected before the database changes."""
     file, target = tmp_path / "a.backup", tmp_path / "none.sqlite3"
     database.backup(url, file, NOW_NS)
     packed = file.read_bytes()
@@ -228,7 +228,7 @@ def test_a_damaged_backup_is_refused(url: str, tmp_path: Path) -> None:
 
 
 def test_a_backup_of_a_newer_seaway_is_refused(url: str, tmp_path: Path) -> None:
-    """A file whose tables or format are newer is refused, and the message says so."""
+    """A file with newer tables or format is rejected, and the message names that."""
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)
     first, *rest = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
@@ -252,7 +252,7 @@ def test_an_older_backup_may_lack_columns_and_tables(url: str, tmp_path: Path) -
 
 
 def test_an_older_backup_may_have_columns_that_were_dropped(url: str, tmp_path: Path) -> None:
-    """What a backup holds in columns that there are no more is passed over, and everything else is there."""
+    """A backup's values for dropped columns are skipped, and everything else is restored."""
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
@@ -268,7 +268,7 @@ def test_an_older_backup_may_have_columns_that_were_dropped(url: str, tmp_path: 
 
 
 def test_a_backup_is_of_one_moment(url: str, tmp_path: Path) -> None:
-    """What is stored while a backup runs is wholly left out of it, and no one waits."""
+    """Data stored while a backup runs is not part of it, and no writer waits."""
     store = database.open_store(url)
     store.lead("test")
     seen: list[tuple[int, int]] = []
@@ -290,7 +290,7 @@ def test_a_backup_is_of_one_moment(url: str, tmp_path: Path) -> None:
 
 
 def test_a_backup_that_fails_leaves_the_last_one(url: str, tmp_path: Path) -> None:
-    """A file of that name stays as it was until the new one is whole, and no draft is left over."""
+    """The existing file stays as it was until the new one is complete, and no draft is left over."""
     file = tmp_path / "a.backup"
     file.write_text("the last one")
 
@@ -306,7 +306,7 @@ def test_a_backup_that_fails_leaves_the_last_one(url: str, tmp_path: Path) -> No
 
 
 def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
-    """Live attempts without a live job of that number, two, messages about none, and damaged policies are told."""
+    """Attempts without a live job of that number, duplicates, orphaned messages and damaged policies are reported."""
     url = f"sqlite:///{tmp_path}/store.sqlite3"
     store = database.open_store(url)
     store.lead("test")

@@ -1,4 +1,4 @@
-"""Whatever happens to a database, nothing is half stored and nothing acknowledged is lost."""
+"""Database failures never store partial changes, and never lose acknowledged ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def submits(count: int) -> list[Change]:
 
 
 def require_whole(store: Store, acknowledged: int) -> None:
-    """Check that each job has its event and the other way round, and that all acknowledged ones are there."""
+    """Check that each job has its event and each event its job, and that all acknowledged ones exist."""
     jobs = {job.id for job in store.live_jobs()}
     events = {event.job_id for event in store.events(0, 1000)}
     assert jobs == events - {""}
@@ -60,7 +60,7 @@ def require_whole(store: Store, acknowledged: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_store_outlives_its_server(server: Server) -> None:
-    """While the server is gone every call says unavailable; when it is back the same store has all and works."""
+    """While the server is down every call raises unavailable; when it returns the same store has all data and works."""
     store = open_store(server.new_database())
     store.lead("test")
     store_all(store, *submits(20))
@@ -90,7 +90,7 @@ def test_a_store_outlives_its_server(server: Server) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_server_that_is_away_is_noticed_where_nothing_is_stored(server: Server) -> None:
-    """Who asks every so often hears of it, and of its return, without a change that fails."""
+    """The periodic health check notices the outage and the return, without a failed change."""
     store = open_store(server.new_database())
     database_health = DatabaseHealth(store.ping, SystemClock())
     database_health.look()
@@ -107,7 +107,7 @@ def test_a_server_that_is_away_is_noticed_where_nothing_is_stored(server: Server
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_server_that_dies_during_commits_loses_nothing(server: Server) -> None:
-    """A server killed between commits and in them has all that it acknowledged, each change whole."""
+    """A server killed between and during commits has all acknowledged changes, each of them whole."""
     store = open_store(server.new_database())
     store.lead("test")
     acknowledged: list[str] = []
@@ -131,7 +131,7 @@ def test_a_server_that_dies_during_commits_loses_nothing(server: Server) -> None
 
 
 def test_a_full_disk_stores_nothing_half(tmp_path: Path) -> None:
-    """Without room a commit says so and leaves no trace; with room the same store goes on."""
+    """Without room a commit fails and leaves no trace; with room the same store continues."""
     store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
     store.lead("test")
     store_all(store, *submits(10))
@@ -171,7 +171,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_disk_that_fills_up_and_is_cleared(small_disk: Path) -> None:
-    """On a disk that really is full, what was acknowledged stays readable, and the store goes on after clearing."""
+    """On a disk that is really full, acknowledged data stays readable, and the store continues after a cleanup."""
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
     store = open_store(f"sqlite:///{small_disk}/store.sqlite3")
@@ -190,7 +190,7 @@ def test_a_disk_that_fills_up_and_is_cleared(small_disk: Path) -> None:
 
 
 def test_a_locked_database_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another process holds SQLite's lock, reads work and a commit says unavailable after a while."""
+    """While another process has SQLite's lock, reads work and a commit raises unavailable after a while."""
     monkeypatch.setattr("seaway.adapters.sqlalchemy.engines.WAIT_S", 0.05)
     store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
     store.lead("test")
@@ -206,7 +206,7 @@ def test_a_locked_database_is_unavailable(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_bug_is_not_called_unavailable(tmp_path: Path) -> None:
-    """A statement that is wrong in itself is not hidden behind an error that says to try again."""
+    """An invalid statement does not raise the error that asks for a retry."""
     store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
     store.lead("test")
     engines = open_engines(f"sqlite:///{tmp_path}/store.sqlite3")
@@ -222,7 +222,7 @@ def test_a_bug_is_not_called_unavailable(tmp_path: Path) -> None:
 
 
 def test_broken_text_does_not_stop_the_rest(tmp_path: Path) -> None:
-    """A message with half a character in it is stored with that replaced, and so is all else of its batch."""
+    """An invalid character in a message is replaced, and the whole batch is stored."""
     store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
     store.lead("test")
     store_all(store, *submits(3), Change(insert=[make.event_of(reason="no \ud83d here")]))
@@ -252,7 +252,7 @@ while True:
 
 @pytest.mark.slow
 def test_a_killed_process_keeps_its_word(tmp_path: Path) -> None:
-    """Whatever a process said is stored is there after it was killed, and what else is there is whole."""
+    """Acknowledged data exists after the process is killed, and all other data is whole."""
     url = f"sqlite:///{tmp_path}/store.sqlite3"
     for seed in range(3):
         child = subprocess.Popen([sys.executable, "-c", CHILD, url, str(seed)], stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""The tables of each kind of database are what the code takes them for."""
+"""The tables of each kind of database match the code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERV
 
 @pytest.fixture(scope="module")
 def give_server() -> Iterator[Callable[[str], Server]]:
-    """Return what gives a database server."""
+    """Return a function that starts database servers."""
     with servers() as give:
         yield give
 
@@ -52,7 +52,7 @@ def url(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> str:
 
 
 def migrations() -> Config:
-    """Return what Alembic needs to find the migrations."""
+    """Return the configuration with which Alembic finds the migrations."""
     config = Config()
     config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
     return config
@@ -73,7 +73,7 @@ def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_migrations_keep_what_is_stored(url: str) -> None:
-    """What clusters were still to be told before a migration, they are still to be told after it."""
+    """Commands that are pending before a migration are pending after it."""
     engines = open_engines(url)
     with engines.write.begin() as connection:
         config = migrations()
@@ -89,7 +89,7 @@ def test_migrations_keep_what_is_stored(url: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_measured_of_links_is_kept_by_migrations(url: str) -> None:
-    """Samples from before links could be silent or have a path are there after, and silent ones can be stored."""
+    """Samples from before silent links and paths are there after the migration, and silent links can be stored."""
     engines = open_engines(url)
     with engines.write.begin() as connection:
         config = migrations()
@@ -107,7 +107,7 @@ def test_what_was_measured_of_links_is_kept_by_migrations(url: str) -> None:
 
 
 def test_a_job_is_found_by_its_name_through_an_index(tmp_path: Path) -> None:
-    """However many jobs there are, the latest of a name is read from an index, in the order that is asked for."""
+    """However many jobs there are, the latest of a name is read from an index, in the requested order."""
     url = f"sqlite:///{tmp_path}/store.sqlite3"
     database.migrate(url)
     engines = open_engines(url)
@@ -122,7 +122,7 @@ def test_a_job_is_found_by_its_name_through_an_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_newer_database_is_left_alone(url: str) -> None:
-    """A database that a newer Seaway migrated is refused, and the message says what to do."""
+    """A database that a newer Seaway migrated is rejected, and the message names the remedy."""
     database.migrate(url)
     engines = open_engines(url)
     with engines.write.begin() as connection:
@@ -137,7 +137,7 @@ def test_a_newer_database_is_left_alone(url: str) -> None:
 
 
 def test_newest_state_is_that_of_the_last_migration() -> None:
-    """The state that opening looks for is the last migration's, and states count up without a gap."""
+    """The expected revision is that of the last migration, and revisions count up without a gap."""
     scripts = list(ScriptDirectory.from_config(migrations()).walk_revisions())
     assert [script.revision for script in reversed(scripts)] == [f"{at:04}" for at in range(1, len(scripts) + 1)]
     assert scripts[0].revision == schema.NEWEST
@@ -145,13 +145,13 @@ def test_newest_state_is_that_of_the_last_migration() -> None:
 
 @given(st.integers(1, (1 << 63) - 1) | st.text(st.characters(max_codepoint=255), min_size=13, max_size=13))
 def test_ids_are_read_as_the_domain_reads_them(drawn: int | str) -> None:
-    """The fast way to read an id gives what the plain way gives, and 0 stands for none."""
+    """The fast way to read an id agrees with the plain way, and 0 means none."""
     text = drawn if isinstance(drawn, str) else ids.encode(drawn)
     assert codec.number(text) == (ids.decode(text) or None)
 
 
 def test_defaults_of_a_spec_stay() -> None:
-    """What is at its default is not stored, so a default may change only with a migration that writes the old one."""
+    """Default values are not stored, so a default may change only with a migration that writes the old one."""
     assert codec.read_spec('{"name":"a","demand":{"request":{}}}') == JobSpec("a", Demand(ResourceRequest()))
     stored = json.loads(codec._SPEC.dump_json(JobSpec("a", Demand(ResourceRequest()))))  # noqa: SLF001  # the full form
     request = dict.fromkeys(("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"), 0)
@@ -186,6 +186,6 @@ def test_defaults_of_a_spec_stay() -> None:
 
 
 def test_a_deployment_stored_before_templates_said_what_comes_back_still_does() -> None:
-    """A service that an earlier Seaway took in is made again when it ends, as it was then."""
+    """A service that an earlier Seaway accepted is still restarted when it ends."""
     before = '{"name":"a","demand":{"request":{}},"template":"%s"}'
     assert [codec.read_spec(before % template).restarts for template in ("deployment", "job")] == [True, False]

@@ -1,4 +1,4 @@
-"""Databases are named by URLs, whose passwords no one gets to see."""
+"""Databases have URLs, whose passwords are never shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
     ],
 )
 def test_a_wrong_url_is_rejected(url: str, says: str) -> None:
-    """What is not a URL of a known database is rejected with the forms that are."""
+    """An invalid or unknown URL is rejected with the supported forms."""
     with pytest.raises(RejectedError, match=says) as caught:
         database.open_store(url)
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))
@@ -49,7 +49,7 @@ def test_a_server_that_is_not_there_is_unavailable(scheme: str) -> None:
 
 
 def test_a_store_hides_its_password(tmp_path: Path) -> None:
-    """What a store looks like in a log says which database it is, and no password."""
+    """The representation of a store in a log names its database, and no password."""
     store = database.open_store(f"sqlite:///{tmp_path}/new/store.sqlite3")
     assert "store.sqlite3" in repr(store)
     store.close()
@@ -59,7 +59,7 @@ def test_a_store_hides_its_password(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
-    """A file of another kind is not touched, and the message says what it is not."""
+    """A file of another kind is not changed, and the message states that it is not a database."""
     file = tmp_path / "notes.txt"
     file.write_text("dear diary, " * 1000)
     with pytest.raises(SeawayError, match="no database"):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a process that has the example installed: its code, and its entry points."""
+    """Return the environment of a process with the example installed: its code, and its entry points."""
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
     info = tmp_path / "seaway_warm_nodes-0.1.0.dist-info"
     info.mkdir()
@@ -32,7 +32,7 @@ def installed(tmp_path: Path) -> dict[str, str]:
 
 
 def run(arguments: list[str], environment: dict[str, str], folder: Path) -> str:
-    """Run Python and return what it says; its errors are the test's."""
+    """Run Python and return its output."""
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=False
     )
@@ -47,7 +47,7 @@ def test_tests_of_the_example_pass(installed: dict[str, str], tmp_path: Path) ->
 
 
 def test_entry_points_are_found(installed: dict[str, str], tmp_path: Path) -> None:
-    """Its policy goes by its name on the command line, beside our own, and its plugin in profile files."""
+    """Its policy is available by name on the command line, beside Seaway's, and its plugin in profile files."""
     assert "warm-nodes" in run(["-m", "seaway", "policies"], installed, tmp_path)
     (tmp_path / "nodes.csv").write_text("node,cpu_milli,memory_mib,gpu,gpu_memory_mib\na,8000,8000,1,16000\n")
     (tmp_path / "jobs.csv").write_text(

@@ -1,6 +1,6 @@
-"""A panel of the highest draws as many series as it says, as a real Prometheus works it out over a range.
+"""A panel of the highest values draws the stated number of series, in a real Prometheus over a range.
 
-Debian has it: ``apt-get install prometheus``. No service of it is needed, nor used.
+Debian has it: ``apt-get install prometheus``. Its service is not used.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ HERE = '{cluster=~"a"}'
 
 @pytest.fixture(scope="module")
 def began_s() -> int:
-    """Return when the first sample was taken: lately, so that it is kept."""
+    """Return the time of the first sample: recent, so that it is retained."""
     return int(time.time()) - STEPS * STEP_S
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory, began_s: int) -> Iterator[httpx.Client]:
-    """Have a Prometheus that knows devices of which another one is the fullest at each moment."""
+    """Run a Prometheus with devices of which another one is the fullest at each moment."""
     folder = tmp_path_factory.mktemp("extremes")
     lines = ["# TYPE GPUDeviceCoreAllocated gauge"]
     for device in range(DEVICES):
         for step in range(STEPS + 1):
-            # as it is where another process takes over: for a while both tell of every device
+            # as when another process takes over: for a while both report every device
             for process in (1,) if step < HANDED_OVER else (1, 2) if step == HANDED_OVER else (2,):
                 labels = f'cluster="a",nodeid="n",deviceidx="0",deviceuuid="gpu-{device}",instance="{process}"'
                 figure, at_s = (device + step) % DEVICES, began_s + step * STEP_S
@@ -45,7 +45,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, began_s: int) -> Iterator[h
 
 
 def drawn(client: httpx.Client, query: str, began_s: int, lasts_s: int = STEPS * STEP_S) -> dict[str, float]:
-    """Return which devices a panel draws, each by one line, and where that ends."""
+    """Return the devices that a panel draws, each as one line, with their last values."""
     asked = {"query": query.replace("$__range", f"{lasts_s}s"), "start": began_s, "end": began_s + lasts_s}
     given = {key: str(value) for key, value in {**asked, "step": max(STEP_S, lasts_s // 1000)}.items()}
     found = client.get("/api/v1/query_range", params=given).json()["data"]["result"]
@@ -55,7 +55,7 @@ def drawn(client: httpx.Client, query: str, began_s: int, lasts_s: int = STEPS *
 
 
 def test_as_many_are_drawn_as_are_said(client: httpx.Client, began_s: int) -> None:
-    """Those that are highest at the end, over all of the time; chosen again at each moment all would be drawn."""
+    """It draws the series that are highest at the end, over the whole time; a choice per moment would draw all."""
     query = f"GPUDeviceCoreAllocated{HERE}"
     assert len(drawn(client, f"topk({MOST}, max by ({DEVICE}) ({query}))", began_s)) == DEVICES
     assert sorted(drawn(client, most(query, HERE, DEVICE), began_s).values()) == [*range(DEVICES - MOST, DEVICES)]
@@ -63,7 +63,7 @@ def test_as_many_are_drawn_as_are_said(client: httpx.Client, began_s: int) -> No
 
 
 def test_what_is_worked_out_is_chosen_by_what_comes_of_it(client: httpx.Client, began_s: int) -> None:
-    """Every metric of a query is looked at as it is at the end."""
+    """Derived values select their series by the value at the end."""
     query = f"100 - GPUDeviceCoreAllocated{HERE} / (0 * GPUDeviceCoreAllocated{HERE} + 1)"
     ends = drawn(client, most(query, HERE, DEVICE), began_s)
     assert sorted(ends.values()) == [*range(100 - MOST + 1, 101)]
@@ -71,7 +71,7 @@ def test_what_is_worked_out_is_chosen_by_what_comes_of_it(client: httpx.Client, 
 
 @pytest.mark.parametrize("figure", ["GPUDeviceCoreAllocated%s", "100 * GPUDeviceCoreAllocated%s / 100"])
 def test_a_range_that_ends_in_the_future_is_drawn_too(client: httpx.Client, began_s: int, figure: str) -> None:
-    """Of "today" nothing is known at its end: there the last figure of each counts."""
+    """A range such as "today" has no data at its end: the last value of each series counts."""
     where = '{cluster=~"a",instance="2"}'
     ends = drawn(client, most(figure % where, where, DEVICE), began_s, DAY_S)
     assert sorted(ends.values()) == [*range(DEVICES - MOST, DEVICES)]
@@ -80,7 +80,7 @@ def test_a_range_that_ends_in_the_future_is_drawn_too(client: httpx.Client, bega
 
 
 def test_a_failover_draws_no_second_line(client: httpx.Client, began_s: int) -> None:
-    """While two processes tell of the same devices, each is drawn once: by `drawn`, the others hold that too."""
+    """While two processes report the same devices, each is drawn once; `drawn` checks that in the other tests too."""
     query = f"GPUDeviceCoreAllocated{HERE}"
     at = {"query": f"count({query})", "time": str(began_s + HANDED_OVER * STEP_S)}
     (both,) = client.get("/api/v1/query", params=at).json()["data"]["result"]

@@ -1,4 +1,4 @@
-"""What users see while something that Seaway depends on is away, and afterwards."""
+"""Behaviour for users while a dependency of Seaway is down, and afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 AWAY_S = 6
 DATABASE_AWAY_S = 30
 ROOM_BYTES = 1_000_000
-"""What a small disk has."""
+"""Size of a small disk."""
 
 
 def await_answer(server: Running, wanted: Callable[[httpx.Response], bool]) -> httpx.Response:
@@ -41,19 +41,19 @@ def await_answer(server: Running, wanted: Callable[[httpx.Response], bool]) -> h
 
 @pytest.fixture(scope="module")
 def outages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
-    """Have all kinds of databases be away at the same time, each from a server of its own."""
+    """Run outages of all kinds of databases in parallel, each on a server of its own."""
     with ThreadPoolExecutor(len(SERVERS)) as pool:
         yield {kind: pool.submit(outlast, kind, tmp_path_factory.mktemp(kind)) for kind in SERVERS}
 
 
 @pytest.mark.parametrize("kind", sorted(SERVERS))
 def test_a_database_that_is_away_is_told_and_waited_for(kind: str, outages: dict[str, Future[None]]) -> None:
-    """While the database is gone requests get 503 with Retry-After; what ran runs on, and what was accepted ends."""
+    """While the database is down requests get 503 with Retry-After; running jobs continue, accepted ones end."""
     outages[kind].result()
 
 
 def outlast(kind: str, folder: Path) -> None:
-    """Have a database go away under a server, and come back."""
+    """Stop a database under a server, and start it again."""
     try:
         database = SERVERS[kind]()
     except MissingError as missing:
@@ -86,7 +86,7 @@ def outlast(kind: str, folder: Path) -> None:
 
 
 def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    """On a full disk submits get 503, nothing is half stored, and with room again all that was accepted ends."""
+    """On a full disk submits get 503, nothing is stored partially, and with room again all accepted jobs end."""
     with running(tmp_path) as server:
         first = server.submit(expected_duration="1s")
         server.await_state(first, "completed")
@@ -110,7 +110,7 @@ def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path)
 
 
 def test_a_server_that_stood_still_goes_on(tmp_path: Path) -> None:
-    """A process that was stopped for a while, as when a machine sleeps, moves no job because of that."""
+    """A process that was stopped for a while, as when a machine sleeps, moves no job for that."""
     with running(tmp_path) as server:
         job = server.submit()
         server.await_state(job, "running")
@@ -124,7 +124,7 @@ def test_a_server_that_stood_still_goes_on(tmp_path: Path) -> None:
 
 
 def _large(number: int) -> dict[str, object]:
-    """Return a job that takes some room in the database."""
+    """Return a job that uses some room in the database."""
     environment = {f"variable-{each}".upper().replace("-", "_"): f"{number}" * 50 for each in range(50)}
     return {
         "name": "large",

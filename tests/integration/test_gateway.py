@@ -37,7 +37,7 @@ DIRECT, VIA_2 = make_path("direct", 3, weight=2), make_path("via-2", 2, 3)
 
 
 def network(*, share: bool = False) -> NetworkConfig:
-    """Make the network of three gateways with two paths from the first to the third."""
+    """Create the network of three gateways with two paths from the first to the third."""
     return make_network(3, [Pair("gw-1", "gw-3", (DIRECT, VIA_2), share)])
 
 
@@ -46,7 +46,7 @@ NETWORK = network()
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Make the gateways, for all tests of this file."""
+    """Create the gateways, for all tests of this file."""
     made = World(tmp_path_factory.mktemp("state"))
     try:
         made.build()
@@ -59,43 +59,43 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def bare(world: World) -> World:
-    """Return the gateways without anything of Seaway's."""
+    """Return the gateways without any configuration of Seaway."""
     for each in NETWORK.gateways:
         world.machine(each.name).remove()
     return world
 
 
 def forth(seen: list[Seen]) -> list[Seen]:
-    """Return what went to the third host."""
+    """Return the packets to the third host."""
     return [each for each in seen if each.inner == HOST_3]
 
 
 def ways(seen: list[Seen]) -> list[tuple[str, str]]:
-    """Return over which wires the core received and sent packets to the third host, in order."""
+    """Return the wires over which the core received and sent packets to the third host, in order."""
     wires = [each.wire for each in forth(seen)]
     assert [each.out for each in forth(seen)] == [False, True] * (len(wires) // 2)
     return list(zip(wires[::2], wires[1::2], strict=True))
 
 
 def received(seen: list[Seen]) -> list[tuple[str, str, int, tuple[str, ...]]]:
-    """Return how packets to the third host came to the core.
+    """Return the headers of the packets to the third host that the core received.
 
-    Those that it sent are read no further: a gateway turns the header over in place, in what was captured too.
+    Those that it sent are not read: a gateway rewrites the header in place, also in the capture.
     """
     return [(each.wire, each.to, each.left, each.segments) for each in forth(seen) if not each.out]
 
 
 def wait_for(more: int, count: Callable[[], int]) -> None:
-    """Wait until something has gone on for a while."""
+    """Wait until a count has grown."""
     enough = count() + more
     while count() < enough:
         time.sleep(0.001)
 
 
 def lost_segments(sender: socket.socket) -> int:
-    """Return how many segments were sent again because they were lost, not because an answer took its time.
+    """Return how many segments were sent again because of loss, not because of a late answer.
 
-    What arrives a second time the receiver says (RFC 2883); on a busy machine a sender may be too impatient.
+    The receiver reports duplicates (RFC 2883); on a busy machine a sender may be too impatient.
     """
     info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 220)
     (sent_again,), (arrived_twice,) = struct.unpack_from("=I", info, 100), struct.unpack_from("=I", info, 216)
@@ -119,7 +119,7 @@ def test_packets_carry_the_segment_routing_header_and_take_the_path(world: World
 
 
 def test_a_path_may_go_by_certain_neighbours(world: World) -> None:
-    """End.X sends packets on by a neighbour of the gateway on the way, End.DX6 to one behind the last."""
+    """End.X forwards packets through a neighbour of a gateway on the way, End.DX6 to one behind the last."""
     by, to = IPv6Address("fd00:51d:2::5"), IPv6Address("fd00:51d:3::7")
     first, second, third = NETWORK.gateways
     second = replace(second, sids=(*second.sids, Sid(by, Behaviour.END_X, next_hop=IPv6Address("fd00:c:2::1"))))
@@ -135,7 +135,7 @@ def test_a_path_may_go_by_certain_neighbours(world: World) -> None:
 
 
 def test_shared_traffic_is_spread_by_weight(world: World) -> None:
-    """Flows go over both paths, about as many over each as the weights say."""
+    """Flows are spread over both paths by their weights."""
     world.reach(network(share=True))
     with capture(world.name(CORE)) as seen:
         for host in range(256, 656):
@@ -151,7 +151,7 @@ def test_shared_traffic_is_spread_by_weight(world: World) -> None:
 
 
 def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
-    """Every one of some hundred echo requests is answered while paths change twenty times, to both and back too."""
+    """Each of some hundred echo requests is answered while paths change twenty times, to both and back too."""
     world.reach(NETWORK)
     machine = world.machine("gw-1")
     states = [desired(NETWORK, "gw-1", {"gw-3": path}) for path in ("via-2", "direct")]
@@ -180,7 +180,7 @@ def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
 
 
 def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> None:
-    """A TCP transfer of 20 MB/s arrives whole while the path changes, and no segment of it gets lost."""
+    """A TCP transfer of 20 MB/s arrives whole while the path changes, without a lost segment."""
     world.reach(NETWORK)
     machine = world.machine("gw-1")
     states = [desired(NETWORK, "gw-1", {"gw-3": path}) for path in ("via-2", "direct")]
@@ -188,7 +188,7 @@ def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> Non
         listener = socket.create_server((HOST_3, 0), family=socket.AF_INET6)
     with inside(world.name("host-1")):
         sender = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
-    sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 20_000_000)  # without, wires as such lose some
+    sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 20_000_000)  # without it, the wires themselves lose some
     arrived: list[int] = []
 
     def receive() -> None:
@@ -221,7 +221,7 @@ def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> Non
 
 
 def test_a_second_apply_changes_nothing(world: World) -> None:
-    """What is as it must be is left alone, to the last route and file."""
+    """A correct state is left unchanged, to the last route and file."""
     world.reach(NETWORK)
     before = everything(world.name("gw-1"))
     file = next(world.folder.glob("*gw-1.json"))
@@ -232,7 +232,7 @@ def test_a_second_apply_changes_nothing(world: World) -> None:
 
 
 def test_every_kind_of_route_reads_as_it_was_written(bare: World) -> None:
-    """What a SID does, its table, neighbour and interface come back from the kernel as they went there."""
+    """The action of a SID, its table, neighbour and interface read back as they were written."""
     first = NETWORK.gateways[0]
     more = (
         Sid(IPv6Address("fd00:51d:1::5"), Behaviour.END_X, next_hop=IPv6Address("fd00:c:1::1")),
@@ -246,7 +246,7 @@ def test_every_kind_of_route_reads_as_it_was_written(bare: World) -> None:
 
 
 def test_remove_leaves_no_trace(bare: World) -> None:
-    """Routes, rules, addresses, MTU, IPv6 settings and the tunnels' source are as they were, others' routes too."""
+    """Routes, rules, addresses, MTU, IPv6 settings and the tunnels' source are as before, others' routes too."""
     machine, name = bare.machine("gw-1"), bare.name("gw-1")
     others = "-6 route add fd00:77::/64 encap seg6 mode encap segs fd00:51d:2::d6 dev wan proto static"
     _ip(name, others)
@@ -262,7 +262,7 @@ def test_remove_leaves_no_trace(bare: World) -> None:
 
 
 def test_a_namespace_of_the_same_name_is_another_machine(bare: World) -> None:
-    """What was remembered of a namespace that is gone is not put into its successor."""
+    """Stored settings of a deleted namespace are not restored into its successor."""
     machine = bare.machine("gw-2")
     machine.converge(desired(NETWORK, "gw-2"))
     copy = Machine(bare.name("gw-3"), bare.folder)
@@ -271,7 +271,7 @@ def test_a_namespace_of_the_same_name_is_another_machine(bare: World) -> None:
 
 
 def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
-    """Nothing is changed where one of the routes is taken."""
+    """Nothing changes if another program's route conflicts with one of the routes."""
     name = bare.name("gw-1")
     _ip(name, "-6 route add fd00:a:3::/64 via fd00:c:1::1 dev wan proto static")
     before = everything(name)
@@ -283,7 +283,7 @@ def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
 
 @pytest.mark.parametrize("share", [False, True])
 def test_the_commands_do_the_very_same(bare: World, share: bool) -> None:
-    """Who runs the printed commands has what apply makes, and removes it by those that are printed for that."""
+    """The printed commands have the same result as apply, and the printed removal commands remove it."""
     machine, wanted = bare.machine("gw-1"), desired(network(share=share), "gw-1")
     before = everything(bare.name("gw-1"))
     for command in commands(difference(wanted, machine.read()).changes, bare.name("gw-1")):
@@ -299,7 +299,7 @@ def test_the_commands_do_the_very_same(bare: World, share: bool) -> None:
 
 
 def test_a_route_of_another_kind_with_our_number_is_mended(bare: World) -> None:
-    """What bears our number and is not as it must be is replaced or removed."""
+    """A route with Seaway's protocol number that is not as configured is replaced or removed."""
     name = bare.name("gw-1")
     _ip(name, "-6 route add blackhole fd00:a:3::/64 proto 151")
     _ip(name, "-6 route add blackhole fd00:78::/64 proto 151")
@@ -312,7 +312,7 @@ def test_a_route_of_another_kind_with_our_number_is_mended(bare: World) -> None:
 
 
 def test_a_route_with_our_number_and_another_metric_goes(bare: World) -> None:
-    """Such a route, alone or beside one of ours, keeps neither apply nor remove from what they have to do."""
+    """Such a route, alone or beside a correct one, does not stop apply or remove."""
     name, machine, wanted = bare.name("gw-1"), bare.machine("gw-1"), desired(NETWORK, "gw-1")
     before = everything(name)
     for metric in (5, 2048):
@@ -327,7 +327,7 @@ def test_a_route_with_our_number_and_another_metric_goes(bare: World) -> None:
 
 
 def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> None:
-    """Of a change that does not go one hears which; what was done before it stays, and is taken away by remove."""
+    """A failed change is reported as its command; earlier changes stay, and remove deletes them."""
     wanted = desired(NETWORK, "gw-1")
     too_much = replace(wanted, settings={**wanted.settings, mtu("wan"): "99999999"})
     with pytest.raises(ConflictError, match=r"refuses `ip -n .* link set dev wan mtu 99999999`: Invalid argument"):
@@ -338,7 +338,7 @@ def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> N
 
 @pytest.mark.parametrize("arguments", [["show"], ["show", "--netns", "{}"]])
 def test_without_the_right_to_do_so_it_says_what_it_takes(world: World, arguments: list[str], tmp_path: Folder) -> None:
-    """A process without capabilities hears that this requires root, with the exit code for what is not allowed."""
+    """A process without capabilities reports that this requires root, with the exit code for missing permissions."""
     without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     given = [each.format(world.name("gw-1")) for each in arguments]
     command = [*without, sys.executable, "-m", "seaway", "gateway", *given, "--state", str(tmp_path)]

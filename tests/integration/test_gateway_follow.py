@@ -1,4 +1,4 @@
-"""A gateway that follows a control plane: routes in the kernel become what is wanted, and stay when it ends."""
+"""A gateway that follows a control plane: the kernel gets the wanted routes, and keeps them when it ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3, weight=2
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Make three gateways without any SRv6."""
+    """Create three gateways without any SRv6."""
     made = World(tmp_path)
     try:
         made.build()
@@ -44,7 +44,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # any JSON
-    """Ask the interface as an admin."""
+    """Send a request to the API as an admin."""
     headers = {"Authorization": f"Bearer {served.rig.tokens['admin']}"}
     answer = httpx.request(verb, f"{served.url}/api/v1{path}", json=body, headers=headers, timeout=30)
     assert answer.is_success, answer.text
@@ -52,7 +52,7 @@ def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # 
 
 
 def until(done: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     ends_s = time.monotonic() + PATIENCE_S
     while not done():
         assert time.monotonic() < ends_s, "waited too long"
@@ -60,12 +60,12 @@ def until(done: Callable[[], object]) -> None:
 
 
 def has(world: World, active: Mapping[str, str]) -> bool:
-    """Tell whether the first gateway has just what it must have when traffic takes these paths."""
+    """Report whether the first gateway has exactly the configuration for these active paths."""
     return not difference(desired(NETWORK, "gw-1", active), world.machine("gw-1").read()).changes
 
 
 def test_gateway_follows(world: World, tmp_path: Path) -> None:
-    """A chosen path is in the kernel and confirmed soon, and the gateway stays so when what follows ends."""
+    """A chosen path is soon in the kernel and confirmed, and stays there when the follower ends."""
     log = tmp_path / "log"
     with serving() as served:
         asked(served, "PUT", "/network", network_text(NETWORK))

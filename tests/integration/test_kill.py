@@ -1,4 +1,4 @@
-"""A control plane that is killed over and over, against clusters that outlive it."""
+"""A control plane that is killed repeatedly, with clusters that outlive it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_killed_at_every_persisted_step_nothing_is_lost_or_doubled() -> None:
 
 
 def test_killed_at_random_under_more_load_nothing_is_lost_or_doubled() -> None:
-    """Users who do not pause change nothing about that."""
+    """With more load and random kills, every accepted job still ends once."""
     prove(kill_over_and_over(random_steps(RANDOM_KILLS, seed=2), seed=2, pause_s=0.0), RANDOM_KILLS)
 
 
 def prove(after: Aftermath, kills: int) -> None:
-    """Check what was left."""
+    """Check the result."""
     assert after.kills >= kills
     assert after.accepted > after.kills // 2, "too little was under way to prove anything"
     assert after.lost == []

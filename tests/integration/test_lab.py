@@ -1,4 +1,4 @@
-"""Labs on a real kernel: what links are told to do is what packets meet, and nothing stays behind."""
+"""Labs on a real kernel: packets meet the conditions of links, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PORT = 8627
 SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
 THERE, BACK = ("gw-1", "gw-2"), ("gw-2", "gw-1")
 STEADY_MS = 0.5
-"""By how much the middle packet may differ from what the emulator did: the lab's own routers, on a busy machine."""
+"""Allowed difference of the median packet to the emulator: the lab's own routers, on a busy machine."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +49,7 @@ def _machine() -> None:
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[labs.Lab]:
-    """Have a lab whose links do nothing until told."""
+    """Run a lab whose links have no conditions at first."""
     try:
         yield labs.up(PLAN, {}, emulator=Emulator.QUEUE)
     finally:
@@ -58,7 +58,7 @@ def made() -> Iterator[labs.Lab]:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Packets that crossed a link one way: of each that arrived, by its number, how long it took, and when it came."""
+    """Packets that crossed a link one way: latency and arrival time of each that arrived, by its number."""
 
     took_ns: Mapping[int, int]
     came_ns: Mapping[int, int]
@@ -67,7 +67,7 @@ class Crossing:
 
     @property
     def beyond_ms(self) -> float:
-        """By how much the middle packet was slower than the emulator held it."""
+        """The median extra latency beyond the emulator's delay."""
         return (
             sorted(self.took_ns.values())[len(self.took_ns) // 2] / MS
             - sorted(self.held_ns)[len(self.held_ns) // 2] / MS
@@ -75,12 +75,12 @@ class Crossing:
 
 
 def counts(found: labs.Lab, ends: Ends) -> Counts:
-    """Return what a link did so far."""
+    """Return the counts of a link so far."""
     return next((each.counts for each in found.emulation.read().links if each.ends == ends), Counts())
 
 
 def cross(found: labs.Lab, ends: Ends, packets: int, gap_s: float = 0.002, octets: int = 40) -> Crossing:
-    """Send packets over a link, and say what became of them."""
+    """Send packets over a link, and return their outcome."""
     source, target = (PLAN.spots[int(end.removeprefix("gw-")) - 1] for end in ends)
     before = counts(found, ends)
     with (
@@ -115,7 +115,7 @@ def bound(place: str, address: str, port: int = 0) -> socket.socket:
 
 
 def received(there: socket.socket) -> Iterator[tuple[int, int, int]]:
-    """Give of each packet its number, when it was sent and when it came, as the kernel has it, until none comes."""
+    """Yield number, send time and arrival time of each packet, by the kernel, until none arrives."""
     while True:
         try:
             data, [(_, _, stamp)], *_ = there.recvmsg(2048, 128)
@@ -127,13 +127,13 @@ def received(there: socket.socket) -> Iterator[tuple[int, int, int]]:
 
 
 def less(after: Counts, before: Counts) -> Counts:
-    """Return what was counted in between."""
+    """Return the counts in between."""
     names = ("packets", "octets", "lost", "overflowed", "released", "held_ns", "late_ns")
     return replace(after, **{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
 def test_a_delay_is_what_packets_meet(made: labs.Lab) -> None:
-    """Packets take what the emulator says that it held them, which is the delay; the way back is another link."""
+    """The latency of packets is the emulator's delay; the way back is another link."""
     made.emulation.change({THERE: Conditions(20 * MS), BACK: Conditions()})
     found, back = cross(made, THERE, 200), cross(made, BACK, 50)
     assert len(found.took_ns) == 200
@@ -144,7 +144,7 @@ def test_a_delay_is_what_packets_meet(made: labs.Lab) -> None:
 
 
 def test_every_packet_that_is_missing_was_counted_as_lost(made: labs.Lab) -> None:
-    """What does not arrive is exactly what the emulator dropped, one way only, and about the share."""
+    """Missing packets are exactly those that the emulator dropped, one way only, and about the configured share."""
     made.emulation.change({THERE: Conditions(5 * MS, loss_ppm=100_000), BACK: Conditions(5 * MS)})
     found, back = cross(made, THERE, 600, gap_s=0.0005), cross(made, BACK, 200, gap_s=0.0005)
     assert found.counted.packets == 600
@@ -155,7 +155,7 @@ def test_every_packet_that_is_missing_was_counted_as_lost(made: labs.Lab) -> Non
 
 
 def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
-    """Round for round, the jitter of what arrived is that of the hold times, by the formula of the probes."""
+    """Round for round, the jitter of arrived packets is that of the emulator's delays, by the formula of the probes."""
     made.emulation.change({THERE: Conditions(20 * MS, 4 * MS)})
     found = cross(made, THERE, 100, gap_s=0.01)
     took = [found.took_ns[number] for number in sorted(found.took_ns)]
@@ -171,18 +171,18 @@ def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
 
 
 def test_a_rate_is_kept(made: labs.Lab) -> None:
-    """Packets sent at once arrive one after the other, as far apart as the rate wants them."""
+    """Packets sent together arrive one after the other, at the intervals of the rate."""
     made.emulation.change({THERE: Conditions(rate_mbps=10)})
     found = cross(made, THERE, 60, gap_s=0, octets=1200)
     came = [found.came_ns[number] for number in range(60)]
     gaps = sorted(later - earlier for earlier, later in pairwise(came))
     alone_ns = found.counted.octets / 60 * 8 / 10e6 * 1e9
-    assert gaps[30] == pytest.approx(alone_ns, rel=0.1)  # the middle one: a busy machine may hold the sender up
+    assert gaps[30] == pytest.approx(alone_ns, rel=0.1)  # the median: a busy machine may delay the sender
     assert came[-1] - came[0] > 59 * alone_ns * 0.98
 
 
 def test_a_link_changes_while_packets_are_on_it(made: labs.Lab) -> None:
-    """The next packet meets the new conditions; none is lost by the change."""
+    """The next packet meets the new conditions; the change loses none."""
     made.emulation.change({THERE: Conditions(5 * MS)})
     before = cross(made, THERE, 50)
     made.emulation.change({THERE: Conditions(30 * MS)})
@@ -192,7 +192,7 @@ def test_a_link_changes_while_packets_are_on_it(made: labs.Lab) -> None:
 
 
 def test_hosts_reach_each_other_through_segments(made: labs.Lab) -> None:
-    """A host's packets cross the link of their gateways, wrapped; the core could not route them otherwise."""
+    """A host's packets cross the link of their gateways, encapsulated; the core has no other route for them."""
     made.emulation.change({THERE: Conditions(5 * MS)})
     before = counts(made, THERE).octets
     address = str(PLAN.spots[1].lan[2])
@@ -203,7 +203,7 @@ def test_hosts_reach_each_other_through_segments(made: labs.Lab) -> None:
 
 
 def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    """After `down` there is no namespace, no process and no file of it, whatever ran in it."""
+    """After `down` there is no namespace, process or file of it, whatever ran in it."""
     name = f"{NAME}-gone"
     with lab(2, {"default": {"delay": "3ms"}}) as other:
         main_ok("up", "--gateways", "2", "--name", name)
@@ -232,7 +232,7 @@ def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_agents_end_with_their_lab() -> None:
-    """What `up --agents` starts works from outside of the namespaces, and goes with them all the same."""
+    """Agents of `up --agents` run outside of the namespaces, and still end with the lab."""
     name = f"{NAME}-agents"
     found = labs.up(LabPlan(name, 2), {})
     places = [found.plan.namespace("gw-1"), found.plan.namespace("gw-2")]
@@ -275,7 +275,7 @@ def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(told: s
 
 
 def test_one_that_waits_for_its_address_ends_too() -> None:
-    """An agent that is in none of a lab's namespaces yet is found by its words, and by the variable that it heeds."""
+    """A waiting agent in none of a lab's namespaces is found by its arguments and its environment variable."""
     place = f"seaway-{NAME}-nowhere"
     start = ("seaway", "agent", "--gateway", "gw-1", "--server", "http://127.0.0.1:1")
     token = {**os.environ, "SEAWAY_TOKEN": "sw_1_x"}
@@ -293,7 +293,7 @@ def test_one_that_waits_for_its_address_ends_too() -> None:
 
 
 def test_what_is_left_of_a_lab_is_removed() -> None:
-    """Half a lab, or one whose emulator died, says so; `down` removes it, and once more says that none is there."""
+    """An incomplete lab, or one without its emulator, reports that; `down` removes it, and then finds none."""
     name = f"{NAME}-half"
     found = labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
     for pid in netns.processes([found.plan.namespace("core")]):
@@ -319,7 +319,7 @@ def test_what_is_left_of_a_lab_is_removed() -> None:
 
 
 def test_a_lab_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When making it fails half-way, what was made is removed."""
+    """When creating a lab fails half-way, its parts are removed."""
     name = f"{NAME}-fails"
     monkeypatch.setattr("lab.emulation.start.TO_QUEUE", ("--no-such-option",))
     with pytest.raises(UnavailableError, match="ip6tables cannot"):
@@ -329,14 +329,14 @@ def test_a_lab_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def main_ok(*arguments: str) -> None:
-    """Run a command of the lab, and see that it ends well."""
+    """Run a command of the lab, and check that it succeeds."""
     with pytest.raises(SystemExit) as caught:
         main([*arguments])
     assert not caught.value.code
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Look until something holds."""
+    """Wait until a condition is met."""
     ends_s = time.monotonic() + 5
     while not holds():
         assert time.monotonic() < ends_s, "it never came"

@@ -1,4 +1,4 @@
-"""A lab that a server measures: its agents have tokens of the lab's own, over and over."""
+"""A lab with agents that report to a server with the lab's own tokens, repeatedly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UP = ("up", "--agents", "--gateways", "2", "--emulator", "queue", *NAMED)
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Have a server."""
+    """Run a server."""
     try:
         labs.require_machine()
     except RejectedError as error:
@@ -36,7 +36,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(autouse=True)
 def _meant(plane: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have commands mean that server, and no lab be left."""
+    """Make the commands use that server, and leave no lab."""
     monkeypatch.setenv("SEAWAY_SERVER", str(plane.client.base_url).rstrip("/"))
     monkeypatch.setenv("SEAWAY_TOKEN", plane.client.headers["authorization"].removeprefix("Bearer "))
     yield
@@ -52,13 +52,13 @@ def lab(*arguments: str) -> int:
 
 
 def holding(plane: Running) -> list[str]:
-    """Return the names of the lab's tokens that hold."""
+    """Return the names of the lab's valid tokens."""
     there = plane.client.get("/api/v1/tokens").json()["tokens"]
     return sorted(each["name"] for each in there if NAME in each["name"] and not each["revoked_at"])
 
 
 def test_a_lab_is_measured_as_often_as_one_likes(plane: Running) -> None:
-    """It may be removed and made, or re-created, on the same server: its tokens are its own, and end with it."""
+    """It can be removed and created again on the same server: its tokens are its own, and end with it."""
     own = [f"lab-{NAME}-gw-1", f"lab-{NAME}-gw-2"]
     for arguments in (UP, (*UP, "--replace")):
         assert lab(*arguments) == 0
@@ -70,7 +70,7 @@ def test_a_lab_is_measured_as_often_as_one_likes(plane: Running) -> None:
 
 
 def test_what_is_printed_can_be_typed(plane: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A lab without agents says how to have it measured, with what it was made of, and that works as it stands."""
+    """A lab without agents prints the commands that start them, with its options, and these work unchanged."""
     links = tmp_path / "its links.yaml"
     links.write_text("default: {delay: 3ms}\n", encoding="utf-8")
     without = [each for each in UP if each != "--agents"]
@@ -86,7 +86,7 @@ def test_what_is_printed_can_be_typed(plane: Running, capsys: pytest.CaptureFixt
 def test_a_server_that_is_away_is_told_of(
     plane: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A lab goes without its server too, and says how its tokens are revoked later; a new one of its name does it."""
+    """A lab can be removed without its server, and prints the later revocation; a new lab of its name revokes them."""
     assert lab(*UP) == 0
     right = os.environ["SEAWAY_SERVER"]
     monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
@@ -99,7 +99,7 @@ def test_a_server_that_is_away_is_told_of(
 
 
 def test_what_cannot_be_measured_is_removed_again(plane: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where agents cannot be started, neither lab nor tokens are left."""
+    """If agents cannot be started, neither lab nor tokens are left."""
 
     def fail(*_: object) -> None:
         raise RejectedError("not today")

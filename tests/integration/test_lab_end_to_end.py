@@ -1,4 +1,4 @@
-"""The whole on one machine: a lab, an agent on each gateway, a control plane, and jobs that need something of links."""
+"""The whole system on one machine: a lab, an agent on each gateway, a control plane, and jobs with network needs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SMOOTHED = """
 [network.links]
 half_life_s = 0.5
 """
-"""Links are followed within seconds, so that no one waits for half a minute."""
+"""Settings that follow links within seconds, so that tests do not wait for half a minute."""
 
 Found = TypeVar("Found")
 
 
 @dataclass
 class World:
-    """A lab and who watches and drives it."""
+    """A lab with its agents and its control plane."""
 
     made: TestLab
     plane: Running
@@ -57,7 +57,7 @@ class World:
         self.agents[gateway] = self.start("agent", gateway)
 
     def start(self, *command: str) -> subprocess.Popen[str]:
-        """Start `seaway ...` for the gateway that is the last word, in its namespace and with its token."""
+        """Start `seaway ...` for the gateway in the last argument, in its namespace and with its token."""
         *words, gateway = command
         token = self.data / f"{gateway}.token"
         if not token.exists():
@@ -73,30 +73,30 @@ class World:
 
     @property
     def url(self) -> str:
-        """Where the control plane listens."""
+        """URL of the control plane."""
         return str(self.plane.client.base_url).rstrip("/")
 
     def get(self, path: str) -> Any:  # noqa: ANN401  # any JSON
-        """Ask the API."""
+        """Send a GET request to the API."""
         answer = self.plane.client.get(f"/api/v1{path}")
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, path: str, body: object) -> Any:  # noqa: ANN401  # any JSON
-        """Tell the API."""
+        """Send a POST request to the API."""
         answer = self.plane.client.post(f"/api/v1{path}", json=body)
         assert answer.status_code in {200, 201}, answer.text
         return answer.json()
 
     def link(self, source: str, target: str) -> dict[str, Any]:
-        """Return what decisions go by of a link."""
+        """Return the values of a link that decisions use."""
         found = [
             each for each in self.get("/fleet/links")["links"] if (each["source"], each["target"]) == (source, target)
         ]
         return dict(found[0]) if found else {}
 
     def states(self) -> dict[str, str]:
-        """Return whether agents report, by gateway."""
+        """Return the states of agents by gateway."""
         return {each["gateway"]: each["state"] for each in self.get("/network/agents")["agents"]}
 
     def submit(self, **need: object) -> str:
@@ -111,7 +111,7 @@ class World:
         return self.plane.submit(name="there", gateway=USERS, network=need, resources=resources, placement=place)
 
     def first_event(self, kind: str) -> str:
-        """Return what the first event of a kind says."""
+        """Return the text of the first event of a kind."""
         with self.plane.client.stream("GET", "/api/v1/events", headers={"last-event-id": "0"}) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data:") and (told := json.loads(line.removeprefix("data:")))["kind"] == kind:
@@ -119,7 +119,7 @@ class World:
         raise AssertionError(f"no event of kind {kind}")
 
     def routes(self, gateway: str) -> str:
-        """Return the routes of a gateway as the kernel has them."""
+        """Return the routes of a gateway from the kernel."""
         return self.made.run(gateway, "ip", "-6", "route", "show")
 
     def where(self, job_id: str) -> str:
@@ -127,12 +127,12 @@ class World:
         return ",".join(self.get(f"/jobs/{job_id}")["clusters"])
 
     def why(self, job_id: str) -> str:
-        """Return all that is said of why a job is where it is, or waits."""
+        """Return all reasons for a job's place, or its wait."""
         return str(self.get(f"/jobs/{job_id}/explain"))
 
 
 def until(look: Callable[[], Found], good: Callable[[Found], object]) -> Found:
-    """Look again and again until what is seen is good."""
+    """Call a function until its result is good."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = look()
@@ -144,7 +144,7 @@ def until(look: Callable[[], Found], good: Callable[[Found], object]) -> Found:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Have a lab of three clusters and a user site with all its agents, and a control plane that knows all links."""
+    """Run a lab of three clusters and a user site with all its agents, and a control plane that knows all links."""
     data = tmp_path_factory.mktemp("plane")
     (data / "seaway.toml").write_text(SMOOTHED, encoding="utf-8")
     try:
@@ -169,7 +169,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def test_jobs_go_where_links_are_good_enough_and_follow_when_they_change(world: World) -> None:
-    """A job lands only where the measured link meets its needs; after the link got worse the next goes elsewhere."""
+    """A job runs only where the measured link meets its needs; after the link degrades the next goes elsewhere."""
     near = world.submit(max_latency="8ms")
     assert until(lambda: world.where(near), bool) == "cluster-1"
 
@@ -187,7 +187,7 @@ def test_jobs_go_where_links_are_good_enough_and_follow_when_they_change(world: 
 
 
 def test_loss_one_way_counts_for_both_who_look(world: World) -> None:
-    """A way that loses a third of its packets shows as loss at both ends, for an echo goes both ways."""
+    """A direction that loses a third of its packets shows as loss at both ends, as an echo uses both directions."""
     world.made.link(USERS, "gw-3", loss="33%", one_way=True)
     for ends in ((USERS, "gw-3"), ("gw-3", USERS)):
         until(lambda ends=ends: world.link(*ends), lambda link: 150_000 < link["loss_ppm"] < 550_000)  # type: ignore[misc]
@@ -199,7 +199,7 @@ def test_loss_one_way_counts_for_both_who_look(world: World) -> None:
 
 
 def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
-    """Where nothing answers no job with needs goes, the agent is called silent, and both end when it is back."""
+    """A gateway that does not answer gets no jobs with network needs, and its agent is silent, until it returns."""
     world.agents["gw-2"].kill()
     world.agents.pop("gw-2").communicate()
     others = ("gw-1", "gw-3", USERS)
@@ -219,7 +219,7 @@ def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
 
 
 def test_agents_are_nobody(world: World) -> None:
-    """What runs on a gateway permanently has no privilege."""
+    """The permanent processes on a gateway have no privileges."""
     for each in world.agents.values():
         status = Path(f"/proc/{each.pid}/status")
         until(partial(status.read_text, encoding="utf-8"), lambda text: "CapEff:\t0000000000000000" in text)
@@ -227,7 +227,7 @@ def test_agents_are_nobody(world: World) -> None:
 
 
 def test_traffic_is_steered_to_where_a_job_needs_it(world: World) -> None:
-    """A job that its link does not serve has traffic take a path that does: the route is written, then it runs."""
+    """A job that its link does not serve gets a path that does: the route is written, then the job runs."""
     world.made.link(USERS, "gw-1", delay="60ms", one_way=True)
     until(lambda: world.link(USERS, "gw-1"), lambda link: (link["latency_ns"] or 0) > 50_000_000)
     needs = {"max_latency": "30ms"}

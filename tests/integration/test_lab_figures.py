@@ -1,4 +1,4 @@
-"""What agents say of a lab's links is what the emulator did to their packets, and what a capture saw."""
+"""Agents' measurements of a lab's links agree with the emulator and with a capture."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LINKS = {
     ("gw-3", "gw-1"): Conditions(20 * MS, 2 * MS),
 }
 STEADY_NS = MS
-"""What the lab's own routers take of a round trip at most, in the middle: they share a busy machine."""
+"""Median round trip time of the lab's own routers at most: they share a busy machine."""
 EXACT_NS = 50_000
 CLOCKS_NS = 5_000
-"""The emulator knows to the microsecond when a packet came."""
+"""Precision of the emulator's arrival times."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def ways() -> Mapping[Ends, Way]:
 
 
 def test_loss_is_exactly_what_the_emulator_dropped(ways: Mapping[Ends, Way]) -> None:
-    """Every echo that an agent misses is a packet that the emulator dropped, there or back, and the other way round."""
+    """Every echo that an agent misses is a packet that the emulator dropped, there or back, and the reverse."""
     for (source, target), there in ways.items():
         back = ways[target, source]
         assert there.sent == ROUNDS * HOW.count
@@ -54,7 +54,7 @@ def test_loss_is_exactly_what_the_emulator_dropped(ways: Mapping[Ends, Way]) -> 
 
 
 def test_latency_is_what_the_emulator_held_packets_for(ways: Mapping[Ends, Way]) -> None:
-    """Of every round, and hardly more; with a delay of its own for each way."""
+    """The latency of every round is the emulator's delay, and hardly more, with a different delay each way."""
     for way in ways.values():
         assert len(way.answered) == ROUNDS
         assert min(each.off_held_ns for each in way.answered) > -CLOCKS_NS
@@ -63,7 +63,7 @@ def test_latency_is_what_the_emulator_held_packets_for(ways: Mapping[Ends, Way])
 
 
 def test_jitter_and_latency_are_those_of_a_capture(ways: Mapping[Ends, Way]) -> None:
-    """By the same formulas, of the same packets, from when they left the gateway to when they came back."""
+    """Jitter and latency equal those of a capture, by the same formulas for the same packets."""
     rounds = [each for way in ways.values() for each in way.answered]
     assert median(abs(each.off_jitter_ns) for each in rounds) < EXACT_NS
     assert median(abs(each.off_captured_ns) for each in rounds) < EXACT_NS

@@ -1,4 +1,4 @@
-"""Two processes on one database and one Lease: one leads, and when it goes the other goes on where it was."""
+"""Two processes on one database and one Lease: one leads, and the other takes over when it goes."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ pytestmark = pytest.mark.slow
 PATIENCE_S = 90
 LEASE_S, RENEW_S, RETRY_S = 8, 6, 0.4
 MAX_WAIT_S = RETRY_S * 2.2
-"""How long a standby pauses between two tries, at most."""
+"""Longest pause of a standby between two tries."""
 
 SLACK_S = 3
-"""What all else may take until the Lease has another name in it."""
+"""Time for all else until the Lease has another name."""
 
 START_S = 30
-"""How long a process may take from leading to answering, on two cores shared with much else."""
+"""Time from leading to answering, on two busy cores."""
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 @dataclass
 class Told:
-    """What an API server was told: when, by whose token, and what."""
+    """The requests to an API server: time, token, and text."""
 
     rows: list[tuple[float, str, str, str]] = field(default_factory=list)
 
     async def __call__(self, request: Request) -> Answer | None:
-        """Write a request down, and leave it to the server."""
+        """Record a request, and leave it to the server."""
         if request.method in WRITES:
             token = request.headers.get(b"authorization", b"").decode().removeprefix("Bearer ")
             self.rows.append((time.monotonic(), token, request.method, request.path))
         return None
 
     def writes(self, token: str, after_s: float = 0.0) -> list[str]:
-        """Return what a user changed since."""
+        """Return a user's changes since a time."""
         return [f"{method} {path}" for at_s, who, method, path in self.rows if who == token and at_s > after_s]
 
 
@@ -68,24 +68,24 @@ class Replica:
 
     process: subprocess.Popen[str]
     token: str
-    """What it is known by at the API server."""
+    """Its token at the API server."""
 
     data: Path
     url: str
 
     def get(self, path: str, **more: Any) -> httpx.Response:  # noqa: ANN401  # httpx's
-        """Ask it something."""
+        """Send a GET request."""
         return httpx.get(self.url + path, timeout=5, **more)
 
     def status(self, path: str) -> int:
-        """Return how it answers; 0 when it does not."""
+        """Return the status code; 0 without an answer."""
         try:
             return self.get(path).status_code
         except httpx.HTTPError:
             return 0
 
     def end(self, how: signal.Signals) -> str:
-        """Send a signal and wait for the end; return what it said."""
+        """Send a signal and wait for the end; return the output."""
         self.process.send_signal(how)
         return self.process.communicate(timeout=PATIENCE_S)[0]
 
@@ -102,7 +102,7 @@ class Pair:
         self.client = httpx.Client()
 
     def start(self, name: str) -> Replica:
-        """Start a process that waits for the Lease or has it, in a pod where one led before."""
+        """Start a process that waits for the Lease or has it, in a pod that may have the label of an earlier leader."""
         meta = {"name": name, "namespace": "seaway", "labels": {LEADER_LABEL: "true"}}
         spec = {"schedulerName": "nobody", "containers": [{"name": "seaway", "image": "seaway:1"}]}
         self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
@@ -139,7 +139,7 @@ class Pair:
         return Replica(process, token, data, f"http://127.0.0.1:{port}")
 
     def sign_in(self, replica: Replica) -> None:
-        """Speak to a replica as the first admin."""
+        """Sign in to a replica as the first admin."""
         wait(lambda: replica.status("/readyz") == 200, "it leads", replica)
         if "authorization" not in self.client.headers:
             secret = (replica.data / "admin-token").read_text(encoding="utf-8").strip()
@@ -161,11 +161,11 @@ class Pair:
         return found
 
     def all_run(self, jobs: list[str]) -> bool:
-        """Tell whether jobs run."""
+        """Report whether jobs run."""
         return all(self.job(each)["state"] == "running" for each in jobs)
 
     def is_gone(self, job: str) -> bool:
-        """Tell whether nothing of a job is in the cluster any more."""
+        """Report whether the cluster has no objects of a job."""
         return all(
             each["metadata"]["labels"].get("seaway.io/job") != job
             for kind in (PODS, JOBS)
@@ -173,15 +173,15 @@ class Pair:
         )
 
     def events(self, jobs: list[str]) -> list[str]:
-        """Return what is stored of what happened to jobs."""
+        """Return the stored events of jobs."""
         return [self.client.get(f"/api/v1/jobs/{each}/events", timeout=30).text for each in jobs]
 
     def marked(self, name: str) -> bool:
-        """Tell whether the pod of a process says that it leads."""
+        """Report whether the pod of a process has the leader's label."""
         return LEADER_LABEL in (self.cluster.get(PODS, "seaway", name) or {})["metadata"]["labels"]
 
     def leader(self) -> str:
-        """Return who the Lease says leads."""
+        """Return the holder of the Lease."""
         lease = self.cluster.get(LEASES, "seaway", "seaway") or {"spec": {}}
         return str(lease["spec"].get("holderIdentity") or "")
 
@@ -195,7 +195,7 @@ class Pair:
 
 
 def wait(what: Callable[[], bool], why: str, replica: Replica | None = None) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     until_s = time.monotonic() + PATIENCE_S
     while not what():
         if replica and replica.process.poll() is not None:
@@ -206,7 +206,7 @@ def wait(what: Callable[[], bool], why: str, replica: Replica | None = None) -> 
 
 @pytest.fixture(params=sorted(SERVERS))
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
-    """Have a database, a cluster, and room for two processes."""
+    """Create a database, a cluster, and folders for two processes."""
     with ExitStack() as stack:
         database = stack.enter_context(_database(request.param))
         cluster = stack.enter_context(ApiServer("alpha"))
@@ -233,7 +233,7 @@ def _database(kind: str) -> Iterator[Server]:
 
 
 def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
-    """The standby says that it waits; within the Lease's time it leads, and no job is lost or runs twice."""
+    """The standby logs that it waits; within the Lease's time it leads, and no job is lost or runs twice."""
     first = pair.start("first")
     pair.sign_in(first)
     second = pair.start("second")
@@ -275,7 +275,7 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
 def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
-    """A process that stood still for longer than its Lease wakes up deposed: it stores nothing, tells nothing, ends."""
+    """A process that was stopped for longer than its Lease resumes deposed: it stores and sends nothing, and ends."""
     first = pair.start("first")
     pair.sign_in(first)
     second = pair.start("second")
@@ -303,7 +303,7 @@ def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
 def test_a_leader_that_cannot_renew_ends_before_anybody_else_may_lead(pair: Pair) -> None:
-    """Cut off from the Lease it ends by itself, and says why; a standby ends in peace whenever it is told to."""
+    """Cut off from the Lease it ends by itself with a message; a standby ends gracefully on a signal."""
     first = pair.start("first")
     pair.sign_in(first)
     second = pair.start("second")

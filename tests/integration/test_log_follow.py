@@ -1,4 +1,4 @@
-"""Following logs through the interface: as they are written, from attempt to attempt, until the job is over."""
+"""Following logs through the API: as they are written, from attempt to attempt, until the job ends."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ pytestmark = pytest.mark.slow
 
 
 class Cluster:
-    """Tells the lines of a log as a test has them written, to one who follows it.
+    """Sends the lines of a log, as a test writes them, to one follower.
 
     Attributes
     ----------
     asked
-        After which places it was asked.
+        The positions in its requests.
     """
 
     cluster = "a"
@@ -47,7 +47,7 @@ class Cluster:
     def follow_log(
         self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = ""
     ) -> Future[None]:
-        """Give lines, from a place on."""
+        """Send lines from a position on."""
         del copy, replica
         if container not in {"", "main"}:
             raise NoContainerError(container, ["main"])
@@ -72,19 +72,19 @@ class Cluster:
         self._following.set_result(None)
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Tell of no changes."""
+        """Return no changes."""
         raise NotImplementedError
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Carry nothing out."""
+        """Ignore all commands."""
         raise NotImplementedError
 
     def manifests(self, deployment: Deployment) -> list[dict[str, object]]:
-        """Show nothing."""
+        """Return no manifests."""
         raise NotImplementedError
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Show nothing."""
+        """Return no lines."""
         raise NotImplementedError
 
 
@@ -118,7 +118,7 @@ class Reader:
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    """Serve a rig; whoever waits, does so shortly."""
+    """Serve a rig with short waits."""
     for name in ("EVERY_S", "PAUSE_S", "MAX_PAUSE_S"):
         monkeypatch.setattr(log_stream, name, 0.02)
     with serving() as made:
@@ -127,7 +127,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """Have all logs come from one cluster, whose attempts count up with the job's."""
+    """Have all logs come from one cluster, with an attempt number that the job's follows."""
     made = Cluster()
     monkeypatch.setattr(
         Overview, "log", lambda _, job, replica, container: Log(made, "copy", replica, job.attempt or 1, container)
@@ -136,7 +136,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def submit(served: Served) -> str:
-    """Have a job that runs."""
+    """Submit a job and wait until it runs."""
     with served.client() as client:
         job_id = str(client.post("/api/v1/jobs", json=JOB).raise_for_status().json()["id"])
     served.rig.step(4)
@@ -144,7 +144,7 @@ def submit(served: Served) -> str:
 
 
 def until(what: Callable[[], object], why: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     give_up_s = time.monotonic() + PATIENCE_S
     while not what():
         if time.monotonic() > give_up_s:
@@ -153,7 +153,7 @@ def until(what: Callable[[], object], why: str) -> None:
 
 
 def test_lines_come_as_they_are_written_until_the_job_is_over(served: Served, cluster: Cluster) -> None:
-    """It begins with the last of those that are there, and goes on where an answer ended."""
+    """It begins with the last existing lines, and continues after each answer ends."""
     job_id = submit(served)
     cluster.write("one", "two", "three")
     reader = Reader(served, job_id, tail=2)
@@ -167,14 +167,14 @@ def test_lines_come_as_they_are_written_until_the_job_is_over(served: Served, cl
     assert cluster.asked == [(2, ""), (2, "5")]
     served.rig.plane.jobs.cancel(job_id, "test")
     cluster.cut()
-    cluster.cut()  # what was still to be read
+    cluster.cut()  # the unread rest
     assert reader.ended()
     assert reader.error is None
     assert reader.lines == ["two", "three", "four", "", "five"]
 
 
 def test_who_comes_back_has_what_he_missed(served: Served, cluster: Cluster) -> None:
-    """By the id of the line that he had last, as browsers send it, too."""
+    """A returning client continues after the line with its last id, which browsers send too."""
     job_id = submit(served)
     cluster.write("one", "two", "three")
     headers = {"Last-Event-ID": "1~1"}
@@ -183,7 +183,7 @@ def test_who_comes_back_has_what_he_missed(served: Served, cluster: Cluster) -> 
         client.stream("GET", f"/api/v1/jobs/{job_id}/logs/follow", headers=headers) as stream,
     ):
         assert stream.headers["content-type"].startswith("text/event-stream")
-        found = list(islice(filter(None, stream.iter_lines()), 5))  # and no sixth, which comes when nothing does
+        found = list(islice(filter(None, stream.iter_lines()), 5))  # and no sixth, which comes without new lines
     assert found == ["retry: 2000", "id: 1~2", 'data: {"text":"two"}', "id: 1~3", 'data: {"text":"three"}']
     with served.client() as client:
         answer = client.get(f"/api/v1/jobs/{job_id}/logs/follow", headers={"Last-Event-ID": "x y"})
@@ -193,7 +193,7 @@ def test_who_comes_back_has_what_he_missed(served: Served, cluster: Cluster) -> 
 def test_another_attempt_is_read_from_its_start(
     served: Served, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log of an attempt whose cluster fell silent has no end: the job's events tell of the next one."""
+    """The log of an attempt in a silent cluster has no end: the job's events announce the next attempt."""
     job_id = submit(served)
     cluster.write("one", "two")
     reader = Reader(served, job_id, tail=1)
@@ -209,7 +209,7 @@ def test_another_attempt_is_read_from_its_start(
 def test_more_than_is_held_is_asked_for_again(
     served: Served, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever reads slowly costs so much memory and no more; no line is lost by that."""
+    """A slow reader uses a bounded amount of memory, and no line is lost."""
     monkeypatch.setattr(log_stream, "MAX_BYTES", 10)
     job_id = submit(served)
     texts = [f"{number} xxxxxxxxxx" for number in range(500)]
@@ -221,7 +221,7 @@ def test_more_than_is_held_is_asked_for_again(
 
 
 def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
-    """While it is not over, one may come; then its cluster's own words are told."""
+    """A job without a log reports the reason: until the job ends, a log may come, then the cluster's own text."""
     cluster.missing = True
     job_id = submit(served)
     reader = Reader(served, job_id)
@@ -235,7 +235,7 @@ def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
 def test_a_container_that_is_not_there_ends_it_at_once(
     served: Served, request: pytest.FixtureRequest, follows: bool
 ) -> None:
-    """There will be none as long as the job runs, so those that are there are named."""
+    """A missing container will not appear while the job runs, so the answer names the existing ones."""
     if follows:
         request.getfixturevalue("cluster")
     job_id = submit(served)
@@ -246,7 +246,7 @@ def test_a_container_that_is_not_there_ends_it_at_once(
 
 
 def test_what_cannot_be_followed_is_asked_for_again_and_again(served: Served) -> None:
-    """Simulated clusters tell their lines when they are asked: each comes once, and it ends with the job."""
+    """Simulated clusters return lines on request only: each line comes once, and the stream ends with the job."""
     job_id = submit(served)
     reader = Reader(served, job_id)
     until(lambda: reader.lines, "the first lines")
@@ -260,7 +260,7 @@ def test_what_cannot_be_followed_is_asked_for_again_and_again(served: Served) ->
 
 
 def test_replicas_and_jobs_that_are_not_there_are_refused(served: Served) -> None:
-    """Before a stream begins."""
+    """Missing jobs and replicas are rejected before a stream begins."""
     job_id = submit(served)
     with served.client() as client:
         assert client.get(f"/api/v1/jobs/{job_id}/logs/follow?replica=7").status_code == 409
@@ -268,7 +268,7 @@ def test_replicas_and_jobs_that_are_not_there_are_refused(served: Served) -> Non
 
 
 def test_a_server_that_ends_ends_what_is_followed(served: Served, cluster: Cluster) -> None:
-    """No log holds up its end; the cluster is not listened to any more."""
+    """A followed log does not delay the server's end; it no longer follows the cluster."""
     job_id = submit(served)
     with served.client() as client, client.stream("GET", f"/api/v1/jobs/{job_id}/logs/follow") as stream:
         until(lambda: cluster.asked, "that it is followed")

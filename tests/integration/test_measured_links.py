@@ -1,4 +1,4 @@
-"""From reports over HTTP to figures, metrics, and where jobs go: the whole way, in memory."""
+"""From reports over HTTP to metrics and placements of jobs, in memory."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class World:
     numbers: dict[str, int] = field(default_factory=dict)
 
     async def begin(self) -> None:
-        """Say how the network is meant to be."""
+        """Set the network."""
         answer = await self.client.put("/api/v1/network", json=NETWORK)
         assert answer.is_success, answer.text
 
     async def get(self, path: str, **query: str) -> Any:  # noqa: ANN401  # any JSON
-        """Ask for something."""
+        """Send a GET request."""
         answer = await self.client.get(f"/api/v1{path}", params=query)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     async def report(self, gateway: str, **latencies_ms: float | None) -> None:
-        """Let an agent report a round to each of some gateways; None where nothing answered."""
+        """Report a round to some gateways as an agent; None without an answer."""
         number = self.numbers[gateway] = self.numbers.get(gateway, 0) + 1
         at_ns = self.rig.clock.now_ns()
         rounds = [
@@ -70,23 +70,23 @@ class World:
         assert answer.is_success, answer.text
 
     async def rounds(self, count: int, to_1_ms: float | None, to_2_ms: float | None) -> None:
-        """Let some rounds pass in which the user's gateway measures the clusters', and these each other."""
+        """Run some rounds in which the user's gateway measures the clusters', and these each other."""
         for _ in range(count):
             await self.report("gw-4", gw_1=to_1_ms, gw_2=to_2_ms)
             await self.report("gw-1", gw_2=5.0)
             self.rig.step()
-            self.rig.clock.advance_s(8)  # a step takes two seconds
+            self.rig.clock.advance_s(8)  # a step is two seconds
         self.rig.step()
 
     async def job(self, name: str, **bounds: str) -> dict[str, Any]:
-        """Submit a job from the office with bounds on its network, and say what became of it."""
+        """Submit a job from the office with bounds on its network, and return its state."""
         job = await self.rig.submit(name=name, gateway="gw-4", network=bounds)
         self.rig.step(3)
         found: dict[str, Any] = await self.get(f"/jobs/{job['id']}")
         return found
 
     async def metrics(self, **query: str) -> dict[str, dict[tuple[str, ...], float]]:
-        """Return the series of links by metric, each by source, target, cluster and what the source stands before."""
+        """Return the series of links by metric, each by source, target, cluster and the source's role."""
         answer = await self.client.get("/metrics", params=query)
         assert answer.status_code == 200, answer.text
         found: dict[str, dict[tuple[str, ...], float]] = {}
@@ -117,7 +117,7 @@ def _world() -> World:
 
 
 async def test_what_agents_report_is_shown_in_the_form_that_others_share(world: World) -> None:
-    """Names, addresses and nanoseconds, to the letter; what no one measured is left out."""
+    """The shared format has names, addresses and nanoseconds exactly; unmeasured values are left out."""
     await world.begin()
     await world.rounds(1, 10.0, None)
     assert await world.get("/links", source="gw-4") == [
@@ -139,7 +139,7 @@ async def test_what_agents_report_is_shown_in_the_form_that_others_share(world: 
 
 
 async def test_links_are_filtered_by_source_target_and_cluster(world: World) -> None:
-    """Each filter by itself, and together; a cluster's links are those of the gateway that it stands behind."""
+    """Filters work alone and combined; a cluster's links are those of its gateway."""
     await world.begin()
     await world.rounds(1, 10.0, 20.0)
 
@@ -157,7 +157,7 @@ async def test_links_are_filtered_by_source_target_and_cluster(world: World) -> 
 
 
 async def test_what_was_is_found_by_time(world: World) -> None:
-    """A sample a minute and link, each with its time; the bounds of the time asked for are heeded."""
+    """There is a sample per minute and link, each with its time; the requested time range applies."""
     await world.begin()
     await world.rounds(7, 10.0, 20.0)
     await world.rounds(14, 30.0, None)
@@ -176,7 +176,7 @@ async def test_what_was_is_found_by_time(world: World) -> None:
 
 
 async def test_what_was_comes_in_pages(world: World) -> None:
-    """A thousand samples at once; a header leads to the rest, with all that was asked for."""
+    """A page has a thousand samples; a header links to the next, with all parameters."""
     await world.begin()
     rows: list[Record] = [LinkSample(at + 1, "gw-4", "gw-1", 5, 1, 0, 0, 0) for at in range(1500)]
     world.rig.plane.writer.commit([Change(insert=rows)])
@@ -191,7 +191,7 @@ async def test_what_was_comes_in_pages(world: World) -> None:
 
 
 async def test_links_have_raw_smoothed_and_published_figures(world: World) -> None:
-    """One slow round is raw at once, weighs a quarter in the average, and decides nothing while that is in the band."""
+    """One slow round is raw immediately, weighs a quarter in the average, and changes nothing within the band."""
     await world.begin()
     await world.rounds(5, 100.0, 20.0)
     await world.report("gw-4", gw_1=140.0)
@@ -205,7 +205,7 @@ async def test_links_have_raw_smoothed_and_published_figures(world: World) -> No
 
 
 async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: World) -> None:
-    """Eight metrics; a link without an answer has a loss of 1 and neither latency nor jitter; other links have none."""
+    """Eight metrics; a link without an answer has a loss of 1 and no latency or jitter; other links have none."""
     await world.begin()
     await world.rounds(1, 10.0, None)
     metrics = await world.metrics()
@@ -234,7 +234,7 @@ async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: Wo
 
 
 async def test_links_of_a_silent_agent_leave_the_metrics_first_and_decisions_later(world: World) -> None:
-    """Old figures look like fresh ones to who reads metrics; decisions go by them a while longer, and say so."""
+    """Old values would look fresh in metrics, so they end there first; decisions use them longer, and state that."""
     await world.begin()
     await world.rounds(1, 10.0, 20.0)
     world.rig.clock.advance_s(30)
@@ -269,7 +269,7 @@ async def test_a_job_goes_elsewhere_when_its_link_gets_worse_and_is_told_why(wor
 
 
 async def test_clusters_stand_behind_the_gateway_that_is_configured(world: World) -> None:
-    """Whatever a cluster tells itself; and where the network goes, that counts again."""
+    """The configured gateway overrides a cluster's own report; without a network the report applies again."""
     await world.begin()
     world.rig.step()
     clusters = (await world.get("/fleet/clusters"))["clusters"]
@@ -292,7 +292,7 @@ async def test_bandwidth_is_promised_and_what_is_promised_is_not_given_twice(wor
 
 
 async def test_a_job_is_not_refused_for_links_that_may_be_better_tomorrow(world: World) -> None:
-    """Before anything was measured it waits; only what no interface could ever carry is refused."""
+    """Before any measurement a job waits; it is rejected only if no interface could ever carry it."""
     await world.begin()
     world.rig.step()
     early = await world.job("early", max_latency="12ms", min_bandwidth="1Gbps")

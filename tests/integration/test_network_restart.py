@@ -1,4 +1,4 @@
-"""What agents and operators said of the network outlives a control plane that is restarted on its database."""
+"""Reports of agents and settings of operators outlive a restart of the control plane on its database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORTS = "/api/v1/network/reports"
 
 @asynccontextmanager
 async def started(url: str, clock: VirtualClock) -> AsyncIterator[tuple[ControlPlane, httpx.AsyncClient]]:
-    """Have a control plane on a database, with its writer at work, and a client for it."""
+    """Run a control plane on a database, with its writer, and a client for it."""
     backends = SimulatedBackends(fleet(), clock)
     plane = make_plane(Settings(), open_store(url), backends, clock, dispatcher=InPlace(clock), random=Random(1))
     plane.writer.start()
@@ -40,7 +40,7 @@ async def started(url: str, clock: VirtualClock) -> AsyncIterator[tuple[ControlP
 
 
 async def test_a_replay_is_known_after_a_restart(tmp_path: Path) -> None:
-    """A report that was answered before the end is refused after it, the next is taken, and nothing else is lost."""
+    """A report from before the restart is rejected after it, the next is accepted, and nothing else is lost."""
     url, clock = f"sqlite:///{tmp_path / 'store.sqlite3'}", VirtualClock()
     async with started(url, clock) as (plane, client):
         operator = plane.access.create("op", Role.OPERATOR, "", None, "test")[1]

@@ -1,4 +1,4 @@
-"""Tokens of an OpenID Connect provider, whose keys a server on this machine hands out."""
+"""Tokens of an OpenID Connect provider, whose keys a server on this machine serves."""
 
 # ruff: noqa: ANN401  # keys of either kind, and claims of any
 
@@ -49,7 +49,7 @@ def public(key: Any, kid: str) -> dict[str, Any]:
 
 
 class Provider:
-    """Hands out keys over HTTP, and counts how often it was asked."""
+    """Serves keys over HTTP, and counts its requests."""
 
     def __init__(self) -> None:
         self.keys = [public(RSA_KEY, "r1"), public(EC_KEY, "e1"), public(SHORT_RSA_KEY, "short")]
@@ -85,7 +85,7 @@ class Provider:
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
-    """Make a provider."""
+    """Create a provider."""
     made = Provider()
     yield made
     made.stop()
@@ -93,13 +93,13 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def clock() -> VirtualClock:
-    """Make a clock."""
+    """Create a clock."""
     return VirtualClock()
 
 
 @pytest.fixture
 def bearer(provider: Provider, clock: VirtualClock) -> OidcBearer:
-    """Make what checks its tokens."""
+    """Create the verifier of its tokens."""
     return OidcBearer(OidcSettings(CLAIMS["iss"], "seaway", provider.url), clock)  # type: ignore[arg-type]
 
 
@@ -110,7 +110,7 @@ def token(key: Any = RSA_KEY, algorithm: str = "RS256", kid: str = "r1", **claim
 
 
 def test_a_token_says_who_has_it(bearer: OidcBearer) -> None:
-    """Name, role and tenant come from the claims, whichever of the two signatures it has."""
+    """Name, role and tenant come from the claims, with either kind of signature."""
     alice = Who("alice", Role.USER, "default", expires_ns=(NOW_S + 630) * 10**9)
     assert bearer.verify(token()) == alice
     assert bearer.verify(token(EC_KEY, "ES256", "e1")) == alice
@@ -118,13 +118,13 @@ def test_a_token_says_who_has_it(bearer: OidcBearer) -> None:
 
 
 def test_the_most_powerful_role_counts(bearer: OidcBearer) -> None:
-    """Of several roles the most powerful counts, and an operator is of no tenant."""
+    """Of several roles the most powerful counts, and an operator has no tenant."""
     who = bearer.verify(token(seaway_role=["viewer", "operator", "else"]))
     assert (who.role, who.tenant) == (Role.OPERATOR, "")
 
 
 def test_a_provider_s_own_words_are_understood(provider: Provider, clock: VirtualClock) -> None:
-    """Roles may go by the provider's words, in claims of its own."""
+    """Claims and role names can be mapped to the provider's own."""
     settings = OidcSettings(
         "https://id.example", "seaway", provider.url, "email", "groups", "team", {"gpu-admins": "admin"}
     )
@@ -136,7 +136,7 @@ def test_a_provider_s_own_words_are_understood(provider: Provider, clock: Virtua
 
 
 def test_keys_may_stand_in_a_file(tmp_path: Path, clock: VirtualClock) -> None:
-    """Where no provider can be reached, its keys are read from a file."""
+    """If no provider is reachable, its keys are read from a file."""
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": [public(RSA_KEY, "r1")]}))
     bearer = OidcBearer(OidcSettings("https://id.example", "seaway", str(path)), clock)
@@ -144,7 +144,7 @@ def test_keys_may_stand_in_a_file(tmp_path: Path, clock: VirtualClock) -> None:
 
 
 def unsigned() -> str:
-    """Make a token without a signature."""
+    """Create a token without a signature."""
     return jwt.encode(CLAIMS, "", "none", headers={"kid": "r1"})
 
 
@@ -184,18 +184,18 @@ BAD: dict[str, Any] = {
 @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
 def test_what_does_not_hold_lets_nobody_in(bearer: OidcBearer, make: Any) -> None:
-    """A token that is wrong in one thing only lets no one in."""
+    """A token with any single error is rejected."""
     with pytest.raises(UnauthenticatedError):
         bearer.verify(make())
 
 
 def test_clocks_may_differ_a_little(bearer: OidcBearer) -> None:
-    """Half a minute either way is borne."""
+    """Clocks may differ by half a minute in either direction."""
     assert bearer.verify(token(exp=NOW_S - 29, iat=NOW_S + 29)).name
 
 
 def test_new_keys_are_read_but_not_all_the_time(provider: Provider, bearer: OidcBearer, clock: VirtualClock) -> None:
-    """An unknown key makes the keys be read again, once a minute at most; a key that is gone no longer counts."""
+    """An unknown key causes another read, once a minute at most; a removed key is no longer valid."""
     assert bearer.verify(token()).name
     assert provider.asked == 1
     provider.keys = [public(OTHER_RSA_KEY, "r2")]
@@ -212,14 +212,14 @@ def test_new_keys_are_read_but_not_all_the_time(provider: Provider, bearer: Oidc
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"keys":5}', b"x" * 2**20, b'{"keys":[{"kty":"RSA","kid":"r1"}]}'])
 def test_keys_that_cannot_be_read_let_nobody_in(provider: Provider, bearer: OidcBearer, body: bytes) -> None:
-    """A provider that answers nonsense, or without end, does no harm."""
+    """An invalid or endless answer of the provider rejects all tokens and does no harm."""
     provider.body = body or b" "
     with pytest.raises(UnauthenticatedError):
         bearer.verify(token())
 
 
 def test_a_token_is_verified_once_and_known_until_it_ends(bearer: OidcBearer, clock: VirtualClock) -> None:
-    """What was verified is known without waiting, until it expires."""
+    """A verified token is cached until it expires."""
     assert bearer.known(token()) is None
     who = bearer.verify(token())
     assert bearer.known(token()) == who
@@ -229,20 +229,20 @@ def test_a_token_is_verified_once_and_known_until_it_ends(bearer: OidcBearer, cl
 
 @pytest.mark.parametrize("jwks", ["http://id.example/keys", "ftp://id.example/keys", "http://127.0.0.1.evil.example/"])
 def test_keys_are_read_from_safe_places_only(clock: VirtualClock, jwks: str) -> None:
-    """Keys come encrypted, from this machine, or from a file."""
+    """Keys come from an encrypted URL, from this machine, or from a file."""
     with pytest.raises(RejectedError, match="https"):
         OidcBearer(OidcSettings("i", "a", jwks), clock)
 
 
 @pytest.mark.parametrize("wrong", [{"issuer": ""}, {"audience": ""}, {"jwks": ""}, {"leeway_s": 301}])
 def test_settings_are_whole(wrong: dict[str, Any]) -> None:
-    """Without issuer, audience and keys no token could be checked."""
+    """Issuer, audience and keys are required."""
     with pytest.raises(RejectedError):
         OidcSettings(**{"issuer": "i", "audience": "a", "jwks": "k", **wrong})
 
 
 def test_access_takes_a_provider_s_tokens_beside_its_own(bearer: OidcBearer, clock: VirtualClock) -> None:
-    """A token that must be verified is said to be so, and failures count for the limit."""
+    """A token that needs a verification is reported as such, and failures count for the limit."""
     store = MemoryStore()
     store.lead("test")
     access = Access(store, Writer(store), clock, bearer=bearer)

@@ -1,4 +1,4 @@
-"""Probes over real sockets, in a network namespace that is made for them (as root)."""
+"""Probes over real sockets, in a network namespace created for them (as root)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ GATEWAYS = [IPv6Address("fd00:f::") + number for number in range(1, 101)]
 OWN, OTHER, THIRD = GATEWAYS[:3]
 OWN_4, OTHER_4 = IPv4Address("10.99.0.1"), IPv4Address("10.99.0.2")
 SILENT, SILENT_4 = IPv6Address("fd00:d::2"), IPv4Address("10.98.0.2")
-"""Behind a wire with no one at its other end."""
+"""Addresses behind a wire without a host at its other end."""
 NOWHERE, NOWHERE_4 = IPv6Address("fd00:e::2"), IPv4Address("10.97.0.2")
-"""No route leads there."""
+"""Addresses without a route."""
 PORT, CLOSED_PORT = 8627, 9
 HOW = ProbeConfig(count=4, timeout_s=0.4)
 SPREAD_S = 0.1
@@ -54,7 +54,7 @@ SILENT_MAC = "02:00:00:00:00:01"
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[str]:
-    """Make a namespace with 100 gateways on its loopback, and a wire that leads to nobody; yields its name."""
+    """Create a namespace with 100 gateways on its loopback, and a wire without a host; yields its name."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         skip_or_fail(
             RuntimeError("it makes a network namespace: this requires root, and ip (apt-get install iproute2)")
@@ -91,14 +91,14 @@ def prober(network: str) -> Iterator[SocketProber]:
 
 @pytest.fixture(scope="module")
 def inside(network: str) -> Iterator[Namespace]:
-    """Have a thread in the namespace, to make sockets there."""
+    """Run a thread in the namespace, to create sockets there."""
     with closing(Namespace(network)) as place:
         yield place
 
 
 @contextmanager
 def reflecting(network: str, at: Address, *known: Address, port: int = PORT) -> Iterator[Reflector]:
-    """Have a reflector run in the namespace."""
+    """Run a reflector in the namespace."""
     with closing(Namespace(network)) as place:
         reflector = place.call(lambda: Reflector(at, port))
     reflector.set_gateways(known)
@@ -114,7 +114,7 @@ def reflecting(network: str, at: Address, *known: Address, port: int = PORT) -> 
 
 @contextmanager
 def listening(inside: Namespace, at: Address) -> Iterator[socket.socket]:
-    """Have a server in the namespace that takes connections."""
+    """Run a server in the namespace that accepts connections."""
     family = socket.AF_INET6 if at.version == 6 else socket.AF_INET
     with inside.call(lambda: socket.socket(family, socket.SOCK_STREAM)) as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,7 +125,7 @@ def listening(inside: Namespace, at: Address) -> Iterator[socket.socket]:
 
 @pytest.fixture(scope="module")
 def answering(network: str, inside: Namespace) -> Iterator[None]:
-    """Have everybody answer who is to be probed by UDP or TCP."""
+    """Run reflectors and servers at all targets of UDP and TCP probes."""
     with (
         reflecting(network, OTHER, OWN),
         reflecting(network, OTHER_4, OWN_4),
@@ -143,7 +143,7 @@ both_versions = pytest.mark.parametrize("version", [4, 6], ids=["v4", "v6"])
 @both_versions
 @pytest.mark.usefixtures("answering")
 def test_all_probes_to_who_answers_are_answered(prober: SocketProber, method: Method, version: int) -> None:
-    """By every method and both versions of IP: none lost, none impossible, and in less than a timeout."""
+    """Every method and both versions of IP lose no probe of a target that answers, in less than a timeout."""
     target = Target("other", OTHER if version == 6 else OTHER_4, method, PORT)
     (measured,) = prober.probe([target], HOW, SPREAD_S)
     assert (measured.sent, len(measured.rtts_ns), measured.discarded) == (HOW.count, HOW.count, 0)
@@ -153,7 +153,7 @@ def test_all_probes_to_who_answers_are_answered(prober: SocketProber, method: Me
 @every_method
 @both_versions
 def test_all_probes_to_who_is_silent_are_lost(prober: SocketProber, method: Method, version: int) -> None:
-    """Packets leave, nothing comes back: the round ends a timeout after its last probe, with nothing but loss."""
+    """Without answers the round ends a timeout after its last probe, with nothing but loss."""
     began_s = time.monotonic()
     target = Target("silent", SILENT if version == 6 else SILENT_4, method, PORT)
     assert prober.probe([target], HOW, SPREAD_S) == (Round(HOW.count, ()),)
@@ -163,7 +163,7 @@ def test_all_probes_to_who_is_silent_are_lost(prober: SocketProber, method: Meth
 @every_method
 @both_versions
 def test_who_cannot_be_sent_to_has_lost_everything(prober: SocketProber, method: Method, version: int) -> None:
-    """Without a route nothing leaves; that is loss as well, and no one is waited for."""
+    """Without a route no probe is sent; that counts as loss, without a wait."""
     target = Target("nowhere", NOWHERE if version == 6 else NOWHERE_4, method, PORT)
     assert prober.probe([target], HOW, AT_ONCE) == (Round(HOW.count, ()),)
 
@@ -171,7 +171,7 @@ def test_who_cannot_be_sent_to_has_lost_everything(prober: SocketProber, method:
 @every_method
 @pytest.mark.usefixtures("answering")
 def test_probes_follow_their_segment_list(prober: SocketProber, inside: Namespace, method: Method) -> None:
-    """A capture shows the header with the segments in order as packets leave; who goes as routes lead has none."""
+    """A capture shows the header with the segments in order; probes without a segment list have none."""
     along = Target("other", OTHER, method, PORT, "via third", (THIRD,))
     with inside.call(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x86DD))) as capture:
         capture.bind(("lo", 0x86DD))
@@ -190,7 +190,7 @@ PROTOCOLS = {
 
 
 def sent_by(source: IPv6Address, capture: socket.socket) -> Iterator[tuple[IPv6Address, object]]:
-    """Yield where each captured packet of a gateway went at first, and its segment routing header or None."""
+    """Yield the first destination of each captured packet of a gateway, and its segment routing header or None."""
     while True:
         try:
             packet = capture.recv(2048)
@@ -202,10 +202,10 @@ def sent_by(source: IPv6Address, capture: socket.socket) -> Iterator[tuple[IPv6A
 
 
 def test_a_connection_that_was_tried_again_has_lost_its_first_probe(prober: SocketProber, inside: Namespace) -> None:
-    """The kernel sends a SYN that no one answered once more; that one's answer is no answer to the first."""
+    """The kernel repeats a SYN without an answer; the answer to the repetition does not count for the first."""
     with (
         inside.call(lambda: socket.socket(socket.AF_INET6)) as server,
-        inside.call(lambda: socket.socket(socket.AF_INET6)) as first,  # takes the only place in the server's queue
+        inside.call(lambda: socket.socket(socket.AF_INET6)) as first,  # fills the only place in the server's queue
     ):
         server.bind((str(THIRD), PORT))
         server.listen(0)
@@ -221,7 +221,7 @@ def test_a_connection_that_was_tried_again_has_lost_its_first_probe(prober: Sock
 
 
 def test_a_connection_read_late_is_measured_by_the_kernel(inside: Namespace) -> None:
-    """When it was accepted counts, not when this process got to look."""
+    """The kernel's time of acceptance counts, not the time of reading."""
     late_s, other = 0.1, GATEWAYS[20]
     with listening(inside, other), closing(ConnectionChannel(6, OWN)) as channel:
         inside.call(lambda: channel.send(ProbePath((str(other), PORT)), 7, b"8 bytes."))
@@ -233,7 +233,7 @@ def test_a_connection_read_late_is_measured_by_the_kernel(inside: Namespace) -> 
 
 
 class Held:
-    """A socket whose process is kept from its core whenever it sends."""
+    """A socket whose process loses its core whenever it sends."""
 
     def __init__(self, real: socket.socket, held_s: float) -> None:
         self._real = real
@@ -252,7 +252,7 @@ class Held:
 def test_a_probe_counts_from_when_it_left(
     inside: Namespace, monkeypatch: pytest.MonkeyPatch, probes: int, known: bool
 ) -> None:
-    """Of rounds that are not too large the kernel says when each probe left, whatever kept its process from sending."""
+    """For rounds that are not too large the kernel reports when each probe left, whatever delayed its process."""
     held_s = 0.1
     monkeypatch.setattr("seaway.adapters.probes.datagrams.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
     with closing(inside.call(lambda: EchoChannel(6, OWN))) as channel:
@@ -267,19 +267,19 @@ def test_a_probe_counts_from_when_it_left(
 
 
 def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:
-    """A host that says no is there: the time until it said so is the round trip."""
+    """A refused connection proves that the host is there: its time is the round trip."""
     (measured,) = prober.probe([Target("other", OTHER, Method.TCP, CLOSED_PORT)], HOW, AT_ONCE)
     assert len(measured.rtts_ns) == HOW.count
 
 
 def test_datagrams_to_who_has_no_reflector_are_lost(prober: SocketProber) -> None:
-    """A closed port is no answer to a datagram, as no one there sent it back."""
+    """A closed port is no answer to a datagram, as nothing reflects it."""
     assert prober.probe([Target("other", OTHER, Method.UDP, CLOSED_PORT)], HOW, AT_ONCE) == (Round(HOW.count, ()),)
 
 
 @pytest.mark.usefixtures("answering")
 def test_one_round_takes_every_method_and_keeps_their_order(prober: SocketProber) -> None:
-    """Each target has its own result, in the place in which it was given, whatever becomes of the others."""
+    """Each target has its own result, in the order of the targets, whatever the results of the others."""
     targets = [
         Target("silent", SILENT),
         Target("other", OTHER),
@@ -311,7 +311,7 @@ def test_the_probes_of_one_target_are_spread_evenly(prober: SocketProber, monkey
 
 
 def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
-    """9,900 directed pairs, all at once: no one's answers get lost among the others'."""
+    """9,900 directed pairs in parallel lose no answers."""
     probers = [open_prober(each, netns=network) for each in GATEWAYS]
     how = ProbeConfig(count=2, timeout_s=5)
 
@@ -329,7 +329,7 @@ def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
 
 @both_versions
 def test_the_kernel_keeps_away_what_is_no_reply_to_a_socket(inside: Namespace, version: int) -> None:
-    """Of two sockets with one address, who asked gets the reply alone, not its own question; the other gets nothing."""
+    """Of two sockets with one address, the sender gets only the reply, not its own request; the other gets nothing."""
     own, echo = (OWN, packets.V6) if version == 6 else (OWN_4, packets.V4)
     with (
         inside.call(lambda: open_icmp(version, own, 7)) as asks,
@@ -344,7 +344,7 @@ def test_the_kernel_keeps_away_what_is_no_reply_to_a_socket(inside: Namespace, v
 
 @both_versions
 def test_a_reflector_at_any_address_knows_both_versions(prober: SocketProber, network: str, version: int) -> None:
-    """Where its own address is left to the routes, it still tells who asks."""
+    """A reflector without an address of its own still identifies the sender."""
     port, other = PORT + 1, GATEWAYS[30] if version == 6 else OTHER_4
     target = Target("other", other, Method.UDP, port)
     with reflecting(network, IPv6Address("::"), OWN, OWN_4, port=port):
@@ -362,7 +362,7 @@ def readable(descriptor: int, wait_ms: int) -> bool:
 
 
 def test_a_reflector_answers_known_gateways_only(network: str, inside: Namespace) -> None:
-    """As many bytes as came, to who is known, for what is a probe; nothing to anybody else or for anything else."""
+    """It answers probes of known gateways with the same number of bytes; nothing to others or for other packets."""
     question = packets.encode_question(3, b"8 bytes.")
     with (
         reflecting(network, GATEWAYS[9], OWN),
@@ -385,7 +385,7 @@ def test_a_reflector_answers_known_gateways_only(network: str, inside: Namespace
 
 
 def test_probing_takes_no_privilege_once_sockets_are_open(network: str) -> None:
-    """Segment lists that no one thought of before, connections and namespaces too: as nobody, with no capability."""
+    """New segment lists, connections and namespaces work as an unprivileged user, with no capability."""
     program = f"""
 import os
 from ipaddress import IPv6Address
@@ -410,7 +410,7 @@ prober.close()
 
 @pytest.mark.parametrize("elsewhere", [True, False], ids=["in a namespace", "where the process is"])
 def test_a_prober_that_is_closed_in_a_round_ends_soon(network: str, elsewhere: bool) -> None:
-    """Whoever ends an agent does not wait for the round; what was not sent counts as nothing, not as lost."""
+    """Closing does not wait for the round; probes that were not sent do not count as lost."""
     prober, target = open_prober(netns=network if elsewhere else ""), Target("own", IPv4Address("127.0.0.1"))
     with ThreadPoolExecutor(1) as thread:
         measured = thread.submit(prober.probe, [target], ProbeConfig(count=10), 600.0)
@@ -424,7 +424,7 @@ def test_a_prober_that_is_closed_in_a_round_ends_soon(network: str, elsewhere: b
 
 
 def test_what_stands_in_the_way_is_said(network: str) -> None:
-    """No such namespace, an address that is not this machine's, a port that is taken: each says what to mend."""
+    """A missing namespace, a foreign address, a used port: each error names the remedy."""
     with pytest.raises(RejectedError, match="network namespace 'seaway-none' not found"):
         open_prober(netns="seaway-none")
     with pytest.raises(RejectedError, match=f"cannot use {NOWHERE} port 0"):
@@ -438,7 +438,7 @@ def test_what_stands_in_the_way_is_said(network: str) -> None:
 
 
 def test_without_privilege_it_says_which_one_it_takes() -> None:
-    """A user who is not allowed raw sockets is told about CAP_NET_RAW."""
+    """Without the right to raw sockets the error names CAP_NET_RAW."""
     program = """
 import os
 from seaway.adapters.probes.prober import open_prober

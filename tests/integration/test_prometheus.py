@@ -1,6 +1,6 @@
-"""A real Prometheus scrapes a real server, by the configuration that is shipped.
+"""A real Prometheus scrapes a real server, with the shipped configuration.
 
-Debian has it: ``apt-get install prometheus``. No service of it is needed, nor used.
+Debian has it: ``apt-get install prometheus``. Its service is not used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GIB = 1 << 30
 
 @contextmanager
 def prometheus(folder: Path) -> Iterator[httpx.Client]:
-    """Have a Prometheus run with the configuration of a folder; yields a client for its own interface."""
+    """Run a Prometheus with the configuration of a folder; yields a client for its own API."""
     url, port = "http://127.0.0.1", free_port()
     command = ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
     with (folder / "log").open("wb") as log:
@@ -50,7 +50,7 @@ def prometheus(folder: Path) -> Iterator[httpx.Client]:
 
 @contextmanager
 def remembering(folder: Path, lines: Iterable[str]) -> Iterator[httpx.Client]:
-    """Have a Prometheus that scrapes nothing, and knows what is written here with times as OpenMetrics is."""
+    """Run a Prometheus without targets, with the given samples in OpenMetrics format with timestamps."""
     (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
     made = subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
@@ -63,7 +63,7 @@ def remembering(folder: Path, lines: Iterable[str]) -> Iterator[httpx.Client]:
 
 
 def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
-    """Ask Prometheus until it has an answer."""
+    """Query Prometheus until it has a result."""
     until = time.monotonic() + PATIENCE_S
     while True:
         said = ""
@@ -81,7 +81,7 @@ def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
 
 
 def set_up(server: Running, folder: Path) -> None:
-    """Do what the shipped configuration says: write a token, and say where the server answers."""
+    """Follow the shipped configuration: write a token, and set the server's address."""
     shutil.copytree(SHIPPED, folder)
     made = server.client.post("/api/v1/tokens", json={"name": "scraper", "role": scraper_role().value})
     assert made.status_code == 201, made.text
@@ -91,7 +91,7 @@ def set_up(server: Running, folder: Path) -> None:
 
 
 def scrape_often(folder: Path) -> None:
-    """Have the shipped configuration scrape each second, so that no one waits for a quarter of a minute."""
+    """Set the scrape interval of the shipped configuration to a second, instead of a quarter of a minute."""
     shipped = (folder / "prometheus.yml").read_text(encoding="utf-8")
     often = re.sub(r"(?m)^  (scrape_\w+): 1\ds$", r"  \1: 1s", shipped)
     assert often.count(": 1s") == 2
@@ -99,7 +99,7 @@ def scrape_often(folder: Path) -> None:
 
 
 def test_prometheus_scrapes_what_is_allocated(tmp_path: Path) -> None:
-    """It knows of every device how much is allocated, and of a job's pod how much it holds."""
+    """It has the allocation of every device, and of a job's pod."""
     (tmp_path / "seaway").mkdir()
     with running(tmp_path / "seaway") as server:
         job = server.submit(resources={"gpus": 1, "gpu_memory": "8GiB", "gpu_cores": "30%"})
@@ -119,7 +119,7 @@ def test_prometheus_scrapes_what_is_allocated(tmp_path: Path) -> None:
             assert float(taken["value"][1]) == 8 * GIB
             labels = {"cluster", "nodeid", "deviceidx", "deviceuuid", "zone"}
             assert taken["metric"].keys() - {"__name__", "job", "instance"} == labels
-            for name in METRICS.keys() - {"vGPUMemoryUsed", "vGPUCoreUsed"}:  # nobody measures simulated containers
+            for name in METRICS.keys() - {"vGPUMemoryUsed", "vGPUCoreUsed"}:  # simulated containers are not measured
                 assert await_series(client, name), name
             (vgpu,) = await_series(client, "vGPUMemoryAllocated")
             assert vgpu["metric"]["pod"] == f"sw-{job}-1-0"
@@ -128,7 +128,7 @@ def test_prometheus_scrapes_what_is_allocated(tmp_path: Path) -> None:
 
 
 def test_a_large_fleet_is_scraped_cluster_by_cluster_and_nothing_twice(tmp_path: Path) -> None:
-    """Every figure is there once, so that dashboards show what the API says: of GPUs, and of Seaway itself."""
+    """Every series exists once, so that dashboards show the API's values: of GPUs, and of Seaway itself."""
     (tmp_path / "seaway").mkdir()
     with running(tmp_path / "seaway") as server:
         server.await_state(server.submit(resources={"gpus": 1, "gpu_memory": "8GiB"}), "running")
@@ -170,7 +170,7 @@ def test_a_large_fleet_is_scraped_cluster_by_cluster_and_nothing_twice(tmp_path:
 
 
 def test_promtool_finds_nothing_wrong_but_the_names_that_were_asked_for(tmp_path: Path) -> None:
-    """Every line is well-formed and told about; names in mixed case are the mission's own."""
+    """Every line is well-formed and has help; names in mixed case are the required ones."""
     with running(tmp_path) as server:
         server.await_state(server.submit(), "running")
         text = server.client.get("/metrics").text

@@ -1,4 +1,4 @@
-"""The published runs of the openb trace, replayed in their own orders, come out as published."""
+"""The published runs of the openb trace, replayed in their own orders, have the published results."""
 
 import csv
 from functools import cache, partial
@@ -25,10 +25,10 @@ ORDERS = [
 PUBLISHED_NAMES = {"bestfit": "BestFit", "fgd": "FGD", "random": "Random"}
 
 WITHIN = 0.05
-"""Percent points within which a policy has to meet the published run of its order."""
+"""Allowed difference of a policy to the published run of its order, percent points."""
 
 RANDOM_WITHIN = 0.6
-"""Percent points within which the mean of ten seeds has to meet it: the published draw is not known."""
+"""Allowed difference of the mean of ten seeds, percent points: the published seed is not known."""
 
 
 @cache
@@ -47,7 +47,7 @@ def trace(shared: Path, order: str) -> Trace:
 
 
 def published(shared: Path, policy: str, order: str) -> dict[str, float]:
-    """Return the published allocation of a run by what had arrived, percent."""
+    """Return the published allocation of a run by arrived share, percent."""
     variant, _, seed = order.rpartition("_")
     with (shared / "traces" / "openb" / "published.csv").open() as file:
         return {
@@ -58,7 +58,7 @@ def published(shared: Path, policy: str, order: str) -> dict[str, float]:
 
 
 def outcome(trace: Trace, policy: str, seed: int = 0) -> Outcome:
-    """Replay a trace until 130 % has been asked for."""
+    """Replay a trace until 130 % has been requested."""
     make = partial(make_policy, policy, PolicyOptions(seed=seed, mix=trace.mix))
     return replay(trace.fleet, arrivals_until_requested(trace.fleet, trace.jobs, 1.3), make)
 

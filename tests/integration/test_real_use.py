@@ -1,4 +1,4 @@
-"""Real use goes the whole way: exporter, API server's proxy, cluster, `/metrics` and JSON, the fleet in API and CLI."""
+"""Real use from exporter through the API server's proxy and the cluster to `/metrics`, JSON, API and CLI."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-node-1-1"} 2048
 """
 
 
-def add_exporter(  # as it is found, and what it says
+def add_exporter(  # labels that identify it, and its page
     server: ApiServer,
     name: str,
     labels: dict[str, str],
@@ -56,7 +56,7 @@ def add_exporter(  # as it is found, and what it says
     node: str = "node-1",
     namespace: str = "default",
 ) -> None:
-    """Have an exporter run on a node; without a page nothing listens there."""
+    """Run an exporter on a node; without a page nothing listens there."""
     port = 9394 if labels is HAMI else 9400
     server.create(
         {
@@ -71,7 +71,7 @@ def add_exporter(  # as it is found, and what it says
 
 
 def furnish(server: ApiServer) -> None:
-    """Add two nodes of two cards, a pod that holds part of one, and what tells of the first node's."""
+    """Add two nodes of two cards, a pod with part of one, and the exporters of the first node."""
     for name in ("node-1", "node-2"):
         server.create(gpu_node(name, 2))
     server.create(
@@ -93,13 +93,13 @@ def furnish(server: ApiServer) -> None:
 
 
 def scraping(interval_s: float = EVERY_S) -> Scraping:
-    """Return the default exporters, read often."""
+    """Return the default exporters, with a short interval."""
     return Scraping(interval_s, read_exporters(UsageSettings().exporters))
 
 
 @contextmanager
 def plane_of(server: ApiServer, folder: Path, cluster_options: ClusterOptions) -> Iterator[ControlPlane]:
-    """Make a control plane over one cluster, whose nodes it knows."""
+    """Create a control plane over one cluster with known nodes."""
     server.kubeconfig(folder / "east")
     backends = KubernetesBackends(folder, cluster_options, seed=1)
     try:
@@ -122,7 +122,7 @@ def _plane(backends: KubernetesBackends | KarmadaBackends) -> ControlPlane:
 
 
 async def asked(plane: ControlPlane, path: str, **params: str) -> httpx.Response:
-    """Ask the API something, as an admin."""
+    """Send a request to the API, as an admin."""
     transport = httpx.ASGITransport(make_app(plane))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         answer = await client.get(path, params=params)
@@ -131,7 +131,7 @@ async def asked(plane: ControlPlane, path: str, **params: str) -> httpx.Response
 
 
 async def series(plane: ControlPlane) -> dict[str, list[dict[str, Any]]]:
-    """Return the GPU metrics by name, after checking that the text says the same."""
+    """Return the GPU metrics by name, after checking that the text format agrees."""
     data: dict[str, list[dict[str, Any]]] = (await asked(plane, "/api/v1/metrics")).json()["data"]
     text = (await asked(plane, "/metrics")).text
     found = {each.name: each.samples for each in text_string_to_metric_families(text)}
@@ -145,25 +145,25 @@ async def series(plane: ControlPlane) -> dict[str, list[dict[str, Any]]]:
 
 
 def by_device(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return values by the uuid of their device."""
+    """Return values by the UUID of their device."""
     return {row["deviceuuid"]: row["value"] for row in rows}
 
 
 def known(plane: ControlPlane, devices: int = 2) -> Callable[[], bool]:
-    """Return whether real use is known of so many devices."""
+    """Return a function that reports whether real use of this many devices is known."""
     return lambda: sum(each.used is not None for each in plane.overview.gpu_uses()) == devices
 
 
 def told(plane: ControlPlane) -> Callable[[], bool]:
-    """Return whether both exporters were read: one tells of two devices, and only HAMi's monitor of cores."""
+    """Return a function that reports whether both exporters were read: only HAMi's monitor reports cores."""
     both = known(plane)
     return lambda: both() and any(each.used and each.used.core_milli for each in plane.overview.gpu_uses())
 
 
 async def test_from_exporter_to_metrics(tmp_path: Path) -> None:
-    """Used stands beside allocated, by device and by container; where two tell of one card, the first setting counts.
+    """Used is shown beside allocated, by device and container; of two exporters of a card, the first setting wins.
 
-    An exporter speaks for its own node only, and nothing is said of what no one measures.
+    An exporter only reports its own node, and unmeasured values are missing.
     """
     with ApiServer("east") as server:
         furnish(server)
@@ -181,7 +181,7 @@ async def test_from_exporter_to_metrics(tmp_path: Path) -> None:
 
 
 async def test_from_exporter_to_the_fleet(tmp_path: Path) -> None:
-    """Who looks at a node or a device sees what is used beside what is taken; null where it is not known."""
+    """Nodes and devices show used beside allocated; null if it is not known."""
     with ApiServer("east") as server:
         furnish(server)
         with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
@@ -196,7 +196,7 @@ async def test_from_exporter_to_the_fleet(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_told_any_more_grows_old_and_goes(tmp_path: Path) -> None:
-    """After three periods, and at once when the exporter is gone; back when it is back. It is never zero."""
+    """A value ends after three periods, or immediately with the exporter, and returns with it. It is never zero."""
     with ApiServer("east") as server:
         furnish(server)
         with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
@@ -211,7 +211,7 @@ async def test_what_is_not_told_any_more_grows_old_and_goes(tmp_path: Path) -> N
 
 
 async def test_it_is_off_by_default(tmp_path: Path) -> None:
-    """Nothing is asked of exporters, and nothing is shown of them."""
+    """By default no exporter is read, and no use is shown."""
     assert UsageSettings().interval_s == 0
     with ApiServer("east") as server:
         furnish(server)
@@ -223,21 +223,21 @@ async def test_it_is_off_by_default(tmp_path: Path) -> None:
 
 
 async def endless() -> AsyncIterator[bytes]:
-    """Make a page without an end."""
+    """Create a page without an end."""
     while True:
         yield b"x" * 65_536
         await asyncio.sleep(0)
 
 
 async def dripping() -> AsyncIterator[bytes]:
-    """Make a page that never gets anywhere, without falling silent."""
+    """Create a page that sends slowly without end."""
     while True:
         yield b"#"
         await asyncio.sleep(0.01)
 
 
 async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Huge, endless, dripping, silent, senseless: each is counted and said once, and the others are read as before."""
+    """Huge, endless, slow, silent or invalid pages are counted and logged once, and do not affect the others."""
     pages: dict[str, Page | None] = {
         "huge": b"#" * (MAX_BYTES + 1),
         "endless": endless,
@@ -262,7 +262,7 @@ async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: 
             plane.controller.step()
             assert plane.overview.figures().clusters == {"up": 1}
     said = [each for each in caplog.messages if "real use" in each]
-    assert 3 <= len(said) <= 8, said  # a trouble that passes for all is said again when it comes back
+    assert 3 <= len(said) <= 8, said  # a problem that ends for all is logged again when it returns
 
 
 async def test_a_slow_node_delays_no_other(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_a_slow_node_delays_no_other(tmp_path: Path) -> None:
 
 
 async def test_exporters_of_members_are_read_through_karmada(tmp_path: Path) -> None:
-    """No other way to a member is needed than the one that there is."""
+    """The existing connection to a member is enough."""
     world = KarmadaWorld(["alpha"])
     world.open()
     try:
@@ -296,7 +296,7 @@ async def test_exporters_of_members_are_read_through_karmada(tmp_path: Path) -> 
 
 
 async def test_only_pods_of_the_namespace_are_believed(tmp_path: Path) -> None:
-    """Where a setting names one, pods with the same labels elsewhere are not asked."""
+    """If a setting names a namespace, pods with the same labels elsewhere are not read."""
     with ApiServer("east") as server:
         furnish(server)
         server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})

@@ -1,4 +1,4 @@
-"""The alerts that are shipped fire when they should and not before, as Prometheus itself works them out.
+"""The shipped alerts fire when they should and not before, as evaluated by Prometheus.
 
 Debian has it: ``apt-get install prometheus``.
 """
@@ -23,7 +23,7 @@ PATIENCE_S = 30
 
 
 def try_out(folder: Path, file: str, text: str) -> None:
-    """Have promtool run a test of a file of rules."""
+    """Run promtool's test of a file of rules."""
     test = folder / "test.yml"
     test.write_text(f"rule_files: [{RULES / file}]\nevaluation_interval: 1m\ntests:\n{text}", encoding="utf-8")
     done = subprocess.run(
@@ -33,7 +33,7 @@ def try_out(folder: Path, file: str, text: str) -> None:
 
 
 def test_every_file_of_rules_is_right() -> None:
-    """Prometheus takes them as they are."""
+    """Prometheus accepts every file of rules unchanged."""
     files = sorted(map(str, RULES.glob("*.yml")))
     done = subprocess.run(
         ["promtool", "check", "rules", *files], capture_output=True, text=True, check=False, timeout=PATIENCE_S
@@ -43,7 +43,7 @@ def test_every_file_of_rules_is_right() -> None:
 
 
 def test_a_full_interface_is_told_of_after_ten_minutes(tmp_path: Path) -> None:
-    """In the direction that is full; a peak is no alert, and an interface of unknown speed is never full."""
+    """The alert is for the full direction; a peak is no alert, and an interface of unknown speed is never full."""
     try_out(
         tmp_path,
         "bandwidth.yml",
@@ -96,7 +96,7 @@ def test_an_interface_that_cannot_be_read_is_told_of_after_ten_minutes(tmp_path:
 
 
 def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Path) -> None:
-    """As long as one gets an answer it is a link that is broken, and not the gateway."""
+    """If one gateway gets an answer, a link is broken, and not the gateway."""
     try_out(
         tmp_path,
         "network.yml",
@@ -126,7 +126,7 @@ def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Pa
 
 
 def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
-    """After two minutes without a report and two more; one that is restarted in between is none."""
+    """The alert fires after two minutes without a report and two more; a restart in between is no alert."""
     try_out(
         tmp_path,
         "network.yml",
@@ -152,9 +152,9 @@ def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Path) -> None:
-    """By the mean of ten minutes, as one round of five has steps of a fifth; a single lost probe is no alert.
+    """The mean of ten minutes counts, as one round of five has steps of a fifth; a single lost probe is no alert.
 
-    What it says of those minutes is past, and what it loses now stands beside it.
+    The text reports the past minutes and the present loss.
     """
     try_out(
         tmp_path,
@@ -183,7 +183,7 @@ def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Pa
 
 
 def test_a_cluster_that_is_lost_does_not_stand_idle(tmp_path: Path) -> None:
-    """What is allocated of it is not known; one that answers is told of after an hour."""
+    """The allocation of a lost cluster is not known; one that answers has an alert after an hour."""
     try_out(
         tmp_path,
         "fleet.yml",
@@ -203,7 +203,7 @@ def test_a_cluster_that_is_lost_does_not_stand_idle(tmp_path: Path) -> None:
 
 
 def test_the_most_that_is_lost_is_that_of_links_to_gateways_that_answer(tmp_path: Path) -> None:
-    """A link that lost all is the worst there is; links to a gateway that answers no one are another panel's."""
+    """A link with full loss is the worst; links to a gateway that answers no gateway are in another panel."""
     (most,) = [
         each.query for each in asked("network", DASHBOARDS["network"](Language.ENGLISH)) if each.title == "Most lost"
     ]
@@ -230,7 +230,7 @@ def test_the_most_that_is_lost_is_that_of_links_to_gateways_that_answer(tmp_path
 
 
 def test_a_completion_rate_is_of_jobs_that_ended(tmp_path: Path) -> None:
-    """While none did there is none: neither a figure that is not a number, nor one that looks like a failure."""
+    """Without finished jobs there is no rate: neither NaN, nor a value that looks like a failure."""
     queries = {each.title: each.query for each in asked("jobs", DASHBOARDS["jobs"](Language.ENGLISH))}
     rate = queries["Completion rate"].replace("$__range", "3m")
     of = "seaway_jobs_reached_total"
@@ -247,7 +247,7 @@ def test_a_completion_rate_is_of_jobs_that_ended(tmp_path: Path) -> None:
 
 
 def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -> None:
-    """As one takes over from another: neither does a panel fail, nor is anything there twice."""
+    """During a takeover no panel fails, and no interface is shown twice."""
     queries = {each.title: each.query for each in asked("network", DASHBOARDS["network"](Language.ENGLISH))}
     shown = {
         "Fullest interface": [("{}", 95)],

@@ -1,4 +1,4 @@
-"""The alerts of clusters, queues, the control plane and its database, as Prometheus itself works them out."""
+"""The alerts of clusters, queues, the control plane and its database, as evaluated by Prometheus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PREFIX = "seaway_transaction_seconds_bucket"
 
 
 def alerts() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return every alert that is shipped, and its file, by name."""
+    """Return every shipped alert, and its file, by name."""
     return {
         rule["alert"]: (path.name, rule)
         for path in RULES.glob("*.yml")
@@ -37,14 +37,14 @@ def fires(
     every: str = "1m",
     **told: tuple[str, dict[str, str]],
 ) -> None:
-    """See that an alert fires at a time, for nothing but what is told, and did not before.
+    """Check that an alert fires at a time, for exactly the given labels, and not before.
 
     Parameters
     ----------
     series
-        Values as promtool writes them, one for each time that it is scraped.
+        Values in promtool's notation, one for each scrape.
     told
-        What each alert's summary says, and its labels besides the severity.
+        The summary of each alert, and its labels besides the severity.
     """
     file, rule = alerts()[name]
     expected = [
@@ -54,7 +54,7 @@ def fires(
         }
         for summary, labels in told.values()
     ]
-    for each in expected:  # what a description says of its labels
+    for each in expected:  # the description names its labels
         for label, value in each["exp_labels"].items():
             said = each["exp_annotations"]["description"]
             each["exp_annotations"]["description"] = said.replace(f"{{{{ $labels.{label} }}}}", value)
@@ -70,26 +70,26 @@ def fires(
 
 
 def seen_to_fire() -> Iterator[str]:
-    """Return the alerts that tests here expect, by what they hand to `fires` and `try_out`."""
+    """Yield the alerts that tests here expect, from the arguments of `fires` and `try_out`."""
     for path in Path(__file__).parent.glob("test_rules*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
                 continue
             texts = [str(each.value) for each in call.args if isinstance(each, ast.Constant)]
             if call.func.id == "fires" and {each.arg for each in call.keywords} - {"at", "not_at", "every"}:
-                yield from texts[:1]  # none where the name is a parameter
+                yield from texts[:1]  # none if the name is a parameter
             if call.func.id == "try_out" and len(texts) > 1:
                 for test in yaml.safe_load(texts[1]):
                     yield from (each["alertname"] for each in test.get("alert_rule_test", ()) if each["exp_alerts"])
 
 
 def test_every_alert_has_a_test() -> None:
-    """None is shipped that no one saw fire: a name in passing, or a test in which it stays silent, is not enough."""
+    """Every shipped alert has a test in which it fires: its name or a test without an alert is not enough."""
     assert set(seen_to_fire()) == alerts().keys()
 
 
 def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
-    """After a minute, and one more; one that answers in between is none."""
+    """The alert fires after a minute, and one more; an answer in between prevents it."""
     fires(
         tmp_path,
         "SeawayClusterStale",
@@ -104,7 +104,7 @@ def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_hardly_used_is_told_of_after_an_hour(tmp_path: Path) -> None:
-    """Less than half of its cores for all of that time; a peak in between begins it again."""
+    """The alert needs less than half of its cores for an hour; a peak in between restarts it."""
     fires(
         tmp_path,
         "SeawayLowUtilisation",
@@ -120,7 +120,7 @@ def test_a_cluster_that_is_hardly_used_is_told_of_after_an_hour(tmp_path: Path) 
 
 
 def test_deployments_that_come_to_nothing_are_told_of(tmp_path: Path) -> None:
-    """More than a few and more than a fifth of those of a cluster, whatever became of them."""
+    """The alert needs more than a few and more than a fifth of a cluster's deployments, whatever their outcome."""
     of = "seaway_deployments_total"
     fires(
         tmp_path,
@@ -139,7 +139,7 @@ def test_deployments_that_come_to_nothing_are_told_of(tmp_path: Path) -> None:
 
 
 def test_deployments_are_counted_in_whole_numbers(tmp_path: Path) -> None:
-    """However samples lie in the window that Prometheus looks at, no one reads of half a deployment."""
+    """However samples are placed in the window, the text has whole numbers of deployments."""
     of = "seaway_deployments_total"
     fires(
         tmp_path,
@@ -168,12 +168,12 @@ PLACES = {
     "SeawayDatabaseBehind": {"seaway_changes_waiting{": "9000x90"},
     "SeawayNotReady": {"seaway_ready{": "0x90"},
 }
-"""What alerts go by, up to where the target is said."""
+"""Series of alerts, up to the label of the target."""
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_another_replica_that_takes_over_pages_nobody_anew(name: str, tmp_path: Path) -> None:
-    """What is wrong goes on while another process answers from elsewhere: the alert has gone on for as long."""
+    """When another process takes over with the same problem, the alert continues without a new notification."""
     series = {}
     for each, values in PLACES[name].items():
         value, times = values.split("x")
@@ -196,7 +196,7 @@ def test_another_replica_that_takes_over_pages_nobody_anew(name: str, tmp_path: 
 
 
 def test_a_long_wait_is_told_of(tmp_path: Path) -> None:
-    """When a user has waited for more than an hour, by queue."""
+    """The alert fires when a user has waited for more than an hour, by queue."""
     fires(
         tmp_path,
         "SeawayQueueLong",
@@ -211,7 +211,7 @@ def test_a_long_wait_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_seaway_that_is_not_there_is_told_of(tmp_path: Path) -> None:
-    """When none answers: of several, one is enough."""
+    """The alert fires when no process answers: of several, one is enough."""
     fires(
         tmp_path,
         "SeawayDown",
@@ -223,7 +223,7 @@ def test_a_seaway_that_is_not_there_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_seaway_that_places_nothing_is_told_of(tmp_path: Path) -> None:
-    """A start takes less than two minutes."""
+    """A start within two minutes is no alert."""
     fires(
         tmp_path,
         "SeawayNotReady",
@@ -235,7 +235,7 @@ def test_a_seaway_that_places_nothing_is_told_of(tmp_path: Path) -> None:
 
 
 def in_a_namespace(name: str, pod: str) -> str:
-    """Return the labels that Prometheus' operator gives to what a pod says of Seaway."""
+    """Return the labels that Prometheus' operator adds to Seaway's series of a pod."""
     return f'job="seaway", namespace="{name}", pod="{pod}", instance="{pod}:8080"'
 
 
@@ -246,12 +246,12 @@ MATTERS = {
     "SeawayNotReady": ("seaway_ready{%s}", "1", "0", "Seaway has placed no job for 2 minutes"),
     "SeawayDatabaseBehind": ("seaway_changes_waiting{%s}", "0", "5001", "5001 changes wait to be stored"),
 }
-"""What says that Seaway does not do what it should, with a figure that is well and one that is not."""
+"""Series that show a failure of Seaway, with a good and a bad value."""
 
 
 @pytest.mark.parametrize("name", MATTERS)
 def test_one_seaway_does_not_answer_for_another(name: str, tmp_path: Path) -> None:
-    """One in a namespace that does what it should hides none in another that does not, which is named."""
+    """A working Seaway in one namespace does not hide a failed one in another, which the alert names."""
     series, well, ill, says = MATTERS[name]
     told = {series % OTHER: f"{well}x60", **{series % each: f"{well}x10 {ill}x50" for each in OURS}}
     fires(tmp_path, name, told, not_at="10m", at="14m", it=(says, CALLED))
@@ -267,14 +267,14 @@ def test_a_seaway_whose_targets_are_gone_is_told_of_beside_another(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["SeawayDown", "SeawayNotReady"])
 def test_a_replica_that_stands_by_is_no_alert(name: str, tmp_path: Path) -> None:
-    """Of the replicas of one Seaway, the one that leads is enough."""
+    """Of the replicas of one Seaway, the leader is enough."""
     series, well, ill, _ = MATTERS[name]
     told = {series % each: f"{value}x60" for each, value in zip(OURS, (well, ill), strict=True)}
     fires(tmp_path, name, told, not_at="5m", at="30m")
 
 
 def test_a_slow_database_is_not_hidden_by_a_busier_one(tmp_path: Path) -> None:
-    """Each Seaway's transactions are looked at alone."""
+    """Each Seaway's transactions count separately."""
     many = {f'{PREFIX}{{{OTHER}, le="{le}"}}': "0+9000x30" for le in ("1", "2.5", "+Inf")}
     few = {f'{PREFIX}{{{OURS[0]}, le="{le}"}}': f"0+{rise}x30" for le, rise in (("1", 1), ("2.5", 10), ("+Inf", 10))}
     says = "One in a hundred transactions takes 2.483s or longer"
@@ -282,7 +282,7 @@ def test_a_slow_database_is_not_hidden_by_a_busier_one(tmp_path: Path) -> None:
 
 
 def test_a_database_that_fails_is_told_of_by_namespace(tmp_path: Path) -> None:
-    """Whose it is stands in the alert."""
+    """The alert names the namespace."""
     both = {f"seaway_{what}_failures_total{{{each}}}": "0x60" for what in ("transaction", "loop") for each in OURS}
     ill = f"seaway_loop_failures_total{{{OURS[1]}}}"
     says = "The database fails: 4 times within 4 minutes, for 5 minutes"
@@ -290,7 +290,7 @@ def test_a_database_that_fails_is_told_of_by_namespace(tmp_path: Path) -> None:
 
 
 def test_figures_of_one_seaway_are_not_seen_for_another(tmp_path: Path) -> None:
-    """One that says whether it is ready does not hide one in another namespace that does not."""
+    """A Seaway with series does not hide one in another namespace without them."""
     says = "Seaway has answered Prometheus for 10 minutes and not said whether it is ready"
     series = {f"up{{{each}}}": "1x60" for each in (OTHER, *OURS)}
     series[f"seaway_ready{{{OTHER}}}"] = "1x60"
@@ -299,7 +299,7 @@ def test_figures_of_one_seaway_are_not_seen_for_another(tmp_path: Path) -> None:
 
 
 def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None:
-    """Where Seaway answers and says nothing of itself; while it does not answer at all, that is another alert."""
+    """The alert fires if Seaway answers without series of its own; if it does not answer, that is another alert."""
     fires(
         tmp_path,
         "SeawayHalfSeen",
@@ -315,7 +315,7 @@ def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None
 
 
 def test_figures_that_one_of_several_tells_are_enough(tmp_path: Path) -> None:
-    """One that is told everything sees what the alerts need, ready or not."""
+    """One process with access to everything has the series that the alerts need, ready or not."""
     fires(
         tmp_path,
         "SeawayHalfSeen",
@@ -331,9 +331,9 @@ def test_figures_that_one_of_several_tells_are_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("interval_s", [15, 30, 60, 120])
 def test_a_database_that_fails_is_told_of(interval_s: int, tmp_path: Path) -> None:
-    """However seldom it is looked at, up to two minutes: whether a change could not be stored or a round not read.
+    """With any scrape interval up to two minutes, failed changes and failed reads fire the alert.
 
-    A failure that came before is none, and a few minutes after the last one it is over.
+    An earlier failure is no alert, and a few minutes after the last one the alert ends.
     """
     before, during, after = 600 // interval_s, 480 // interval_s, 1200 // interval_s
     of = f"0x{before} 1+1x{during - 1} {during}x{after}"
@@ -350,7 +350,7 @@ def test_a_database_that_fails_is_told_of(interval_s: int, tmp_path: Path) -> No
 
 
 def test_failures_of_a_database_are_counted_in_whole_numbers(tmp_path: Path) -> None:
-    """However samples lie in the window that Prometheus looks at, and whichever of the two counts them."""
+    """However samples are placed in the window, and whichever of the two counts them, numbers are whole."""
     fires(
         tmp_path,
         "SeawayDatabaseFails",
@@ -367,7 +367,7 @@ def test_failures_of_a_database_are_counted_in_whole_numbers(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("interval_s", [15, 60, 120])
 def test_a_database_that_failed_and_does_again_what_it_should_is_no_alert(interval_s: int, tmp_path: Path) -> None:
-    """One restart of it, with a few failures, never pages."""
+    """A single restart of the database, with a few failures, never pages."""
     failures = {f"seaway_{what}_failures_total": f"0x{240 // interval_s} 2x40" for what in ("transaction", "loop")}
     for minutes in range(3, 13):
         not_at, at = f"{minutes}m", f"{minutes}m30s"
@@ -375,7 +375,7 @@ def test_a_database_that_failed_and_does_again_what_it_should_is_no_alert(interv
 
 
 def test_a_slow_database_is_told_of(tmp_path: Path) -> None:
-    """By the slowest hundredth of its transactions."""
+    """The slowest hundredth of its transactions counts."""
     fires(
         tmp_path,
         "SeawayDatabaseSlow",
@@ -392,7 +392,7 @@ def test_a_slow_database_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_database_that_falls_behind_is_told_of(tmp_path: Path) -> None:
-    """When what is to be stored piles up, not when it comes all at once."""
+    """The alert fires when the queue of writes grows, not for a short peak."""
     fires(
         tmp_path,
         "SeawayDatabaseBehind",

@@ -1,6 +1,6 @@
-"""Panels show the same while a fleet is told of twice, as a real Prometheus works them out.
+"""Panels do not change while two targets report the same fleet, in a real Prometheus.
 
-Debian has it: ``apt-get install prometheus``. No service of it is needed, nor used.
+Debian has it: ``apt-get install prometheus``. Its service is not used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANOTHER = 'job="seaway",instance="10.0.0.2:8080",endpoint="api"'
 BY_CLUSTER = 'job="seaway-clusters",instance="berlin"'
 ALONE_S, TAKEOVER_S, TWO_JOBS_S = 3600, 2400, 1200
 TOLD_BY = {ALONE_S: (ONE,), TAKEOVER_S: (ONE, ANOTHER), TWO_JOBS_S: (ONE, BY_CLUSTER)}
-"""By how long ago it was: the targets that told of the fleet."""
+"""The targets that reported the fleet, by age of their samples."""
 
 EVERY = [
     each
@@ -32,11 +32,11 @@ EVERY = [
     for each in asked(name, DASHBOARDS[name](Language.ENGLISH))
     if "rate(" not in each.query
 ]
-"""What goes by figures as they are now."""
+"""Queries of current values."""
 
 
 def told() -> Iterator[tuple[str, str, float]]:
-    """Return what a process tells of two clusters, a device each: metric, labels, figure."""
+    """Yield the samples of a process with two clusters, a device each: metric, labels, value."""
     for number, cluster in enumerate(("a", "b"), 1):
         yield "ClusterGPUCorePercentage", f'cluster="{cluster}"', 50.0 * number
         yield "ClusterGPUMemoryPercentage", f'cluster="{cluster}"', 25.0 * number
@@ -69,13 +69,13 @@ def told() -> Iterator[tuple[str, str, float]]:
 
 @pytest.fixture(scope="module")
 def now_s() -> int:
-    """Return the time that the others count back from."""
+    """Return the time that the ages refer to."""
     return int(time.time())
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory, now_s: int) -> Iterator[httpx.Client]:
-    """Have a Prometheus that knows what was told by one target, and later by two at once."""
+    """Run a Prometheus with samples of one target, and later of two."""
     folder = tmp_path_factory.mktemp("takeover")
     by_name: dict[str, list[str]] = {}
     for name, labels, figure in told():
@@ -90,7 +90,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, now_s: int) -> Iterator[htt
 
 
 def shown(client: httpx.Client, query: str, at_s: int) -> list[tuple[tuple[tuple[str, str], ...], str]]:
-    """Return what a query answers at a time: labels and figures, in order."""
+    """Return the result of a query at a time: labels and values, in order."""
     asking = {"query": re.sub(r"\$\w+", ".*", query.replace("$__range", "5m")), "time": str(at_s)}
     answer = client.get("/api/v1/query", params=asking)
     assert answer.is_success, (query, answer.text)
@@ -100,7 +100,7 @@ def shown(client: httpx.Client, query: str, at_s: int) -> list[tuple[tuple[tuple
 
 @pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.dashboard}-{each.title}-{each.legend}")
 def test_a_panel_shows_the_same_while_a_fleet_is_told_of_twice(each: Asked, client: httpx.Client, now_s: int) -> None:
-    """As one process takes over from another, or two jobs ask for the same: nothing fails, doubles or counts twice."""
+    """During a takeover, or with two scrape jobs, no panel fails or counts twice."""
     alone = shown(client, each.query, now_s - ALONE_S)
     assert alone
     assert shown(client, each.query, now_s - TAKEOVER_S) == alone

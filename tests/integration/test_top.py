@@ -1,4 +1,4 @@
-"""The full-screen view before a real server."""
+"""The full-screen view with a real server."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
-    """Have a server, and a command line that speaks to it."""
+    """Start a server, and a command line connected to it."""
     with command_line(capsys, monkeypatch, tmp_path) as made:
         yield made
 
 
 @asynccontextmanager
 async def watching(cli: Cli, token: str) -> AsyncIterator[tuple[AsyncClient, Seen]]:
-    """Look at a server with one of its tokens, and have a client beside."""
+    """Watch a server with one of its tokens, with a second client."""
     async with AsyncClient(cli.served.url, cli.served.rig.tokens[token], pace=Pace(0.0)) as client:
         app = Top(client, await client.body(me()))
         async with app.run_test(size=NARROW) as pilot:
@@ -44,12 +44,12 @@ async def watching(cli: Cli, token: str) -> AsyncIterator[tuple[AsyncClient, See
 
 @pytest.mark.quiet
 async def test_what_happens_is_seen_within_a_second_and_can_be_ended(cli: Cli) -> None:
-    """A job that is submitted elsewhere comes up by itself; x and y end it, at the server too."""
+    """A job from elsewhere appears by itself; x and y cancel it, on the server too."""
     async with watching(cli, "user") as (client, seen):
         await seen.press("3")
         await seen.sees("only default's jobs", "no jobs")
         await client.submit({**JOB, "name": "first"})
-        await seen.sees("first", "· user")  # the latest event: it is listened to
+        await seen.sees("first", "· user")  # the latest event: the stream is open
         fresh = await client.submit({**JOB, "name": "fresh"})
         assert await seen.sees("fresh") < 1
         await seen.press("home")
@@ -60,7 +60,7 @@ async def test_what_happens_is_seen_within_a_second_and_can_be_ended(cli: Cli) -
 
 
 async def test_every_view_shows_what_the_server_says(cli: Cli) -> None:
-    """Fleet down to a node, what waits and why, links, and all about a job, without a complaint."""
+    """Fleet down to a node, pending jobs with reasons, links, and all about a job are shown without an error."""
     async with watching(cli, "operator") as (client, seen):
         await client.submit({**JOB, "name": "large", "resources": {"gpus": 2}})
         job = await client.submit({**JOB, "name": "runs"})
@@ -86,7 +86,7 @@ async def test_every_view_shows_what_the_server_says(cli: Cli) -> None:
 
 
 async def test_a_revoked_token_is_told(cli: Cli) -> None:
-    """In the words of the server, with what to do; nothing is asked any more."""
+    """The server's message is shown with a remedy; no more requests are sent."""
     async with watching(cli, "operator") as (_, seen):
         await seen.sees("▸ a")
         async with AsyncClient(cli.served.url, cli.served.rig.tokens["admin"]) as admin:
@@ -96,7 +96,7 @@ async def test_a_revoked_token_is_told(cli: Cli) -> None:
 
 
 def test_a_frame_can_be_printed(cli: Cli) -> None:
-    """The sums, clusters and jobs as tables, for pipes; the whole screen says that it needs a terminal."""
+    """Totals, clusters and jobs are printed as tables, for pipes; the full screen reports that it needs a terminal."""
     cli("submit", "--name", "train", "--gpus", "1", "--gpu-memory", "8Gi", "--detach")
     cli.step(4)
     ran = cli("top", "--once")

@@ -1,4 +1,4 @@
-"""`seaway up` as a process: ready, kept, ended, not twice."""
+"""`seaway up` as a process: start, restart, shutdown, one per data folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_was_running_runs_on_after_a_restart(tmp_path: Path) -> None:
-    """SIGTERM ends the server in peace; started again it knows its jobs, and its clusters ran on."""
+    """SIGTERM ends the server gracefully; after a restart it knows its jobs, and its clusters continued."""
     with running(tmp_path) as server:
         job = server.submit()
         server.await_state(job, "running")
@@ -36,7 +36,7 @@ def test_what_was_running_runs_on_after_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) -> None:
-    """Whoever follows events is let go when the server is told to end."""
+    """Clients that follow events are disconnected when the server ends."""
     with running(tmp_path) as server, server.client.stream("GET", "/api/v1/events") as stream:
         lines = stream.iter_lines()
         job = server.submit()
@@ -49,12 +49,12 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) 
 
 
 def names(server: Running) -> list[str]:
-    """Return the names of the clusters that a server sees."""
+    """Return the names of the clusters of a server."""
     return [each["name"] for each in server.client.get("/api/v1/fleet/clusters").json()["clusters"]]
 
 
 def await_names(server: Running, *wanted: str) -> None:
-    """Wait until a server sees these clusters."""
+    """Wait until a server has these clusters."""
     until = time.monotonic() + PATIENCE_S
     while (now := names(server)) != [*wanted]:
         assert time.monotonic() < until, now
@@ -62,7 +62,7 @@ def await_names(server: Running, *wanted: str) -> None:
 
 
 def test_a_first_cluster_is_driven_from_the_next_start_and_nothing_simulated_after_it(tmp_path: Path) -> None:
-    """Simulated clusters go on until then; the last real one leaves an empty fleet, which the next start says, too."""
+    """Simulated clusters end at the restart after a real one is added; without the last real one the fleet is empty."""
     data = tmp_path / "data"
     with ApiServer("alpha") as api:
         kubeconfig = api.kubeconfig(tmp_path / "config")
@@ -83,7 +83,7 @@ def test_a_first_cluster_is_driven_from_the_next_start_and_nothing_simulated_aft
 
 
 def test_one_data_folder_has_one_server(tmp_path: Path) -> None:
-    """A second server on the same data folder says so and ends."""
+    """A second server on the same data folder prints an error and ends."""
     with running(tmp_path) as server:
         command = [sys.executable, "-m", "seaway", "up", "--data", str(tmp_path), "--port", "0"]
         second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
@@ -93,7 +93,7 @@ def test_one_data_folder_has_one_server(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
-    """A port in use is said in one line, with what to do."""
+    """A port in use is one line, with the remedy."""
     with running(tmp_path / "one") as server:
         port = str(server.client.base_url.port)
         command = [sys.executable, "-m", "seaway", "up", "--data", str(tmp_path / "two"), "--port", port]
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 
 
 def test_backups_are_written_while_jobs_run_and_can_be_restored(tmp_path: Path) -> None:
-    """What was backed up from a running server is there again after it is restored elsewhere."""
+    """A backup of a running server has its data after it is restored elsewhere."""
     backup, data = tmp_path / "seaway.backup", tmp_path / "data"
     with running(data) as server:
         job = server.submit(expected_duration="1s")
@@ -129,7 +129,7 @@ def _seaway(*arguments: str) -> str:
 
 
 def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
-    """A server from which another took the database over says so in one line and ends, with a code that is not 0."""
+    """A server whose database another took over prints one line and ends, with an exit code other than 0."""
     with running(tmp_path) as server:
         store = open_store(f"sqlite:///{tmp_path / 'seaway.db'}")
         store.lead("another")
@@ -144,7 +144,7 @@ def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_is_not_there_is_told_before_anything_begins(tmp_path: Path) -> None:
-    """Files for TLS are looked at first; what is wrong with them is one line, and no data folder is made."""
+    """Files for TLS are checked first; an error is one line, and no data folder is created."""
     data, wrong = tmp_path / "data", tmp_path / "wrong.pem"
     wrong.write_text("no certificate", encoding="ascii")
     command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", "0", "--tls-key", str(wrong)]

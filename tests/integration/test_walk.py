@@ -1,4 +1,4 @@
-"""The newcomer's walk in docs/walk.md, command by command."""
+"""The introductory walk in docs/walk.md, command by command."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.slow
 
 
 def commands() -> list[str]:
-    """Take the commands from the page, in order."""
+    """Return the commands of the page, in order."""
     blocks = re.findall(r"```console\n(.*?)```", WALK.read_text(encoding="utf-8"), re.DOTALL)
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """Give the environment of a user who has nothing yet, and end the server that he starts."""
+    """Return the environment of a new user, and end the server that the walk starts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
     environment |= {
         "HOME": str(tmp_path),
@@ -45,7 +45,7 @@ def terminal(tmp_path: Path) -> Iterator[Mapping[str, str]]:
 
 
 def test_every_command_of_the_walk_works(terminal: Mapping[str, str], tmp_path: Path) -> None:
-    """A newcomer who types the walk's commands gets through, and the server ends in peace."""
+    """Every command of the walk works, and the server ends gracefully."""
     given = commands()
     assert given[1] == START
     server = subprocess.Popen([ROOT / START], cwd=ROOT, env=terminal, stdout=subprocess.PIPE, text=True)
@@ -66,7 +66,7 @@ def test_every_command_of_the_walk_works(terminal: Mapping[str, str], tmp_path: 
 
 
 def await_note(data: Path, server: subprocess.Popen[str]) -> None:
-    """Wait until the server has said where it is, and written its token."""
+    """Wait until the server has printed its address, and written its token."""
     until = time.monotonic() + READY_S
     while not (data / "server.json").exists() or not (data / "admin-token").exists():
         assert server.poll() is None, "the server ended"

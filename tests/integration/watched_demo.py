@@ -1,7 +1,7 @@
-"""A demo fleet that lives, and everything about it that can be measured is: for whoever watches it from outside.
+"""A live demo fleet with all possible measurements, for external observation.
 
-Its clusters, its network, its agents and its exporters are made up; the control plane, its server and what is asked of
-them are real, and so is the time.
+Its clusters, network, agents and exporters are simulated; the control plane, its server, the requests and the time are
+real.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ SIZES = ({"gpus": 1, "gpu_memory": "8GiB", "gpu_cores": "30%"}, {"gpus": 1}, {"g
 
 
 class MeasuredCluster(SimulatedCluster):
-    """A simulated cluster of which it is told what is really used, and how collecting goes."""
+    """A simulated cluster with real use and collector state."""
 
     def usage(self) -> Mapping[str, NodeUsage]:
-        """Say that half of what is held is used, and a little more, as of drivers."""
+        """Return half of the allocation as used, and a little more, as of drivers."""
         nodes: dict[str, tuple[dict[str, Used], dict[Held, dict[str, Used]]]] = {}
         changes = self.changes("", 0)
         assert changes.inventory is not None
@@ -80,12 +80,12 @@ class MeasuredCluster(SimulatedCluster):
         return {name: NodeUsage(1.0, devices, containers) for name, (devices, containers) in nodes.items()}
 
     def collector_state(self) -> CollectorState:
-        """Say that all is well."""
+        """Return a healthy state."""
         return CollectorState({"broken": 0, "unusable": 0}, {"pods": 0.0, "nodes": 0.0}, {"read": 1})
 
 
 class MeasuredBackends(SimulatedBackends):
-    """The demo's clusters, measured."""
+    """The demo's clusters, with measurements."""
 
     def __init__(self, clock: SystemClock) -> None:
         super().__init__(demo_fleet(), clock)
@@ -101,7 +101,7 @@ class WatchedDemo:
     Attributes
     ----------
     client
-        An admin's.
+        Client of an admin.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -142,7 +142,7 @@ class WatchedDemo:
         ]
 
     def start(self) -> None:
-        """Have it run, with its network, its policies, and jobs that stay."""
+        """Start it, with its network, its policies, and permanent jobs."""
         self.plane.start()
         for thread in self._threads[:2]:
             thread.start()
@@ -159,7 +159,7 @@ class WatchedDemo:
         self._threads[2].start()
 
     def stay(self, count: int) -> None:
-        """Have jobs that run for ever, some more than there is room for, of all sizes."""
+        """Submit jobs without an end, of all sizes, some more than there is room for."""
         for number in range(count):
             self.submit(f"stays-{number}", resources=SIZES[number % 3])
         for number in range(2):
@@ -172,18 +172,18 @@ class WatchedDemo:
         assert answer.status_code == 201, answer.text
 
     def put(self, path: str, body: object) -> None:
-        """Set something."""
+        """Send a PUT request."""
         answer = self.client.put(f"/api/v1{path}", json=body)
         assert answer.is_success, answer.text
 
     def get(self, path: str, **query: object) -> Any:  # noqa: ANN401  # any JSON
-        """Ask for something."""
+        """Send a GET request."""
         answer = self.client.get(f"/api/v1{path}", params={key: str(value) for key, value in query.items()})
         assert answer.is_success, answer.text
         return answer.json()
 
     def rest(self) -> None:
-        """Let nothing come and go any more; agents, and who looks at a page, go on."""
+        """Stop the changes; agents, and clients of a page, continue."""
         self._resting.set()
 
     def stop(self) -> None:
@@ -200,7 +200,7 @@ class WatchedDemo:
         self.backends.close()
 
     def _live(self) -> None:
-        """Submit jobs that end soon, well or not, look at a page, and report what agents measured, until it is over."""
+        """Submit jobs that soon complete or fail, query a page, and report agents' measurements, until the end."""
         number = 0
         while not self._over.wait(PERIOD_S):
             number += 1
@@ -214,7 +214,7 @@ class WatchedDemo:
             broken.fail_starts("no such image" if number % 8 == 0 else "")
 
     def _report(self) -> None:
-        """Let each agent report a round to every other gateway, the same each time; to one some probes are lost."""
+        """Let each agent report the same round to every other gateway; to one some probes are lost."""
         self._reported += 1
         now_ns = time.time_ns()
         for source, headers in self._agents.items():
@@ -254,12 +254,12 @@ class Exporter(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def watched_demo(folder: Path) -> Iterator[WatchedDemo]:
-    """Have it run."""
+    """Run the demo."""
     warm_up()
     demo = WatchedDemo(folder)
     try:

@@ -1,4 +1,4 @@
-"""A control plane and its clusters that live through a history of work and trouble, and what must always hold of it."""
+"""A control plane and its clusters through random work and faults, with the invariants that always apply."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = ControlSettings(batch_size=4, max_reschedules_per_minute=3, ttl_after
 
 ACTIVE = (WorkloadPhase.STARTING, WorkloadPhase.RUNNING)
 NO_ROOM = ("left", "another instance in place", "no share left")
-"""Words of a cluster that refuses for lack of room, which the control plane should have known."""
+"""Texts of rejections for lack of room, which the control plane should have predicted."""
 
 
 class CrashError(Exception):
@@ -43,7 +43,7 @@ class CrashError(Exception):
 
 
 def world_fleet() -> Fleet:
-    """Make three clusters, one of them with a device in MIG mode, and a user's gateway."""
+    """Create three clusters, one of them with a device in MIG mode, and a user's gateway."""
     ties = [Link("user", f"door-{at}", 1_000_000 * (at + 1), bandwidth_mbps=100) for at in range(3)]
     clusters = [
         cluster(*[node(gpu(), gpu(), cpu_milli=16_000) for _ in range(2)], name="alpha", gateway="door-0"),
@@ -63,14 +63,14 @@ KINDS = (
     job(cpu_milli=9_000, replicas=3),
     job(cpu_milli=9_000, replicas=4, gang=True, max_latency_ns=2_500_000, gateway="user"),
 )
-"""Requests that the empty fleet can hold, one for each way of asking."""
+"""Requests that fit on the empty fleet, one for each kind of request."""
 
 MIG = 4
-"""The kind that only one cluster can hold, which is not in the pool of queue west."""
+"""The kind that fits in only one cluster, which is not in the pool of queue west."""
 
 
 def spec(kind: int, **fields: object) -> JobSpec:
-    """Make a job of a kind; it runs for a while unless told otherwise."""
+    """Create a job of a kind; it has an expected duration by default."""
     like = KINDS[kind % len(KINDS)]
     made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, expected_duration_s=20)
     made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
@@ -79,7 +79,7 @@ def spec(kind: int, **fields: object) -> JobSpec:
 
 @dataclass
 class Watched:
-    """A cluster whose answers are looked at: a refusal for lack of room is held against the control plane."""
+    """A cluster with checked answers: a rejection for lack of room is an error of the control plane."""
 
     inner: Backend
     refusals: list[str]
@@ -90,11 +90,11 @@ class Watched:
         return self.inner.cluster
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Pass on."""
+        """Forward the call."""
         return self.inner.changes(cursor, wait_s)
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Pass on, and note refusals."""
+        """Forward the call, and record rejections."""
         answers = self.inner.send(commands)
         self.refusals += [
             f"{command}: {answer.reason}"
@@ -104,28 +104,28 @@ class Watched:
         return answers
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Make none."""
+        """Return none."""
         return []
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Keep none."""
+        """Return none."""
         raise RejectedError("no logs")
 
 
 @dataclass
 class WatchedBackends:
-    """All clusters, watched."""
+    """All clusters, with checked answers."""
 
     inner: SimulatedBackends
 
     def __post_init__(self) -> None:
-        """Watch each."""
+        """Wrap each cluster."""
         self.refusals: list[str] = []
         self.watched = [Watched(each, self.refusals) for each in self.inner.clusters()]
         self.away: set[str] = set()
 
     def clusters(self) -> Sequence[Backend]:
-        """Return the clusters that are not away."""
+        """Return the clusters that are present."""
         return [each for each in self.watched if each.cluster not in self.away]
 
     def gateways(self) -> Sequence[Gateway]:
@@ -138,18 +138,18 @@ class WatchedBackends:
 
 
 class MortalStore(MemoryStore):
-    """A store during whose commits the process dies when told to."""
+    """A store in which a commit can end the process."""
 
     dies_in = 0
     dies_after = False
     error: Exception = CrashError()
 
     def die(self, commits: int, *, after: bool, error: Exception | None = None) -> None:
-        """Die at the commit after so many more, before it is stored or `after`."""
+        """End the process after this many more commits, before the next is stored or `after`."""
         self.dies_in, self.dies_after, self.error = commits + 1, after, error or CrashError()
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store, or die."""
+        """Store, or end the process."""
         dies = self.dies_in == 1
         self.dies_in = max(0, self.dies_in - 1)
         if dies and not self.dies_after:
@@ -168,12 +168,12 @@ def _pick(things: Sequence[Thing], which: int) -> Thing:
 
 
 class World:
-    """A control plane, its clusters, and everything that may happen to them.
+    """A control plane, its clusters, and all possible events.
 
     Parameters
     ----------
     faults
-        What goes wrong by chance in the clusters.
+        Random faults of the clusters.
     reserve
         Whether heads of queues get reservations.
     """
@@ -195,10 +195,10 @@ class World:
         )
         self.step()
 
-    # What happens.
+    # Events.
 
     def submit(self, count: int, kind: int, **fields: object) -> None:
-        """Submit jobs that are alike."""
+        """Submit equal jobs."""
         self._try(lambda: self.ids.extend(self.plane.submit(*[spec(kind, **fields) for _ in range(count)])))
 
     def _asking(self, verb: str, which: int, number: int) -> Callable[[], None]:
@@ -224,16 +224,16 @@ class World:
         return act
 
     def ask(self, verb: str, which: int, number: int = 0) -> None:
-        """Do with a job what people do."""
+        """Run a user's action on a job."""
         self._try(self._asking(verb, which, number))
 
     def interrupt(self, verb: str, which: int, number: int = 0) -> None:
-        """Do it in the middle of a step, just before the control loop stores something."""
+        """Run it in the middle of a step, just before the control loop commits."""
         act = self._asking(verb, which, number)
         self.plane.writer.meanwhile.append(lambda: self._try(act, lets_crash=True))
 
     def step(self, times: int = 1) -> None:
-        """Go round; a crash ends it and everything starts over."""
+        """Run cycles; a crash ends them and restarts the control plane."""
         for _ in range(times):
             try:
                 self.plane.controller.step()
@@ -245,14 +245,14 @@ class World:
             self.check()
 
     def restart(self) -> None:
-        """Begin again, when the store lets us."""
+        """Restart, when the store is available."""
         available = self.store.database.available
         self.store.database.available = True
         self.plane.restart()
         self.store.database.available = available
 
     def advance(self, seconds: float) -> None:
-        """Let time pass and go round."""
+        """Advance time and run cycles."""
         while seconds > 0:
             passed = min(seconds, 12.0)
             self.clock.advance_s(passed)
@@ -263,12 +263,12 @@ class World:
         self.step(2)
 
     def lose_store(self, seconds: float) -> None:
-        """Have the store not answer for a while."""
+        """Make the store unavailable for a while."""
         self.down_s = seconds
         self.store.set_available(False)
 
     def trouble(self, what: str, which: int, seconds: float) -> None:
-        """Bring about a fault of a cluster, if it has what that takes."""
+        """Inject a fault into a cluster, if possible."""
         clusters = self.clusters.clusters()
         cluster = clusters[which % len(clusters)]
         books, workloads = cluster._state.books, list(cluster._state.records)  # noqa: SLF001  # to pick a victim
@@ -290,7 +290,7 @@ class World:
             acts[what]()
 
     def cordon(self, which: int, *, whole: bool, drain: bool) -> None:
-        """Cordon or drain a node or a cluster; what is cordoned takes work again."""
+        """Cordon or drain a node or a cluster; uncordon it if it is cordoned."""
         cordons = list(self.plane.controller.live.fleet.cordons())
         place, name = [(each.name, n.name) for each in world_fleet().clusters for n in each.nodes][which % 6]
         name = "" if whole else name
@@ -314,10 +314,10 @@ class World:
             if not isinstance(error, UnavailableError | ConflictError | RejectedError):
                 raise
 
-    # What must hold.
+    # Invariants.
 
     def check(self) -> None:
-        """Check everything that has to hold whenever a step is over."""
+        """Check all invariants after a step."""
         if not self.store.database.available or not self.plane.controller.loaded:
             return
         assert not self.watched.refusals
@@ -339,7 +339,7 @@ class World:
             self.check_copies()
 
     def check_memory(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
-        """Check that memory is what is stored."""
+        """Check that memory equals the store."""
         live = self.plane.controller.live
         held = {(each.job_id, each.number): each for each in attempts if each.state.holds}
         assert live.attempts == held
@@ -353,9 +353,9 @@ class World:
             assert waits == due, f"{live.jobs[job_id]} waits: {waits}, may be tried: {due}"
 
     def check_snapshot(self) -> None:
-        """Check that what is booked is what is held, to the bit.
+        """Check that the accounting equals the held resources exactly.
 
-        An attempt that is ending holds devices only where a removal is still owed.
+        An attempt that is ending holds devices only while a removal is pending.
         """
         live = self.plane.controller.live
         seen = live.fleet.snapshot.copy()
@@ -375,7 +375,7 @@ class World:
             np.testing.assert_array_equal(getattr(seen.arrays, table), getattr(fresh.arrays, table), err_msg=table)
 
     def check_copies(self) -> None:
-        """Check that in the clusters no two attempts of a job are alive."""
+        """Check that no two attempts of a job are alive in the clusters."""
         alive: defaultdict[str, set[int]] = defaultdict(set)
         for each in self.clusters.clusters():
             for record in each._state.records.values():  # noqa: SLF001
@@ -385,7 +385,7 @@ class World:
         assert not duplicated
 
     def check_events(self) -> None:
-        """Check that every job's events tell allowed steps only, each with a reason, and end where the job is."""
+        """Check that every job's events report only allowed transitions, with reasons, up to its present state."""
         told: defaultdict[str, list[JobState]] = defaultdict(list)
         last = 0
         for event in sorted(self.store._rows(Event), key=lambda each: each.id):  # noqa: SLF001
@@ -404,7 +404,7 @@ class World:
                 assert then in FOLLOWS[now], f"{now} to {then}"
 
     def end_well(self) -> None:
-        """End all faults, let time pass, and check that everything that can run has run."""
+        """End all faults, advance time, and check that all feasible jobs have run."""
         self.store.dies_in = 0
         self.plane.writer.meanwhile.clear()
         self.watched.away = set()

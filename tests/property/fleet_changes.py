@@ -1,4 +1,4 @@
-"""Histories of small fleets: jobs come and go, nodes and links change."""
+"""Histories of small fleets: jobs start and end, nodes and links change."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.property.strategies import GATEWAYS, L4, RESERVED, USER, jobs
 
 NAMES = ("a", "b")
 TRAVELLER = "GPU-traveller"
-"""A device that may turn up on any node."""
+"""A device that may appear on any node."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Jobs come and are decided; with `undone`, the decisions are rolled back."""
+    """Schedule jobs; with `undone`, roll the decisions back."""
 
     jobs: list[Job]
     undone: bool = False
@@ -39,14 +39,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Release:
-    """Some of the replicas that run end."""
+    """End some of the running replicas."""
 
     which: int
 
 
 @dataclass(frozen=True)
 class Put:
-    """A node is new or has changed."""
+    """Add or change a node."""
 
     cluster: int
     node: Node
@@ -54,7 +54,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Remove:
-    """A node is taken out."""
+    """Remove a node."""
 
     cluster: int
     name: str
@@ -62,7 +62,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Measure:
-    """The links are measured again."""
+    """Measure the links again."""
 
     links: tuple[Link, ...]
 
@@ -71,7 +71,7 @@ Change = Place | Release | Put | Remove | Measure
 
 
 def devices_of(cluster: int, name: str) -> st.SearchStrategy[tuple[Device, ...]]:
-    """Some of the four devices that a node may have, well or not, and perhaps the traveller."""
+    """Some of the four devices that a node may have, healthy or not, and perhaps the traveller."""
     stem = f"GPU-{cluster}-{name}"
 
     def made(slots: list[int], memory: int, state: str, traveller: bool) -> tuple[Device, ...]:
@@ -95,7 +95,7 @@ def devices_of(cluster: int, name: str) -> st.SearchStrategy[tuple[Device, ...]]
 
 
 def nodes_of(cluster: int) -> st.SearchStrategy[Node]:
-    """States that a node of a cluster may be in."""
+    """Possible states of a node of a cluster."""
     return st.sampled_from(NAMES).flatmap(
         lambda name: st.builds(
             lambda devices, cpu, ready, taints, zone, pods: node(
@@ -123,7 +123,7 @@ def links() -> st.SearchStrategy[tuple[Link, ...]]:
 
 
 def fleets() -> st.SearchStrategy[Fleet]:
-    """Two clusters to begin with, and their links."""
+    """Two initial clusters and their links."""
 
     def made(ties: tuple[Link, ...], *parts: list[Node]) -> Fleet:
         clusters = []
@@ -159,12 +159,12 @@ def changes() -> st.SearchStrategy[list[Change]]:
 
 @dataclass
 class History:
-    """A snapshot that lives through changes, and beside it what the fleet ought to look like.
+    """A snapshot with changes applied, and the expected fleet beside it.
 
     Attributes
     ----------
     shrunk
-        Nodes and devices that at some time had less than before.
+        Nodes and devices whose capacity was larger at some time.
     """
 
     snapshot: Snapshot
@@ -181,7 +181,7 @@ class History:
         return cls(Snapshot(fleet), policy, nodes=nodes, links=fleet.links)
 
     def fleet(self) -> Fleet:
-        """Return the fleet as it ought to be now."""
+        """Return the expected fleet."""
         clusters = tuple(
             replace(each, nodes=tuple(n for (name, _), n in self.nodes.items() if name == each.name))
             for each in self.snapshot.clusters
@@ -189,12 +189,12 @@ class History:
         return Fleet(clusters, self.snapshot.fleet.gateways, self.links)
 
     def live(self, changes: Iterable[Change]) -> None:
-        """Go through changes."""
+        """Apply changes."""
         for change in changes:
             self.go(change)
 
     def go(self, change: Change) -> None:
-        """Go through one change."""
+        """Apply one change."""
         match change:
             case Place(queue, undone):
                 self.undo(queue) if undone else self.place(queue)
@@ -209,25 +209,25 @@ class History:
                 self.links = ties
 
     def place(self, queue: list[Job]) -> Plan:
-        """Decide jobs."""
+        """Schedule jobs."""
         self.plans.append(decide(self.snapshot, JobQueue(self.snapshot, queue), self.policy))
         return self.plans[-1]
 
     def undo(self, queue: list[Job]) -> None:
-        """Decide jobs and roll back."""
+        """Schedule jobs and roll back."""
         assert isinstance(self.policy, Profile)
         statement = Statement(self.snapshot, JobQueue(self.snapshot, queue))
         placer_for(self.snapshot, self.policy).place(statement, 0, len(queue))
         statement.rollback()
 
     def release(self, which: int) -> None:
-        """Release every third line or so of one plan."""
+        """Release about every third line of one plan."""
         if self.plans:
             plan = self.plans[which % len(self.plans)]
             self.snapshot.release(plan.decisions, plan.slices, np.arange(which % 3, len(plan.decisions), 1 + which % 3))
 
     def release_all(self) -> None:
-        """Release all that runs."""
+        """Release all running replicas."""
         for plan in self.plans:
             self.snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
@@ -249,7 +249,7 @@ class History:
         self.shrunk.update(device.uuid for device in each.devices if device.memory_mib == 30_000)
 
     def remove(self, cluster: str, name: str) -> None:
-        """Remove a node, which is rejected when there is none."""
+        """Remove a node, which is rejected when it does not exist."""
         known = self.nodes.pop((cluster, name), None)
         try:
             remove_node(self.snapshot, cluster, name)

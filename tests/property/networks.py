@@ -1,4 +1,4 @@
-"""Networks of gateways that make sense, drawn at random."""
+"""Random valid networks of gateways."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.fakes.gateways import make_gateway, make_path
 MS = 10**6
 
 PORTS = {Method.ICMP: st.just(0), Method.UDP: st.integers(1024, 65_535), Method.TCP: st.integers(1, 65_535)}
-"""Agents answer UDP without rights, and so on no port below 1024."""
+"""Agents answer UDP without privileges, and so on no port below 1024."""
 
 
 @st.composite
 def networks(draw: st.DrawFn, least: int = 0) -> NetworkConfig:
-    """Draw a network of up to five gateways, some of them without SRv6."""
+    """Generate a network of up to five gateways, some of them without SRv6."""
     numbers = range(1, 1 + draw(st.integers(least, 5)))
     gateways = tuple(draw(_gateways(number)) for number in numbers)
     mesh = draw(st.booleans())

@@ -1,4 +1,4 @@
-"""Small fleets of every kind of trouble, and jobs for them."""
+"""Small fleets with every kind of restriction, and jobs for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEVICES: tuple[Callable[[], Device], ...] = (
 
 
 def nodes() -> st.SearchStrategy[Node]:
-    """Nodes with up to four devices; a few closed, tainted, short of CPU or with room for few pods."""
+    """Nodes with up to four devices; a few closed, tainted, short of CPU or with few free pod slots."""
     devices = st.lists(st.sampled_from(DEVICES), max_size=4).map(lambda kinds: [kind() for kind in kinds])
     return st.builds(
         lambda parts, cpu, memory, ready, taints, zone, pods: node(
@@ -116,7 +116,7 @@ RULES: tuple[dict[str, object], ...] = (
 
 
 DATA = (NO_DATA, NO_DATA, DataSource("gw-0", 20_000), DataSource("cluster-1", 400_000), DataSource("north", 90_000))
-"""Where data is; most jobs do not say."""
+"""Locations of data; most jobs set none."""
 
 
 @st.composite

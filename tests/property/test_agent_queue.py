@@ -1,4 +1,4 @@
-"""The queue of results: bounded, in order, nothing lost without being counted."""
+"""The queue of results: bounded, in order, with every lost result counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEP = st.one_of(
 
 
 def result(number: int, name: str) -> Reported:
-    """Make a result that can be told from others."""
+    """Create a unique result."""
     return Reported(name, "", number, 5, 0, None)
 
 
@@ -23,7 +23,7 @@ def result(number: int, name: str) -> Reported:
 def test_what_goes_in_comes_out_or_is_counted(
     most: int, most_bytes: int, steps: list[tuple[str, int, int | str]]
 ) -> None:
-    """Never more waits than may; what comes out is in order, and with what was dropped it is all that went in."""
+    """The queue never exceeds its limits; its output is in order, and with the dropped results it is all input."""
     queue = ResultQueue(most, most_bytes)
     put = 0
     taken: list[int] = []

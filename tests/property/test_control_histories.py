@@ -1,4 +1,4 @@
-"""What holds of a control plane whatever happens to it, to its clusters and to its database."""
+"""Invariants of a control plane under any events in it, its clusters and its database."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OUTAGE = st.tuples(st.just("trouble"), st.sampled_from(OUTAGES), WHICH, st.sampl
 
 
 def some_faults(seed: int, *, outages: bool) -> Faults:
-    """Let everything go wrong now and then."""
+    """Return rare faults of every kind."""
     return Faults(
         seed=seed,
         refused=0.05,
@@ -65,7 +65,7 @@ def some_faults(seed: int, *, outages: bool) -> Faults:
 
 
 def live_through(world: World, step: tuple[object, ...]) -> None:
-    """Let one thing happen."""
+    """Apply one event."""
     what, *given = step
     if what == "submit":
         count, kind, fields = given
@@ -87,10 +87,10 @@ def live_through(world: World, step: tuple[object, ...]) -> None:
 def test_nothing_is_lost_or_doubled_while_clusters_answer(
     steps: list[tuple[object, ...]], reserve: bool, seed: int
 ) -> None:
-    """No job is lost, none runs twice, no device is over capacity, memory is what is stored, and all ends well.
+    """No job is lost or runs twice, no device is over capacity, memory equals the store, and all jobs finish.
 
-    Whatever is done, fails, crashes or is unavailable; and when that is over, everything that can run has run,
-    and nothing of it is left.
+    That is valid for any actions, failures, crashes and outages; after them, every feasible job has run, and none of
+    its objects is left.
     """
     world = World(some_faults(seed, outages=False) if seed else NO_FAULTS, reserve=reserve)
     for step in steps:
@@ -101,9 +101,9 @@ def test_nothing_is_lost_or_doubled_while_clusters_answer(
 @given(st.lists(st.one_of(COMMON, OUTAGE), min_size=10, max_size=40), st.integers(0, 9))
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[object, ...]], seed: int) -> None:
-    """A job has one live attempt at most, also when clusters cannot be reached, leave and come back.
+    """A job has one live attempt at most, also when clusters are unreachable, leave and return.
 
-    Only copies that were given up with their cluster run beside it, until the cluster is back.
+    Only workloads that were given up with their cluster run beside it, until the cluster returns.
     """
     world = World(some_faults(seed, outages=True) if seed else NO_FAULTS)
     world.cuts = True
@@ -115,7 +115,7 @@ def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[o
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_long_histories_end_well(seed: int) -> None:
-    """The same over many more steps, with a seed instead of a search."""
+    """The same is valid over many more steps, with a seed instead of a search."""
     random = Random(seed)
     outages = seed % 2 == 0
     world = World(some_faults(seed, outages=outages) if seed % 3 else NO_FAULTS, reserve=bool(seed % 4))
@@ -126,7 +126,7 @@ def test_long_histories_end_well(seed: int) -> None:
 
 
 def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
-    """Draw what happens next; time passes most often."""
+    """Generate the next event; time passes most often."""
     fields = {
         "expected_duration_s": random.choice([5, 20, 60, 200]),
         "priority": random.choice([0, 0, 5, -3]),

@@ -1,4 +1,4 @@
-"""What holds for jobs that are drawn to their data, whatever the policy, the fleet and what runs."""
+"""Invariants of jobs with data locality, for any policy, fleet and running jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ places = st.sampled_from([each for each in DATA if each.location])
 
 
 def planned(fleet: Fleet, held: list[Job], asked: Job, policy: str) -> Plan:
-    """Decide a job where others run already."""
+    """Schedule a job while others already run."""
     snapshot, profile = Snapshot(fleet), make_policy(policy)
     decide(snapshot, JobQueue(snapshot, held), profile)
     return decide(snapshot, JobQueue(snapshot, [asked]), profile)
@@ -45,9 +45,9 @@ def test_nobody_is_refused_for_data(policy: str, fleet: Fleet, queue: list[Job],
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6), data=places)
 def test_data_goes_no_farther_than_needed(policy: str, fleet: Fleet, queue: list[Job], data: DataSource) -> None:
-    """Where a job went whole into one cluster, no cluster that is nearer to its data by a ring could have held it.
+    """If a job is whole in one cluster, no cluster that is nearer to its data by a ring could have held it.
 
-    Of a job that is no gang that is asked for one replica.
+    For a job without a gang this is checked with one replica.
     """
     *held, asked = queue
     asked = replace(asked, data=data, replicas=asked.replicas if asked.gang else 1)

@@ -1,4 +1,4 @@
-"""Tables of demands that forget: what is kept is as it was, and what comes is written as in a new table."""
+"""Tables of demands that drop lines: remaining lines stay, and new ones are written as in a new table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.property.strategies import fleets, jobs
 
 
 def meant(table: DemandTable, line: int) -> list[list[int]]:
-    """Write out what a line means, whatever the numbers of its masks."""
+    """Return the meaning of a line, independent of the numbers of its masks."""
     arrays = table.arrays
     amounts = arrays.amounts[line].copy()
     mask = amounts[DEMAND_MASK]
@@ -33,7 +33,7 @@ def meant(table: DemandTable, line: int) -> list[list[int]]:
 
 @given(fleets(), st.lists(st.tuples(jobs(), st.sets(st.integers(0, 20))), min_size=2, max_size=4))
 def test_what_is_kept_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[tuple[list[Job], set[int]]]) -> None:
-    """However often some lines are forgotten and others come, each means what it means in a table of its own."""
+    """However often lines are dropped and added, each has the meaning that it has in a table of its own."""
     table = DemandTable(parts)
     known: dict[int, Job] = {}
     for coming, forgotten in rounds:
@@ -55,7 +55,7 @@ def test_what_is_kept_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[
 def test_forgetting_changes_no_decision(
     name: str, parts: Fleet, held: list[Job], gone: list[Job], new: list[Job]
 ) -> None:
-    """What is decided, and given back, after all was forgotten that no one holds is what it would have been."""
+    """Decisions and releases after dropping all unused lines equal those without dropping."""
     plans, free = [], []
     for forgets in (False, True):
         snapshot, policy = Snapshot(parts), make_policy(name, PolicyOptions(mix=held))

@@ -1,4 +1,4 @@
-"""Whatever clusters say, reading it never raises; and what is written well is read as it was meant."""
+"""Reading cluster objects never raises, and reading a well-formed one restores its values."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ int32 = st.integers(0, (1 << 31) - 1)
 
 
 def decoded(value: Any, kind: type[Part]) -> Any:  # noqa: ANN401
-    """Decode an object; a value that is none is left to the tests of decoding."""
+    """Decode an object; invalid values are left to the tests of decoding."""
     return msgspec.convert(value, kind)
 
 
 def noted(annotations: dict[str, str], allocatable: dict[str, Any], labels: dict[str, str]) -> NodeView:
-    """Read a node; what comes out must be fit for a fleet."""
+    """Read a node; the result must be valid for a fleet."""
     node = NodeObject()
     value = {
         "metadata": {"name": "n1", "annotations": annotations, "labels": labels},
@@ -116,9 +116,9 @@ def noted(annotations: dict[str, str], allocatable: dict[str, Any], labels: dict
 
 
 def countable(view: NodeView) -> None:
-    """Make a snapshot of a node: none of its figures, nor what they come to, may be too large for the engine.
+    """Create a snapshot of a node: no value or sum may be too large for the engine.
 
-    What takes no new work says why, and nothing else does.
+    A node that accepts no new jobs has a reason, and no other node has one.
     """
     arrays = Snapshot(Fleet((Cluster("alpha", (view.node,)),))).arrays
     usable = [each for each in view.node.devices if each.healthy and not each.cordoned] if view.node.ready else []
@@ -139,7 +139,7 @@ def with_cards(register: str, shares: int) -> NodeView:
     st.dictionaries(st.sampled_from(LABELS), numbers | st.just("NVIDIA-A100-MIG-1g.10gb")),
 )
 def test_no_node_raises(annotations: dict[str, str], allocatable: dict[str, Any], labels: dict[str, str]) -> None:
-    """Whatever stands in annotations, status and labels."""
+    """Reading a node accepts any annotations, status and labels."""
     noted(annotations, allocatable, labels)
 
 
@@ -150,7 +150,7 @@ def test_no_node_raises(annotations: dict[str, str], allocatable: dict[str, Any]
     st.booleans(),
 )
 def test_no_pod_raises(annotations: dict[str, str], requests: dict[str, Any], init: int, known: bool) -> None:
-    """Whatever stands in its records and requests."""
+    """Reading a pod accepts any records and requests."""
     view = with_cards("GPU-a,10,100,100,T4,0,true,0,hami-core:", 10) if known else None
     notes = {"hami.io/vgpu-node": "n1", "volcano.sh/vgpu-node": "n1", **annotations}
     containers = [{"name": "c", "resources": {"limits": requests}}]
@@ -207,7 +207,7 @@ results = st.lists(
 
 @given(st.lists(slices, max_size=3), results)
 def test_no_slice_and_no_claim_raises(found: Sequence[Any], given_devices: Sequence[Any]) -> None:
-    """Whatever drivers list, and whatever claims were given of it."""
+    """Reading accepts any slices of drivers, and any allocations of claims."""
     node = decoded({"metadata": {"name": "n1"}}, NodeObject)
     view = read_node("alpha", node, [decoded(each, ResourceSlice) for each in found])
     countable(view)
@@ -218,7 +218,7 @@ def test_no_slice_and_no_claim_raises(found: Sequence[Any], given_devices: Seque
 
 @given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
 def test_no_item_raises(data: bytes) -> None:
-    """An item is decoded or broken; a page or an event is one or not."""
+    """An item is decoded or broken; a page or an event is valid or not."""
     for kind in (NodeObject, PodObject, ResourceSlice, ResourceClaim):
         assert isinstance(read_item(data, kind), kind | Broken)
         try:
@@ -231,7 +231,7 @@ def test_no_item_raises(data: bytes) -> None:
 
 @st.composite
 def devices(draw: st.DrawFn) -> Device:
-    """Draw a card as HAMi registers it."""
+    """Generate a card as HAMi registers it."""
     mode = draw(st.sampled_from((DeviceMode.HAMI_CORE, DeviceMode.MIG, DeviceMode.MPS)))
     starts = draw(st.lists(st.integers(0, 6), min_size=1, max_size=7, unique=True))
     profile = MigProfile("1g.5gb", draw(st.integers(1, 90_000)), draw(st.integers(0, 100)) * 10, 1, 1, tuple(starts))
@@ -253,7 +253,7 @@ def devices(draw: st.DrawFn) -> Device:
 
 
 def as_json(device: Device) -> dict[str, Any]:
-    """Write a card as HAMi v2.8 and later do: without what is zero or false."""
+    """Write a card as HAMi v2.8 and later do: without zero and false values."""
     fields = {
         "id": device.uuid,
         "index": device.index,
@@ -289,7 +289,7 @@ def as_line(device: Device) -> str:
 
 @given(st.lists(st.tuples(int32, int32), max_size=9), st.sampled_from(["hami-core", "mig"]))
 def test_a_card_too_large_to_count_with_is_left_out_alone(sizes: list[tuple[int, int]], mode: str) -> None:
-    """What the others come to can be counted, whatever figures a register has; each that is left out is told."""
+    """The sum of the other cards can be counted, whatever the values; each card left out is reported."""
     cut = {"name": "1g.5gb", "sliceCount": 1, "placements": [{"start": 0, "size": 1}]}
     found = [
         {"id": f"GPU-{at}", "count": 10, "devmem": memory, "devcore": 100, "mode": mode, "health": True}
@@ -308,14 +308,14 @@ cards = st.lists(devices(), max_size=6, unique_by=lambda device: device.uuid)
 
 @given(cards)
 def test_a_register_of_json_reads_back(written: list[Device]) -> None:
-    """Every card as it was."""
+    """Every card reads back unchanged."""
     view = with_cards(json.dumps([as_json(device) for device in written]), 10_000)
     assert list(view.node.devices) == written
 
 
 @given(cards)
 def test_a_register_of_lines_reads_back(written: list[Device]) -> None:
-    """Every card as it was; those in MIG mode have no profiles in lines."""
+    """Every card reads back unchanged; those in MIG mode have no profiles in lines."""
     written = [device for device in written if device.mode is not DeviceMode.MIG]
     view = with_cards("".join(as_line(device) for device in written), 10_000)
     assert list(view.node.devices) == written
@@ -323,7 +323,7 @@ def test_a_register_of_lines_reads_back(written: list[Device]) -> None:
 
 @given(cards, json_values, st.integers(0, 6))
 def test_a_broken_card_of_json_hides_no_neighbour(written: list[Device], junk: object, at: int) -> None:
-    """Whatever stands between them."""
+    """A broken card between valid ones does not hide them, whatever it contains."""
     found: list[object] = [as_json(device) for device in written]
     found.insert(at, junk)
     view = with_cards(json.dumps(found), 10_000)
@@ -332,7 +332,7 @@ def test_a_broken_card_of_json_hides_no_neighbour(written: list[Device], junk: o
 
 @given(cards, st.text(st.characters(exclude_characters=":[", exclude_categories=["Cs"])), st.integers(0, 6))
 def test_a_broken_line_hides_no_neighbour(written: list[Device], junk: str, at: int) -> None:
-    """Whatever stands between the colons."""
+    """A broken line between valid ones does not hide them, whatever it contains."""
     written = [device for device in written if device.mode is not DeviceMode.MIG]
     found = [as_line(device) for device in written]
     found.insert(at, f"{junk}:")
@@ -345,7 +345,7 @@ taken = st.tuples(ids, int32, st.integers(0, 100))
 
 @given(st.lists(st.lists(taken, max_size=3), min_size=1, max_size=4))
 def test_a_record_adds_up_whatever_slots_are_left_out(slots: list[list[tuple[str, int, int]]]) -> None:
-    """Of containers that run together all counts, whether empty slots are written or not."""
+    """All containers that run in parallel count, whether empty slots are written or not."""
     texts = ["".join(f"{uuid},NVIDIA,{memory},{cores}:" for uuid, memory, cores in slot) + ";" for slot in slots]
     spec = {"containers": [{"name": f"c{i}"} for i in range(len(slots))]}
     expected = sorted((uuid, memory, cores * 10) for slot in slots for uuid, memory, cores in slot)
@@ -358,7 +358,7 @@ def test_a_record_adds_up_whatever_slots_are_left_out(slots: list[list[tuple[str
 
 @given(st.lists(st.tuples(ids, int32), max_size=4), st.lists(st.tuples(ids, int32), max_size=4))
 def test_init_containers_never_make_a_pod_hold_less(init: list[tuple[str, int]], app: list[tuple[str, int]]) -> None:
-    """Of each card the larger counts: never less than either, never more than both."""
+    """Of each card the larger count applies: never less than either, never more than both."""
     text = ";".join("".join(f"{uuid},NVIDIA,{memory},1:" for uuid, memory in slot) for slot in (init, app)) + ";"
     spec = {"initContainers": [{"name": "i"}], "containers": [{"name": "c"}]}
     notes = {"hami.io/vgpu-node": "n1", RECORDS[0]: text}
@@ -372,7 +372,7 @@ def test_init_containers_never_make_a_pod_hold_less(init: list[tuple[str, int]],
 
 @given(st.lists(st.integers(0, 4), max_size=6), st.integers(0, 8), st.integers(1, 4))
 def test_settling_gives_no_device_beyond_its_shares(pods: list[int], count: int, replicas: int) -> None:
-    """And what it gave, it gives again."""
+    """Settling never exceeds the shares of a device, and gives the same result again."""
     amount = {"nvidia.com/gpu": str(count * replicas)}
     view = noted({}, amount, {"nvidia.com/gpu.replicas": str(replicas)})
     asked = {}
@@ -390,7 +390,7 @@ def test_settling_gives_no_device_beyond_its_shares(pods: list[int], count: int,
 
 @given(amounts)
 def test_no_quantity_raises_but_what_is_wrong(amount: str | float) -> None:
-    """And rounding up and down never differ by more than one."""
+    """Rounding up and down never differ by more than one."""
     try:
         value = exact(amount)
     except RejectedError:
@@ -402,7 +402,7 @@ def test_no_quantity_raises_but_what_is_wrong(amount: str | float) -> None:
 
 @given(st.integers(0, LARGEST), st.sampled_from(["", "Ki", "Mi"]))
 def test_whole_quantities_read_back(number: int, unit: str) -> None:
-    """To the last byte."""
+    """A whole quantity reads back exactly."""
     size = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20}[unit]
     number //= size
     assert integer(f"{number}{unit}") == number * size

@@ -1,4 +1,4 @@
-"""Whether a link meets a job's bounds does not flap, and follows what really changes."""
+"""The eligibility of a link for a job's bounds does not flap, and follows real changes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MS = 1_000_000
 EVERY_NS = 10 * NS_PER_S
 BAND = Hysteresis()
 FOLLOWED = 10
-"""Rounds after which a step is followed to the band and a tenth of the step: 2 ** (-10 / 3) is left of it."""
+"""Rounds after which a step is followed up to the band and a tenth of the step: 2 ** (-10 / 3) is left of it."""
 
 
 def judged(rounds: list[tuple[int, int]], how: Smoothing = Smoothing()) -> list[tuple[int, int]]:  # noqa: B008  # frozen
-    """Return latency and loss as decisions go by them after each round of latency and answers to 5 probes."""
+    """Return the latency and loss for decisions after each round of latency and answers to 5 probes."""
     smoother, published, seen = Smoother(how), Published(BAND, 2), []
     for at, (latency_ns, received) in enumerate(rounds):
         smoother.add(at * EVERY_NS, 5, received, latency_ns, 0)
@@ -30,7 +30,7 @@ def judged(rounds: list[tuple[int, int]], how: Smoothing = Smoothing()) -> list[
 
 
 def flips(values: list[int], bound: int) -> int:
-    """Count how often a bound was met and then not, or the other way round."""
+    """Count how often a bound changed between met and not met."""
     met = [value <= bound for value in values]
     return sum(one != other for one, other in pairwise(met))
 
@@ -43,8 +43,8 @@ def flips(values: list[int], bound: int) -> int:
 def test_noise_within_half_the_band_flips_eligibility_at_most_once(
     bound: int, noise: list[int], share: float | None
 ) -> None:
-    """Latency that wavers around a bound by up to a twentieth of it flips eligibility once at most."""
-    half = max(BAND.least_ns, int(0.94 * bound * BAND.share)) // 2  # the band at the lowest of what wavers
+    """Latency that varies around a bound by up to a twentieth of it flips eligibility once at most."""
+    half = max(BAND.least_ns, int(0.94 * bound * BAND.share)) // 2  # the band at the lowest value
     rounds = [(bound + each * half // 1000, 5) for each in noise]
     assert flips([latency for latency, _ in judged(rounds, Smoothing(share=share))], bound) <= 1
 
@@ -55,7 +55,7 @@ def test_noise_within_half_the_band_flips_eligibility_at_most_once(
     st.integers(0, PPM),
 )
 def test_single_probes_that_are_lost_flip_no_bound_on_loss(lost: list[bool], always: list[int], bound: int) -> None:
-    """Whatever else is lost of every window, a loss that wavers by one probe flips eligibility once at most."""
+    """Whatever the other losses of every window, a loss that varies by one probe flips eligibility once at most."""
     window = len(always)
     kept: list[bool] = []
     for each in lost:  # never two in one window
@@ -67,7 +67,7 @@ def test_single_probes_that_are_lost_flip_no_bound_on_loss(lost: list[bool], alw
 
 @given(st.integers(1 * MS, 200 * MS), st.integers(1 * MS, 200 * MS))
 def test_a_step_is_followed_within_ten_rounds(before: int, after: int) -> None:
-    """Ten rounds after a step, decisions go by no more than the band and a tenth of the step beside it."""
+    """Ten rounds after a step, decisions differ from it by no more than the band and a tenth of the step."""
     seen = judged([(before, 5)] * 20 + [(after, 5)] * FOLLOWED)
     off = abs(seen[-1][0] - after)
     assert off <= max(BAND.least_ns, BAND.share * max(before, after)) * 1.1 + abs(after - before) / 10
@@ -75,7 +75,7 @@ def test_a_step_is_followed_within_ten_rounds(before: int, after: int) -> None:
 
 @given(st.integers(0, 4))
 def test_loss_is_followed_within_a_window(lost: int) -> None:
-    """A loss that stays is known to one probe after as many rounds as the window has, and forgotten after as many."""
+    """A constant loss is known to one probe after as many rounds as the window has, and dropped after as many."""
     seen = judged([(MS, 5)] * 40 + [(MS, 5 - lost)] * 30 + [(MS, 5)] * 30)
     exact = PPM * lost // 5
     assert abs(seen[69][1] - exact) <= max(PPM // 150, BAND.share * exact)

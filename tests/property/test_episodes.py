@@ -1,4 +1,4 @@
-"""What holds in every episode, whatever the fleet, the jobs and the choices."""
+"""Invariants of every episode, for any fleet, jobs and choices."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ from tests.property.strategies import fleets, jobs
 EXAMPLES = settings().max_examples // 2
 
 TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
-"""What says what is there and what is free."""
+"""The tables of total and free resources."""
 
 CHOICES = st.lists(st.integers(0, 11), min_size=1, max_size=40)
-"""What is done with one job after another, round and round: even numbers choose clusters, odd ones nodes; 8 to 11
-wait."""
+"""Actions for one job after another, repeated: even numbers choose clusters, odd ones nodes; 8 to 11 wait."""
 
 
 def begun(fleet: Fleet, queue: list[Job], *, departures: bool) -> Episode:
-    """Begin an episode; with departures, jobs come one a second and run for as long as their names are late."""
+    """Begin an episode; with departures, one job arrives per second, and later names run longer."""
     if departures:
         queue = [
             Job(job.name, job.demand, priority=at % 2, arrives_s=at, expected_duration_s=at * 3 % 7)
@@ -47,7 +46,7 @@ def begun(fleet: Fleet, queue: list[Job], *, departures: bool) -> Episode:
 
 
 def decide(episode: Episode, choice: int) -> None:
-    """Decide the job at hand."""
+    """Decide the current job."""
     if choice >= 8:
         episode.wait()
     elif choice % 2:
@@ -71,7 +70,7 @@ def finished(episode: Episode, choices: list[int]) -> Episode:
 
 
 def by_filters(episode: Episode) -> Mask:
-    """Tell where the job at hand fits the slow way: ask the engine's own plugins, one after the other."""
+    """Return the mask of the current job the slow way: with the engine's own plugins, one after the other."""
     policy = make_policy("greedy")
     assert isinstance(policy, Profile)
     cycle = episode.cycle()
@@ -85,7 +84,7 @@ def by_filters(episode: Episode) -> Mask:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most_replicas=1), choices=CHOICES, departures=st.booleans())
 def test_nothing_is_over_capacity(fleet: Fleet, queue: list[Job], choices: list[int], departures: bool) -> None:
-    """After every decision no node, device, link or gateway has given more than it has."""
+    """After every decision no node, device, link or gateway has allocated more than it has."""
     episode = begun(fleet, queue, departures=departures)
     at = 0
     while not episode.done:
@@ -101,7 +100,7 @@ def test_nothing_is_over_capacity(fleet: Fleet, queue: list[Job], choices: list[
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most_replicas=1), choices=CHOICES)
 def test_what_is_legal_is_what_the_plugins_let_pass(fleet: Fleet, queue: list[Job], choices: list[int]) -> None:
-    """Nodes one by one, and clusters with the first of theirs."""
+    """The mask of nodes equals the plugins' result, and that of clusters the first of their nodes."""
     episode = begun(fleet, queue, departures=False)
     at = 0
     while not episode.done:
@@ -121,7 +120,7 @@ def test_what_is_legal_is_what_the_plugins_let_pass(fleet: Fleet, queue: list[Jo
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most_replicas=1), choices=CHOICES, departures=st.booleans())
 def test_a_reset_leaves_nothing_behind(fleet: Fleet, queue: list[Job], choices: list[int], departures: bool) -> None:
-    """The fleet is empty again, and the same choices lead to the same end."""
+    """The fleet is empty again, and the same choices have the same result."""
     episode = finished(begun(fleet, queue, departures=departures), choices)
     plan, counts, use = episode.plan(), episode.outcome("").counts, episode.outcome("").use
     episode.reset()
@@ -137,7 +136,7 @@ def test_a_reset_leaves_nothing_behind(fleet: Fleet, queue: list[Job], choices: 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most_replicas=1), choices=CHOICES, departures=st.booleans())
 def test_every_job_comes_to_one_end(fleet: Fleet, queue: list[Job], choices: list[int], departures: bool) -> None:
-    """Placed, refused or failed; no more than the options say were offered, and the end comes."""
+    """Each job is placed, rejected or failed; no more than the configured number are offered, and the episode ends."""
     counts = finished(begun(fleet, queue, departures=departures), choices).outcome("").counts
     assert counts.jobs == len(queue) == counts.placed + counts.refused + counts.failed
     assert min(counts.placed, counts.refused, counts.failed) >= 0

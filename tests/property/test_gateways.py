@@ -13,7 +13,7 @@ from tests.property.networks import networks
 
 @st.composite
 def machines(draw: st.DrawFn) -> CurrentState:
-    """Draw a machine as it is before Seaway comes: any settings may be on already."""
+    """Generate a machine as it is before Seaway configures it: any settings may already be on."""
     usual = make_present(["lo", "wan", "lan", "e0"])
     settings = {knob: draw(_values(knob, value)) for knob, value in usual.settings.items()}
     foreign = tuple(replace(usual.foreign[0], interface=name) for name in ("wan", "e0"))
@@ -28,7 +28,7 @@ def _values(knob: Setting, usual: str) -> st.SearchStrategy[str]:
 
 @st.composite
 def states(draw: st.DrawFn) -> GatewayState:
-    """Draw what a gateway must have, by any choice of paths."""
+    """Generate the state of a gateway, for any choice of paths."""
     network: NetworkConfig = draw(networks(least=1))
     gateway = draw(st.sampled_from(network.gateways))
     active = {
@@ -41,7 +41,7 @@ def states(draw: st.DrawFn) -> GatewayState:
 
 @given(states(), machines())
 def test_what_was_applied_needs_no_more(wanted: GatewayState, machine: CurrentState) -> None:
-    """A second apply finds nothing to do, and remembers what the first did."""
+    """A second apply finds no changes, and preserves what the first stored."""
     applied = carried_out(difference(wanted, machine), machine)
     assert {route.destination for route in applied.routes} == {route.destination for route in wanted.routes}
     again = difference(wanted, applied)
@@ -51,7 +51,7 @@ def test_what_was_applied_needs_no_more(wanted: GatewayState, machine: CurrentSt
 
 @given(st.lists(states(), min_size=1, max_size=3), machines())
 def test_remove_leaves_exactly_what_was_there(wanted: list[GatewayState], machine: CurrentState) -> None:
-    """Whatever was applied in between, in whatever order, the machine is as before."""
+    """Whatever was applied in between, in any order, the machine is as before."""
     now = machine
     for each in wanted:
         now = carried_out(difference(each, now), now)
@@ -60,6 +60,6 @@ def test_remove_leaves_exactly_what_was_there(wanted: list[GatewayState], machin
 
 @given(states(), machines())
 def test_nothing_leads_packets_to_what_is_not_ready(wanted: GatewayState, machine: CurrentState) -> None:
-    """All settings are there before the first route."""
+    """All settings are written before the first route."""
     kinds = [isinstance(each, Set) for each in difference(wanted, machine).changes if isinstance(each, Set | Add)]
     assert kinds == sorted(kinds, reverse=True)

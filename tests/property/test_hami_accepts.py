@@ -1,16 +1,16 @@
-"""Every placement that Seaway makes is one that HAMi would accept, and what HAMi would accept Seaway places.
+"""HAMi accepts every placement of Seaway, and Seaway places what HAMi would accept.
 
-HAMi's rules for NVIDIA cards (v2.10) are written down here once more, from notes on its source, and share nothing with
-the engine's: the two know of each other only what the cluster's objects say. Kubernetes' rule that a node takes so many
-pods, whatever they ask for (NodeResourcesFit), goes with them.
+HAMi's rules for NVIDIA cards (v2.10) are implemented here again, from notes on its source, and share nothing with the
+engine's: the two know of each other only through the cluster's objects. Kubernetes' pod limit of a node, whatever the
+pods request (NodeResourcesFit), is included.
 
-Where the rule sets differ on purpose, and what is drawn here leaves out, Seaway placing nothing where HAMi would:
+Deliberate differences of the rule sets, which the generated cases leave out; Seaway places nothing where HAMi would:
 
-- HAMi counts cards of NVIDIA alone, whatever their mode, as one pool; Seaway places nothing on cards in MIG mode whose
-  profiles are not registered (before v2.10), nor on those whose mode it does not know.
-- A pod names the cards of its instances, but not how many it is to have of each: Seaway gives a replica several on one
-  card, or one of each of several that hold no second one like it, and no other mixture.
-- A quota of the namespace (HAMi's rule 11) is HAMi's to apply; Seaway hears of it as a refusal.
+- HAMi counts only NVIDIA's cards, whatever their mode, as one pool; Seaway places nothing on cards in MIG mode whose
+  profiles are not registered (before v2.10), nor on those of an unknown mode.
+- A pod names the cards of its instances, but not the number on each: Seaway gives a replica several on one card, or one
+  of each of several cards that have no room for a second one like it, and no other mixture.
+- HAMi itself applies a quota of the namespace (HAMi's rule 11); Seaway gets it as a rejection.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ A100_40 = [
     {"name": "3g.20gb", "memoryMB": 20096, "core": 43, "sliceCount": 3, "size": 4, "starts": [0, 4]},
     {"name": "7g.40gb", "memoryMB": 40448, "core": 100, "sliceCount": 7, "size": 8, "starts": [0]},
 ]
-"""Profiles of an A100 with 40 GB, flat; `written` puts them into HAMi's form."""
+"""Profiles of an A100 with 40 GB, flat; `written` converts them into HAMi's form."""
 
 A100_80 = [
     {"name": "1g.10gb", "memoryMB": 9728, "core": 15, "sliceCount": 1, "size": 1, "starts": [0, 1, 2, 3, 4, 5, 6]},
@@ -67,7 +67,7 @@ A100_80 = [
     {"name": "4g.40gb", "memoryMB": 40448, "core": 58, "sliceCount": 4, "size": 4, "starts": [0]},
     {"name": "7g.80gb", "memoryMB": 81_000, "core": 100, "sliceCount": 7, "size": 8, "starts": [0]},
 ]
-"""Those of an A100 with 80 GB."""
+"""Profiles of an A100 with 80 GB."""
 
 MODELS = (("NVIDIA A100-SXM4-40GB", 40_960), ("NVIDIA A100-SXM4-80GB", 81_920), ("NVIDIA L4", 23_034))
 
@@ -77,7 +77,7 @@ MODELS = (("NVIDIA A100-SXM4-40GB", 40_960), ("NVIDIA A100-SXM4-80GB", 81_920), 
 
 @dataclass(frozen=True)
 class Taken:
-    """What one container holds of one card."""
+    """The resources of one container on one card."""
 
     uuid: str
     memory: int
@@ -106,7 +106,7 @@ class Card:
 
 @dataclass
 class Asked:
-    """What a container asks for, its webhook's defaults filled in."""
+    """The request of a container, with the webhook's defaults."""
 
     count: int
     memory: int
@@ -115,16 +115,16 @@ class Asked:
 
 
 class RefusedError(Exception):
-    """No node takes the pod."""
+    """No node accepts the pod."""
 
 
 class Hami:
-    """HAMi's scheduler, with books of its own.
+    """HAMi's scheduler, with its own accounting.
 
     Attributes
     ----------
     most
-        How many pods each node takes; None for any number.
+        Pod limit of each node; None for no limit.
     """
 
     def __init__(self, nodes: Mapping[str, list[Card]], most: Mapping[str, int | None]) -> None:
@@ -133,7 +133,7 @@ class Hami:
         self.held: dict[str, tuple[str, list[list[Taken]]]] = {}
 
     def place(self, name: str, pod: Json, among: Sequence[str]) -> str:
-        """Place a pod on the first node that takes it; return that."""
+        """Place a pod on the first node that accepts it; return the node."""
         reasons = []
         for node in among:
             found = self.fit(node, pod)
@@ -148,7 +148,7 @@ class Hami:
         return sum(where == node for where, _ in self.held.values())
 
     def used(self, node: str) -> dict[str, list[Taken]]:
-        """Return what is held of each card of a node."""
+        """Return the allocations on each card of a node."""
         used: dict[str, list[Taken]] = {card.uuid: [] for card in self.nodes[node]}
         for where, containers in self.held.values():
             for taken in (each for container in containers for each in container if where == node):
@@ -156,7 +156,7 @@ class Hami:
         return used
 
     def fit(self, node: str, pod: Json) -> list[list[Taken]] | str:
-        """Return what the containers of a pod would hold on a node, or why they cannot (rule 17)."""
+        """Return the allocation of the containers of a pod on a node, or the reason against it (rule 17)."""
         most = self.most[node]
         if most is not None and self.pods(node) >= most:
             return "Too many pods"
@@ -206,7 +206,7 @@ class Hami:
 
 
 def read_asked(container: Json) -> Asked | None:
-    """Read what a container asks for; what HAMi would take for nothing is a mistake here."""
+    """Read the request of a container; what HAMi would ignore is an error here."""
     limits = container.get("resources", {}).get("limits", {})
     known = {key.removeprefix("nvidia.com/"): text for key, text in limits.items() if key.startswith("nvidia.com/")}
     if not known:
@@ -226,7 +226,7 @@ def read_asked(container: Json) -> Asked | None:
 
 
 def before_amounts(card: Card, cluster_options: Mapping[str, str]) -> str:  # noqa: PLR0911  # a rule a line
-    """Return which of the rules refuses a card that look at no amounts (2, 3, 4, 6), or nothing."""
+    """Return the rule that excludes a card regardless of amounts (2, 3, 4, 6), or an empty text."""
 
     def words(key: str) -> list[str]:
         return [word for word in cluster_options.get(f"nvidia.com/{key}", "").split(",") if word]
@@ -249,7 +249,7 @@ def before_amounts(card: Card, cluster_options: Mapping[str, str]) -> str:  # no
 
 
 def amounts(card: Card, there: Sequence[Taken], asked: Asked) -> Taken | str:  # noqa: C901, PLR0911  # a rule a line
-    """Return what a container would hold of a card, or which rule refuses it (7 to 16)."""
+    """Return the allocation of a container on a card, or the rule that excludes it (7 to 16)."""
     memory = asked.memory or card.memory * asked.percent // 100  # 10
     used_cores = sum(each.cores for each in there)
     if len(there) >= card.count:
@@ -275,7 +275,7 @@ def amounts(card: Card, there: Sequence[Taken], asked: Asked) -> Taken | str:  #
 
 
 def holds_two(card: Card, asked: Asked) -> bool:
-    """Tell whether a card in MIG mode with nothing on it would take a container's request twice."""
+    """Report whether an empty card in MIG mode fits a container's request twice."""
     first = amounts(card, [], asked)
     return isinstance(first, Taken) and isinstance(amounts(card, [first], asked), Taken)
 
@@ -285,7 +285,7 @@ def holds_two(card: Card, asked: Asked) -> bool:
 
 @st.composite
 def cards(draw: st.DrawFn, node: str) -> list[Card]:
-    """Draw the cards of a node: how they are shared out is a setting of the node."""
+    """Generate the cards of a node: the number of shares is a setting of the node."""
     mig = draw(st.integers(0, 2)) == 0
     halves = draw(st.sampled_from((2, 2, 2, 3, 4)))
     cores = draw(st.sampled_from((100, 100, 100, 150, 200)))
@@ -314,7 +314,7 @@ def cards(draw: st.DrawFn, node: str) -> list[Card]:
 
 
 def register(found: Sequence[Card], *, lines: bool) -> str:
-    """Write a register: as JSON, without what is zero or false; or as lines, as before v2.8."""
+    """Write a register: as JSON, without zero and false values; or as lines, as before v2.8."""
     if lines:
         return "".join(
             f"{card.uuid},{card.count},{card.memory},{card.cores},NVIDIA-{card.type},{card.numa},"
@@ -340,13 +340,13 @@ def register(found: Sequence[Card], *, lines: bool) -> str:
 
 
 def written(profile: Json) -> Json:
-    """Write a profile as HAMi does."""
+    """Write a profile in HAMi's format."""
     places = [{"start": start, "size": profile["size"]} for start in profile["starts"]]
     return {key: profile[key] for key in ("name", "memoryMB", "core", "sliceCount")} | {"placements": places}
 
 
 def node_object(name: str, found: Sequence[Card], most: int | None, *, lines: bool) -> Json:
-    """Write a node that takes so many pods."""
+    """Write a node with a pod limit."""
     amounts = {"cpu": "256", "memory": "2Ti", "nvidia.com/gpu": str(sum(card.count for card in found))}
     amounts |= {} if most is None else {"pods": str(most)}
     cordoned = ",".join(card.uuid for card in found if card.cordoned)
@@ -366,7 +366,7 @@ def node_object(name: str, found: Sequence[Card], most: int | None, *, lines: bo
 
 
 def pod_object(name: str, pod: Json, node: str, containers: list[list[Taken]], phase: str) -> Json:
-    """Write a pod as it is once HAMi decided."""
+    """Write a pod as it is after HAMi's decision."""
     record = "".join(
         "".join(f"{each.uuid},NVIDIA,{each.memory},{each.cores}:" for each in container) + ";"
         for container in containers
@@ -414,7 +414,7 @@ LIMITS = st.builds(
 
 @st.composite
 def strangers(draw: st.DrawFn) -> Json:
-    """Draw a pod that is not Seaway's: up to two containers, chosen cards or not."""
+    """Generate an unmanaged pod: up to two containers, with selected cards or not."""
     containers = [
         {"name": f"c{at}", "resources": {"limits": draw(LIMITS)} if draw(st.integers(0, 3)) else {}}
         for at in range(draw(st.integers(1, 2)))
@@ -435,7 +435,7 @@ REQUESTS = st.builds(
 
 
 def rarely(usual: object, *others: object) -> st.SearchStrategy[Any]:
-    """Draw what is usual, mostly."""
+    """Generate the usual value in most cases."""
     return st.integers(0, 5).flatmap(lambda chance: st.sampled_from(others) if chance == 5 else st.just(usual))
 
 
@@ -484,17 +484,17 @@ def decoded(value: Json, kind: type[T]) -> T:
     return found
 
 
-# Both together
+# Both combined
 
 
 def note(text: str) -> None:
-    """Have what happened counted among the test's statistics."""
+    """Add an event to the test's statistics."""
     if currently_in_test_context():
         event(text)
 
 
 class World:
-    """A cluster with HAMi, as Seaway sees it, and what Seaway has placed there."""
+    """A cluster with HAMi, as Seaway observes it, and Seaway's placements."""
 
     def __init__(
         self, fleet: Sequence[list[Card]], lines: Sequence[bool], policy: str, most: Sequence[int | None] = (None,) * 3
@@ -516,13 +516,13 @@ class World:
         self.fleet.set_state("alpha", ClusterState.UP)
 
     def show(self, at: int) -> None:
-        """Have a node seen as it is."""
+        """Let Seaway observe a node."""
         name = f"node{at}"
         written = node_object(name, self.hami.nodes[name], self.hami.most[name], lines=self.lines[at])
         self.view.put_node(decoded(written, NodeObject))
 
     def hear(self) -> None:
-        """Have the fleet told what changed in the cluster."""
+        """Apply the cluster's changes to the fleet."""
         changes = self.view.changes(self.cursor, 0)
         self.cursor = changes.cursor
         if changes.inventory:
@@ -530,7 +530,7 @@ class World:
         self.fleet.occupy("alpha", changes.unmanaged_pods, complete=changes.complete)
 
     def take(self, step: Step) -> None:
-        """Have something happen."""
+        """Apply an event."""
         what, which = step
         self.number += 1
         if what == "stranger":
@@ -549,7 +549,7 @@ class World:
             self.turn(which[0], health=which[1])
 
     def leave(self, name: str, *, stays: bool) -> None:
-        """Have another user's pod end, and its object stay or go with it."""
+        """End another user's pod; its object stays or is removed."""
         del self.hami.held[name]
         body = self.strangers.pop(name)
         if stays:
@@ -559,7 +559,7 @@ class World:
         self.hear()
 
     def turn(self, which: int, *, health: bool) -> None:
-        """Have a card fall ill or get well, or a user cordon it or take that back."""
+        """Change the health of a card, or let a user cordon or uncordon it."""
         places = [(at, card) for at, found in enumerate(self.hami.nodes.values()) for card in found]
         at, card = places[which % len(places)]
         if health:
@@ -570,7 +570,7 @@ class World:
         self.hear()
 
     def come(self, pod: Json) -> None:
-        """Have HAMi place another user's pod, if it can."""
+        """Let HAMi place another user's pod, if it can."""
         name = f"stranger-{self.number}"
         try:
             node = self.hami.place(name, pod, list(self.hami.nodes))
@@ -582,7 +582,7 @@ class World:
         self.hear()
 
     def submit(self, spec: JobSpec) -> None:
-        """Have Seaway place a job, and HAMi its pods; where Seaway does not, HAMi must not either."""
+        """Let Seaway place a job, and HAMi its pods; if Seaway does not, HAMi must not either."""
         name = f"01k9zj5q8e0{self.number:02d}"
         snapshot = self.fleet.snapshot
         plan = decide(snapshot, JobQueue(snapshot, [spec.job(name)]), self.policy)
@@ -612,7 +612,7 @@ class World:
                 self.land(name, pod, nodes)
 
     def land(self, name: str, pod: Json, nodes: Sequence[str]) -> None:
-        """Have HAMi place a pod of a job where it may go."""
+        """Let HAMi place a pod of a job on its allowed nodes."""
         full_name = f"{name}-{len(self.jobs[name][1])}"
         try:
             self.hami.place(full_name, pod, nodes)
@@ -622,7 +622,7 @@ class World:
         self.jobs[name][1].append(full_name)
 
     def look_for_room(self, spec: JobSpec) -> None:
-        """See that no node would take a pod that asks the same, in words that a user of HAMi has."""
+        """Check that no node accepts a pod with the same request in a HAMi user's terms."""
         request, rules = spec.demand.request.filled(), spec.demand.devices
         memory = (
             {"nvidia.com/gpumem": str(request.gpu_memory_mib)}
@@ -637,7 +637,7 @@ class World:
             "nvidia.com/numa-bind": str(rules.same_numa).lower(),
         }
         if (rules.use_types and rules.models) or rules.exclusive:
-            return  # HAMi has no word for the one, and a policy of another kind for the other
+            return  # HAMi has no option for the one, and a policy of another kind for the other
         limits = {"nvidia.com/gpu": str(request.gpus)} | memory | cores
         pod: Json = {
             "metadata": {"annotations": {key: text for key, text in cluster_options.items() if text}},
@@ -651,7 +651,7 @@ class World:
                     assert isinstance(found, str), f"HAMi has room on {node} for {limits} {cluster_options}: {found}"
 
     def choices(self, node: str, pod: Json) -> Iterator[list[str]]:
-        """Yield the sets of cards of which Seaway would have HAMi choose: where a card could hold two, that alone."""
+        """Yield the sets of cards that Seaway would let HAMi choose from: a card that fits two, alone."""
         asked = read_asked(pod["spec"]["containers"][0])
         assert asked is not None
         two = {
@@ -663,7 +663,7 @@ class World:
         yield from ([uuid] for uuid in two)
 
     def books_agree(self) -> None:
-        """Seaway's books say the same as HAMi's, and nothing in them is beyond what a card has."""
+        """Check that Seaway's accounting equals HAMi's, and that nothing exceeds a card."""
         snapshot = self.fleet.snapshot
         for node, found in self.hami.nodes.items():
             used, most = self.hami.used(node), self.hami.most[node]
@@ -677,19 +677,19 @@ class World:
                 assert card.count - free[DEVICE_SLOTS_FREE] == len(there)
                 assert len(there) <= card.count
                 assert sum(each.memory for each in there) <= card.memory
-                if card.mode != "mig":  # seven of the smallest book 105 points
+                if card.mode != "mig":  # seven of the smallest use 105 points
                     assert sum(each.cores for each in there) <= card.cores
 
 
 def pods_of(body: Json) -> Iterator[tuple[Json, list[str]]]:
-    """Yield the pods that a workload becomes, and the nodes that they may go to."""
+    """Yield the pods of a workload, and their allowed nodes."""
     for template, count in templates_of(body.get("spec", {})):
         for _ in range(count):
             yield template, nodes_of(template["spec"])
 
 
 def templates_of(spec: object) -> Iterator[tuple[Json, int]]:
-    """Yield the pod templates somewhere in a spec, each with how many pods are made of it."""
+    """Yield the pod templates in a spec, each with its number of pods."""
     if isinstance(spec, list):
         for each in spec:
             yield from templates_of(each)
@@ -702,7 +702,7 @@ def templates_of(spec: object) -> Iterator[tuple[Json, int]]:
 
 
 def nodes_of(pod: Json) -> list[str]:
-    """Return the nodes that a pod may go to."""
+    """Return the allowed nodes of a pod."""
     host = pod.get("nodeSelector", {}).get("kubernetes.io/hostname")
     nodes = [host] if host else []
     if not nodes:
@@ -722,7 +722,7 @@ def test_what_seaway_places_hami_accepts(
     most: Sequence[int | None],
     steps: Sequence[Step],
 ) -> None:
-    """Whatever else is there, HAMi takes every pod where Seaway put it, and has no room where Seaway has none."""
+    """In any state, HAMi accepts every pod where Seaway placed it, and has no room where Seaway has none."""
     world = World(fleet, lines, policy, most)
     for step in steps:
         world.take(step)
@@ -730,7 +730,7 @@ def test_what_seaway_places_hami_accepts(
 
 
 def test_shares_finer_than_a_point_are_booked_in_whole_points() -> None:
-    """Three replicas with 33.3 % of a card's cores each ask HAMi for 34 points, so only two share a card."""
+    """Three replicas with 33.3 % of a card's cores each request 34 points from HAMi, so only two share a card."""
     card = Card("GPU-node0-0000-4000-8000-000000000000", 0, 10, 81_920, 100, MODELS[1][0], 0, "hami-core", healthy=True)
     world = World([[card, replace(card, uuid="GPU-node0-0001-4000-8000-000000000000", index=1)]], [False], "bestfit")
     world.submit(JobSpec("train", Demand(ResourceRequest(100, 64, 1, 1_000, 0, 333)), 3, gang=True, run=RUN))
@@ -750,7 +750,7 @@ def test_instances_of_a_replica_are_on_one_card() -> None:
 
 
 def test_whole_cards_in_mig_mode_are_taken_several_at_once() -> None:
-    """A card holds one instance of all of it, so a replica with two of them has one of each card."""
+    """A card has one instance of its whole size, so a replica with two of them gets one of each card."""
     card = Card("", 0, 7, 40_960, 100, MODELS[0][0], 0, "mig", healthy=True, profiles=A100_40)
     both = [replace(card, uuid=f"GPU-node0-000{at}-4000-8000-000000000000", index=at) for at in range(2)]
     world = World([both], [False], "bestfit")

@@ -1,4 +1,4 @@
-"""A decision hangs on the fleet as it is, not on who was asked before."""
+"""A decision depends on the present fleet, not on earlier decisions."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ MODELS = ("T4", "A10", "L4")
 
 
 def history(random: Random) -> list[Job]:
-    """Draw jobs of which some are bound to one model, so that models get scarce."""
+    """Generate jobs of which some require one model, so that models become scarce."""
     drawn = []
     for number in range(DECISIONS):
         memory = random.choice([2_000, 5_000, 8_000, 12_000])
@@ -29,7 +29,7 @@ def history(random: Random) -> list[Job]:
 @pytest.mark.parametrize("policy", ["seaway", "fgd", "bestfit", "nearest"])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_history_gives_the_same_decisions_on_every_path(policy: str, seed: int) -> None:
-    """Plugins, machine code, and machine code that forgot all it knew decide alike after any history."""
+    """Plugins, machine code, and machine code with empty caches decide alike after any history."""
     random = Random(seed)
     jobs = history(random)
     nodes = [

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the policy, the fleet and the jobs."""
+"""Invariants of every plan, for any policy, fleet and jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from seaway.scheduling.statement import Statement
 from tests.property.strategies import fleets, jobs
 
 BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
-"""The tables that say what is there and what is free."""
+"""The tables of total and free resources."""
 
 EXAMPLES = settings().max_examples // 6
 
@@ -45,32 +45,32 @@ POLICIES: list[tuple[str, Level]] = [*PROFILES, ("volcano-divided", "node"), ("v
 
 
 def planned(fleet: Fleet, queue: list[Job], name: str, level: Level) -> Plan:
-    """Decide a queue on an empty fleet."""
+    """Schedule a queue on an empty fleet."""
     snapshot = Snapshot(fleet)
     return decide(snapshot, JobQueue(snapshot, queue), make_policy(name, PolicyOptions(level=level)))
 
 
 def profile(name: str, level: Level, *, plain: bool = False) -> Profile:
-    """Make a policy that is a profile."""
+    """Create a policy that is a profile."""
     policy = make_policy(name, PolicyOptions(level=level, plain=plain))
     assert isinstance(policy, Profile)
     return policy
 
 
 def books(arrays: FleetArrays) -> dict[str, np.ndarray]:
-    """Copy the tables that say what is free."""
+    """Copy the tables of free resources."""
     return {table: getattr(arrays, table).copy() for table in BOOKS}
 
 
 def assert_books(arrays: FleetArrays, before: dict[str, np.ndarray]) -> None:
-    """Check that the fleet is as it was."""
+    """Check that the fleet is unchanged."""
     for table, figures in before.items():
         np.testing.assert_array_equal(getattr(arrays, table), figures, err_msg=table)
     assert arrays.clusters_open[CLUSTERS_ALLOWED].all()
 
 
 def clusters_of(plan: Plan, number: int) -> list[Cluster]:
-    """Return the clusters to which the replicas of a job went."""
+    """Return the clusters of a job's replicas."""
     nodes = plan.decisions[plan.rows_of(number), PLAN_NODE]
     found = plan.snapshot.arrays.nodes[NODE_CLUSTER, nodes[nodes >= 0]]
     return [plan.snapshot.clusters[c] for c in found]
@@ -80,7 +80,7 @@ def clusters_of(plan: Plan, number: int) -> list[Cluster]:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
 def test_nothing_is_given_twice(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
-    """No device, node, link or interface of a gateway is ever promised beyond what it has."""
+    """No device, node, link or interface of a gateway is allocated beyond its capacity."""
     arrays = planned(fleet, queue, name, level).snapshot.arrays
     gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
     assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_CORE_FREE, DEVICE_SLOTS_FREE]] >= 0).all()
@@ -104,7 +104,7 @@ def test_releasing_a_plan_leaves_nothing(name: str, level: Level, fleet: Fleet, 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
 def test_gang_is_placed_whole_or_not_at_all(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
-    """Of a gang's replicas all found a node or none did."""
+    """Either all of a gang's replicas have a node or none."""
     plan = planned(fleet, queue, name, level)
     for number, job in enumerate(queue):
         found = plan.placed[plan.rows_of(number)]
@@ -115,7 +115,7 @@ def test_gang_is_placed_whole_or_not_at_all(name: str, level: Level, fleet: Flee
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6, most_replicas=6))
 def test_links_between_replicas_keep_their_bounds(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
-    """Between any two clusters that a job went to, the link meets the job's bounds."""
+    """The link between any two clusters of a job meets the job's bounds."""
     plan = planned(fleet, queue, name, level)
     links = {(link.source, link.target): link for link in fleet.links}
     for number, job in enumerate(queue):
@@ -131,7 +131,7 @@ def test_links_between_replicas_keep_their_bounds(name: str, level: Level, fleet
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6, most_replicas=6))
 def test_gang_is_not_refused_when_a_cluster_holds_it(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
-    """A gang that stays out fits into no single cluster either."""
+    """A gang that is not placed fits into no single cluster."""
     plan = planned(fleet, queue, name, level)
     policy = profile(name, level)
     last = len(queue) - 1
@@ -172,7 +172,7 @@ def test_rolling_back_is_exact(fleet: Fleet, queue: list[Job], held: list[Job], 
 def test_same_seed_gives_the_same_plan(
     name: str, level: Level, fleet: Fleet, queue: list[Job], seed: int, cut: int
 ) -> None:
-    """Decided again, or in two parts, a queue goes where it went the first time."""
+    """A queue gets the same places when it is scheduled again, or in two parts."""
     policy = make_policy(name, PolicyOptions(level=level, seed=seed))
     snapshots = [Snapshot(fleet) for _ in range(2)]
     whole, parted = (JobQueue(snapshot, queue) for snapshot in snapshots)

@@ -1,4 +1,4 @@
-"""What is not tried because something smaller did not fit would not have fitted: held against trying everything."""
+"""Requests that the infeasibility cache skips would not fit: compared with trying all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.property.strategies import fleets, jobs
 
 @st.composite
 def requests(draw: st.DrawFn) -> ResourceRequest:
-    """Requests of few amounts, so that many of them include one another."""
+    """Requests with few amounts, so that many of them include one another."""
     gpus = draw(st.sampled_from((0, 1, 1, 1, 2, 3)))
     cpu, memory = draw(st.sampled_from((0, 1_000, 5_000, 20_000))), draw(st.sampled_from((0, 4_000, 60_000)))
     if not gpus:
@@ -55,7 +55,7 @@ def fits(snapshot: Snapshot, name: str, asking: Job) -> bool:
 def test_nothing_fits_that_includes_what_does_not(
     parts: Fleet, before: list[Job], rules: DeviceRules, asked: list[ResourceRequest], name: str
 ) -> None:
-    """When one replica fits nowhere, neither does a job that asks for at least as much, of however many replicas."""
+    """If one replica fits nowhere, no job with at least the same request fits, for any number of replicas."""
     snapshot = Snapshot(parts)
     decide(snapshot, JobQueue(snapshot, before), make_policy(name, PolicyOptions(mix=before)))
     demands = [Demand(each, rules) for each in asked]
@@ -76,7 +76,7 @@ ASKED = st.tuples(AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS)
 
 @given(st.lists(ASKED, max_size=20), st.lists(ASKED, max_size=20))
 def test_the_least_say_what_all_say(noted: list[RequestedAmounts], asked: list[RequestedAmounts]) -> None:
-    """What is kept answers as all that was noted would, in whatever order it is asked, and keeps rules apart."""
+    """The reduced cache answers as all recorded requests would, in any order, and separates rules."""
     least = InfeasibilityCache()
     for each in noted:
         least.add("rules", each)
@@ -90,7 +90,7 @@ def test_the_least_say_what_all_say(noted: list[RequestedAmounts], asked: list[R
 
 @st.composite
 def specs(draw: st.DrawFn) -> JobSpec:
-    """Jobs that differ, of some tenants and queues; some are short enough to use what is kept for others."""
+    """Different jobs of some tenants and queues; some are short enough to use reserved resources."""
     return JobSpec(
         "work",
         Demand(draw(requests()), draw(RULES)),
@@ -103,7 +103,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
 
 
 def plane(*, reserve: bool) -> SmallControlPlane:
-    """Make a control plane over a small fleet."""
+    """Create a control plane over a small fleet."""
     clock = VirtualClock()
     clusters = SimulatedBackends(world_fleet(), clock, Options(waits=False))
     made = SmallControlPlane(
@@ -119,7 +119,7 @@ def plane(*, reserve: bool) -> SmallControlPlane:
 
 
 def fitting(made: SmallControlPlane) -> list[str]:
-    """Try every job that waits, one by one, on the fleet as each of them sees it; return those that would fit."""
+    """Try every pending job, one by one, on the fleet as each of them sees it; return those that fit."""
     live, scheduler, found = made.controller.live, made.controller.scheduler, []
     for entry in list(live.waiting.entries()):
         with scheduler.reservations.seen_by(entry):
@@ -133,7 +133,7 @@ def fitting(made: SmallControlPlane) -> list[str]:
 @settings(max_examples=settings().max_examples // 3)
 @given(st.lists(st.lists(specs(), min_size=4, max_size=16), min_size=1, max_size=4), st.booleans())
 def test_nobody_is_passed_over_who_would_fit(rounds: list[list[JobSpec]], reserve: bool) -> None:
-    """Whatever comes and ends: what waits when all is settled would not fit were it tried, kept places and all."""
+    """After any submits and ends, no settled pending job would fit if it were tried, with reservations."""
     made = plane(reserve=reserve)
     for batch in rounds:
         made.submit(*batch)

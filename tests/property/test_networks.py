@@ -9,7 +9,7 @@ from tests.property.networks import networks
 
 @given(networks())
 def test_a_network_that_is_written_reads_the_same(network: NetworkConfig) -> None:
-    """What Seaway writes of a network is read back as the very same, as values and as YAML."""
+    """A network document reads back equal to the network, as values and as YAML."""
     text = network_text(network)
     assert read_value(NetworkConfigIn, text).config() == network
     assert read_yaml_message(NetworkConfigIn, as_yaml(text)).config() == network

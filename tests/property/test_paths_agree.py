@@ -1,4 +1,4 @@
-"""Every policy decides with machine code, be it for the rules of fit alone, as it does by its plugins."""
+"""Every policy decides with machine code, even if only for the rules of fit, as with its plugins."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from tests.property.strategies import fleets, jobs
 
 EXAMPLES = settings().max_examples // 6
-"""A sixth of what the profile asks for: there are many policies."""
+"""A sixth of the profile's number: there are many policies."""
 
 BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
-"""The tables that say what is there and what is free."""
+"""The tables of total and free resources."""
 
 
 def policies_of_plugins() -> list[tuple[str, Level]]:
-    """Return each policy and level that consists of plugins: machine code judges what fits for all of them."""
+    """Return each policy and level that consists of plugins: machine code checks the fit for all of them."""
     found: list[tuple[str, Level]] = []
     levels: tuple[Level, ...] = ("node", "cluster")
     for name in BUILT_IN:
@@ -41,13 +41,13 @@ def policies_of_plugins() -> list[tuple[str, Level]]:
 
 
 def decided(fleet: Fleet, queue: list[Job], name: str, options: PolicyOptions) -> Plan:
-    """Decide a queue on an empty fleet."""
+    """Schedule a queue on an empty fleet."""
     snapshot = Snapshot(fleet)
     return decide(snapshot, JobQueue(snapshot, queue), make_policy(name, options))
 
 
 def assert_same(one: Plan, other: Plan) -> None:
-    """Check that two plans, and the fleets that they left, are the same."""
+    """Check that two plans and the resulting fleets are equal."""
     np.testing.assert_array_equal(one.decisions, other.decisions)
     np.testing.assert_array_equal(one.slices, other.slices)
     for table in BOOKS:
@@ -59,7 +59,7 @@ def assert_same(one: Plan, other: Plan) -> None:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(), seed=st.integers(0, 5))
 def test_machine_code_decides_as_plugins_do(name: str, level: Level, fleet: Fleet, queue: list[Job], seed: int) -> None:
-    """Both paths choose the same nodes and devices and leave the same fleet."""
+    """Both code paths choose the same nodes and devices and leave the same fleet."""
     plans = [
         decided(fleet, queue, name, PolicyOptions(level=level, seed=seed, mix=queue, plain=plain))
         for plain in (False, True)

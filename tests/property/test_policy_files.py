@@ -1,4 +1,4 @@
-"""No policy file, however it was changed, does anything but pass or be refused."""
+"""A changed policy file is either valid or rejected, and does nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKED = tuple(map(pack, FILES))
 
 @st.composite
 def changed(draw: st.DrawFn, whole: bytes) -> bytes:
-    """Draw some bytes with a few changes: others, more, fewer."""
+    """Generate bytes with a few changes: other, more, fewer."""
     data = bytearray(whole)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(data)))
@@ -26,7 +26,7 @@ def changed(draw: st.DrawFn, whole: bytes) -> bytes:
 
 
 def read_or_refuse(data: bytes) -> None:
-    """Read a file; being refused is fine."""
+    """Read a file; a rejection is fine."""
     said = ""
     try:
         read_policy(data)
@@ -39,14 +39,14 @@ def read_or_refuse(data: bytes) -> None:
 @given(st.sampled_from(PACKED).flatmap(changed))
 @settings(max_examples=300, deadline=None)
 def test_changed_files_are_refused_or_sound(data: bytes) -> None:
-    """Whatever was changed in a file is found, or changes nothing that matters."""
+    """Any change of a file is detected, or is harmless."""
     read_or_refuse(data)
 
 
 @given(st.sampled_from(FILES), st.data())
-@settings(max_examples=300, deadline=None, derandomize=True)  # what breaks onnxruntime would end the tests
+@settings(max_examples=300, deadline=None, derandomize=True)  # a crash of onnxruntime would end the tests
 def test_changed_models_are_refused_or_sound(file: PolicyFile, data: st.DataObject) -> None:
-    """The same for a model that was changed by a user who put the right digest beside it."""
+    """The same is valid for a changed model with the right digest beside it."""
     model = data.draw(changed(file.model))
     read_or_refuse(pack(policy_file(file.manifest, model, file.trials)))
 
@@ -54,7 +54,7 @@ def test_changed_models_are_refused_or_sound(file: PolicyFile, data: st.DataObje
 @given(st.sampled_from(FILES), st.data())
 @settings(max_examples=200, deadline=None)
 def test_changed_heads_are_refused_or_sound(file: PolicyFile, data: st.DataObject) -> None:
-    """The same for what a file says of itself."""
+    """The same is valid for a changed manifest."""
     head = data.draw(changed(file.head))
     read_or_refuse(pack(PolicyFile(file.manifest, file.model, file.trials, b"", head)))
 
@@ -62,5 +62,5 @@ def test_changed_heads_are_refused_or_sound(file: PolicyFile, data: st.DataObjec
 @given(st.binary(max_size=400))
 @settings(deadline=None)
 def test_anything_else_is_refused_or_sound(data: bytes) -> None:
-    """The same for bytes that never were a policy file."""
+    """The same is valid for bytes that never were a policy file."""
     read_or_refuse(data)

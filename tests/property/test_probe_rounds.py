@@ -1,4 +1,4 @@
-"""Whatever happens to probes and clocks, a round says what is true of them, or that it does not know."""
+"""A round reports correct values, or unknown ones, for any behaviour of probes and clocks."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from seaway.probing.rounds import PRECISION_NS, Arrival, OpenRound
 TIMEOUT_NS = 1_000_000
 GAP_NS = 50_000
 START_NS = 7_000_000_000
-"""The steady clock when the first probe is sent."""
+"""Time of the first probe on the steady clock."""
 READING_NS = 40_000
-"""How long after the last answer was read the clocks are compared."""
+"""Time between the last read answer and the comparison of the clocks."""
 END_NS = START_NS + 100 * TIMEOUT_NS
 
 
 @dataclass(frozen=True)
 class World:
-    """What happens, by the steady clock.
+    """Events of a round, by the steady clock.
 
     Attributes
     ----------
     targets, count
-        Of the round.
+        Targets and probes of the round.
     delays_ns
-        For each probe, after what times answers to it come: none, one or several, not in order.
+        For each probe, the delays of its answers: none, one or several, in any order.
     set_at_ns, set_by_ns
-        When the wall clock is set, and by how much, always the same way.
+        When the wall clock is set, and by how much, always in the same direction.
     looks_ns
-        When answers are read.
+        Times of reading answers.
     """
 
     targets: int
@@ -44,13 +44,13 @@ class World:
     looks_ns: list[int]
 
     def offset_ns(self, at_ns: int) -> int:
-        """Return how far the wall clock is ahead."""
+        """Return the offset of the wall clock."""
         return 10**18 + self.set_by_ns * sum(moment <= at_ns for moment in self.set_at_ns)
 
 
 @st.composite
 def worlds(draw: st.DrawFn, most_set: int) -> World:
-    """Draw what happens."""
+    """Generate the events of a round."""
     targets, count = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     delays = st.lists(st.integers(0, 2 * TIMEOUT_NS), max_size=3)
     moments = st.integers(START_NS, START_NS + 3 * TIMEOUT_NS)
@@ -65,7 +65,7 @@ def worlds(draw: st.DrawFn, most_set: int) -> World:
 
 
 def carried_out(world: World) -> OpenRound:
-    """Have it all happen to a round."""
+    """Apply the events to a round."""
     probes = world.targets * world.count
     secrets = bytes(at % 251 for at in range(probes * SECRET_BYTES))
     books = OpenRound(world.targets, world.count, TIMEOUT_NS, secrets, world.offset_ns(START_NS - 1))
@@ -92,7 +92,7 @@ def firsts(world: World, target: int) -> list[int | None]:
 
 @given(worlds(most_set=0))
 def test_a_round_is_what_happened(world: World) -> None:
-    """Loss, duplicates, late answers, answers out of order and made-up ones: figures are those of the first answers."""
+    """With loss, duplicates, late, disordered and forged answers, the values are those of the first answers."""
     for target, measured in enumerate(carried_out(world).close()):
         true = [delay for delay in firsts(world, target) if delay is not None and delay <= TIMEOUT_NS]
         assert (measured.sent, list(measured.rtts_ns), measured.discarded) == (world.count, true, 0)
@@ -100,7 +100,7 @@ def test_a_round_is_what_happened(world: World) -> None:
 
 @given(worlds(most_set=3))
 def test_a_clock_that_is_set_hides_answers_and_changes_none(world: World) -> None:
-    """Each time that is told is a true one in its place; what is not told was lost, late, or counted as discarded."""
+    """Each reported time is correct and in its place; the others were lost, late, or counted as discarded."""
     for target, measured in enumerate(carried_out(world).close()):
         first = firsts(world, target)
         true = [delay for delay in first if delay is not None and delay <= TIMEOUT_NS]
@@ -113,5 +113,5 @@ def test_a_clock_that_is_set_hides_answers_and_changes_none(world: World) -> Non
 
 @given(worlds(most_set=3))
 def test_nobody_waits_for_what_is_settled(world: World) -> None:
-    """What is outstanding in the end are the probes that nothing ever answered."""
+    """In the end only probes without any answer are outstanding."""
     assert carried_out(world).outstanding == sum(not delays for delays in world.delays_ns)

@@ -1,4 +1,4 @@
-"""Reports of agents: whatever comes is taken as it should be, or refused whole."""
+"""Reports of agents are accepted correctly, or rejected as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EDGES = st.sampled_from([-(2**63), -1, 0, 1, MAX_PROBES, MAX_PROBES + 1, 2**63 -
 
 @st.composite
 def reports(draw: st.DrawFn, now_ns: int) -> dict[str, Any]:
-    """Draw a report that is right, and spoil up to three things in it."""
+    """Generate a valid report, and spoil up to three things in it."""
     received = draw(st.integers(0, 5))
     rounds: list[dict[str, Any]] = [
         {
@@ -51,7 +51,7 @@ def reports(draw: st.DrawFn, now_ns: int) -> dict[str, Any]:
 
 
 def test_a_report_is_taken_as_it_came_or_left_no_trace() -> None:
-    """Of any report all is taken, and then it keeps every rule; or it is refused in our words and nothing changed."""
+    """An accepted report meets every rule; a rejected one has a clear error and changes nothing."""
     clock_ns = Scene().clock.now_ns()
     taken = refused = 0
 
@@ -64,7 +64,7 @@ def test_a_report_is_taken_as_it_came_or_left_no_trace() -> None:
         try:
             given_ = read_json(ReportIn, orjson.dumps(report, option=orjson.OPT_NON_STR_KEYS, default=str)).report()
             asyncio.run(scene.reports.take(given_, "::1"))
-        except (SeawayError, orjson.JSONEncodeError):  # what is not JSON cannot be sent
+        except (SeawayError, orjson.JSONEncodeError):  # a value that is not JSON cannot be sent
             refused += 1
             assert (scene.book.taken, len(scene.store.commits)) == ([], before)
             return
@@ -82,7 +82,7 @@ def test_a_report_is_taken_as_it_came_or_left_no_trace() -> None:
 
 @given(st.binary(max_size=200) | JUNK.map(lambda value: repr(value).encode()))
 def test_whatever_bytes_come_are_refused_in_our_words(body: bytes) -> None:
-    """Bytes that are no report never become one, and never anything but a rejection."""
+    """Bytes that are no report are always rejected with a clear error."""
     try:
         read_json(ReportIn, body)
     except SeawayError:

@@ -1,4 +1,4 @@
-"""Amounts with units: examples, and rules that hold for every figure."""
+"""Amounts with units: examples, and rules for every amount."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_amounts_are_read_as_people_mean_them(read: Callable[[object], int], val
     ],
 )
 def test_what_could_mean_something_else_is_refused(read: Callable[[object], int], value: object) -> None:
-    """A figure without its unit, or with one that reads two ways, is refused rather than guessed."""
+    """An amount without its unit, or with an ambiguous one, is rejected rather than guessed."""
     with pytest.raises(RejectedError):
         read(value)
 
@@ -114,21 +114,21 @@ def test_what_could_mean_something_else_is_refused(read: Callable[[object], int]
     ids=lambda value: repr(value)[:12],
 )
 def test_what_is_no_amount_is_refused_by_all(read: Callable[[object], int], value: object) -> None:
-    """Truth values, NaN, negative and absurd figures and other types are refused, and the error says what will do."""
+    """Booleans, NaN, negative and absurd amounts and other types are rejected, and the error lists valid forms."""
     with pytest.raises(RejectedError, match=r"use .*like|more than all") as told:
         read(value)
     assert len(str(told.value)) < 250
 
 
 def test_the_error_says_where() -> None:
-    """Whoever reads a file can have its place said."""
+    """The error can name the place in a file."""
     with pytest.raises(RejectedError, match=r"^fleet\.yaml:3:cpu: 'x' is not valid"):
         cpu_milli("x", where="fleet.yaml:3:cpu")
 
 
 @given(FIGURES, st.sampled_from(sorted(MEMORY_UNITS.keys() - {"m"})))
 def test_memory_is_exact_and_rounded_up(figure: str, unit: str) -> None:
-    """The MiB read hold the amount, and one less would not; whether letters are capital does not matter."""
+    """The MiB are enough for the amount, and one less would not be; capital letters do not matter."""
     exact = Fraction(figure) * MEMORY_UNITS[unit]
     if exact > LARGEST:
         return
@@ -145,7 +145,7 @@ def test_times_add_up(parts: list[tuple[str, str]]) -> None:
 
 @given(FIGURES, st.sampled_from(sorted(RATE_UNITS)))
 def test_bandwidth_is_exact_and_rounded_up(figure: str, unit: str) -> None:
-    """A bandwidth above nothing never reads as 0, which would set no bound."""
+    """A bandwidth above zero never reads as 0, which would set no bound."""
     read = rate_mbps(figure + unit)
     assert read == ceil(Fraction(figure) * RATE_UNITS[unit])
     assert (read == 0) == (Fraction(figure) == 0)
@@ -153,7 +153,7 @@ def test_bandwidth_is_exact_and_rounded_up(figure: str, unit: str) -> None:
 
 @given(st.integers(0, 1_000_000))
 def test_shares_come_back_whole(parts: int) -> None:
-    """A share written in percent, as text or as a float, reads as the parts it was made of."""
+    """A share in percent, as text or as a float, reads as its original parts."""
     assert share_ppm(f"{parts / 10_000:.4f}%") == share_ppm(parts / 1_000_000) == parts
     if parts <= 1000:
         assert percent_milli(f"{parts / 10:.1f}%") == percent_milli(parts / 1000) == parts
@@ -161,6 +161,6 @@ def test_shares_come_back_whole(parts: int) -> None:
 
 @given(st.sampled_from(READERS), st.text(max_size=50) | st.floats() | st.integers())
 def test_anything_is_read_or_refused(read: Callable[[object], int], value: object) -> None:
-    """Whatever is given, the answer is an amount in range or a `RejectedError`."""
+    """For any value, the result is an amount in range or a `RejectedError`."""
     with suppress(RejectedError):
         assert 0 <= read(value) <= LARGEST

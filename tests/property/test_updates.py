@@ -1,4 +1,4 @@
-"""What holds of a snapshot that follows a fleet through any history of jobs, nodes and links."""
+"""Invariants of a snapshot that follows a fleet through any history of jobs, nodes and links."""
 
 from __future__ import annotations
 
@@ -67,8 +67,10 @@ MIX = [
     job("pair", cpu_milli=8_000, gpus=2, replicas=2),
     job("plain", cpu_milli=1_000),
 ]
-"""What policies learn from: nothing that is bound to some nodes, for prices of such nodes hang on when
-they were worked out last."""
+"""The mix that policies learn from, without jobs bound to nodes.
+
+Prices of those depend on the time of their last computation.
+"""
 
 
 def same_columns(one: FleetArrays, other: FleetArrays, tables: tuple[str, ...]) -> None:
@@ -78,7 +80,7 @@ def same_columns(one: FleetArrays, other: FleetArrays, tables: tuple[str, ...]) 
 
 
 def history(fleet: Fleet, past: list[Change]) -> History:
-    """Live through a history with best fit."""
+    """Apply a history with best fit."""
     told = History.of(fleet, make_policy("bestfit"))
     told.live(past)
     return told
@@ -87,7 +89,7 @@ def history(fleet: Fleet, past: list[Change]) -> History:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes())
 def test_snapshot_in_the_end_is_that_of_the_fleet_in_the_end(fleet: Fleet, past: list[Change]) -> None:
-    """Once everything is released, each node, device, cluster and link is as if the fleet had always been so."""
+    """After everything is released, each node, device, cluster and link is as if the fleet had always been so."""
     told = history(fleet, past)
     told.release_all()
     snapshot, fresh = told.snapshot, Snapshot(told.fleet())
@@ -107,7 +109,7 @@ def test_snapshot_in_the_end_is_that_of_the_fleet_in_the_end(fleet: Fleet, past:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes(), queue=jobs(most=3))
 def test_rules_are_judged_by_the_fleet_in_the_end(fleet: Fleet, past: list[Change], queue: list[Job]) -> None:
-    """Once everything is released, each node takes or refuses a job as if the fleet had always been so."""
+    """After everything is released, each node accepts or rejects a job as if the fleet had always been so."""
     told = history(fleet, past)
     told.release_all()
     fresh = Snapshot(told.fleet())
@@ -120,7 +122,7 @@ def test_rules_are_judged_by_the_fleet_in_the_end(fleet: Fleet, past: list[Chang
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes())
 def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
-    """After every change rooms, blocks and sums of clusters, of what is open, are what working them out again gives."""
+    """After every change, rooms, blocks and sums of clusters over open nodes equal a new computation."""
     told = History.of(fleet, make_policy("bestfit"))
     for change in past:
         told.go(change)
@@ -136,7 +138,7 @@ def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes())
 def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Change]) -> None:
-    """No node and no device is over its capacity but one that shrank under what runs on it."""
+    """Only nodes and devices that shrank under running replicas can be over capacity."""
     told = History.of(fleet, make_policy("bestfit"))
     for change in past:
         told.go(change)
@@ -156,7 +158,7 @@ def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Cha
 def test_what_is_remembered_decides_as_what_is_worked_out_anew(
     name: str, plain: bool, fleet: Fleet, past: list[Change]
 ) -> None:
-    """A policy that lived through a history decides as one that sees the fleet for the first time."""
+    """A policy with a history decides as one that sees the fleet for the first time."""
     options = PolicyOptions(mix=MIX, plain=plain)
     told = History.of(fleet, make_policy(name, options))
     for change in past:
@@ -174,7 +176,7 @@ def test_what_is_remembered_decides_as_what_is_worked_out_anew(
 
 
 def state(snapshot: Snapshot) -> list[object]:
-    """Return all that a snapshot knows, in memory of its own."""
+    """Return a deep copy of a snapshot's state."""
     demands = snapshot.demands.arrays
     lists = (snapshot.nodes, snapshot.devices, snapshot.links)
     indices = (snapshot.node_index, snapshot.device_index, snapshot.removed)
@@ -187,7 +189,7 @@ def state(snapshot: Snapshot) -> list[object]:
 
 
 def same_state(snapshot: Snapshot, before: list[object]) -> None:
-    """Check that a snapshot knows what it knew before."""
+    """Check that a snapshot has the same state as before."""
     for old, now in zip(before, state(snapshot), strict=True):
         np.testing.assert_equal(now, old)
 
@@ -197,10 +199,10 @@ def same_state(snapshot: Snapshot, before: list[object]) -> None:
 def test_copies_keep_to_themselves(
     fleet: Fleet, past: list[Change], queue: list[Job], one: list[Change], other: list[Change]
 ) -> None:
-    """Whatever happens to a snapshot, its copy stays as it was, and the other way round."""
+    """A copy of a snapshot is independent of it, in both directions."""
     told = history(fleet, past)
     later = [each for change in [*one, *other] if isinstance(change, Place) for each in change.jobs]
-    JobQueue(told.snapshot, [*queue, *later])  # so that no line is added to what both share
+    JobQueue(told.snapshot, [*queue, *later])  # so that no line is added to the shared table
     twin = History.of(told.fleet(), told.policy)
     twin.snapshot = told.snapshot.copy()
     before = state(twin.snapshot)

@@ -1,4 +1,4 @@
-"""Whatever an exporter writes, reading it never raises, and what comes out can be."""
+"""Reading an exporter's page never raises, and its values are always possible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXT = st.text(alphabet=' \t\r{}",=\\#_\x00\x85aUD01.-+e', max_size=40)
 
 @st.composite
 def lines(draw: st.DrawFn) -> str:
-    """Draw a line that is nearly right, or not."""
+    """Generate a line that is nearly valid, or not."""
     labels = draw(st.lists(st.tuples(st.sampled_from([*LABELS, "__name__", "ctrname"]), WORDS), max_size=7))
     inside = ",".join(f'{name}="{value}"' for name, value in labels)
     shape = draw(
@@ -35,7 +35,7 @@ def lines(draw: st.DrawFn) -> str:
 
 
 def possible(read: Reading) -> bool:
-    """Tell whether all figures are such as can be."""
+    """Report whether all values are possible."""
     every = [*read.devices.values(), *(each for there in read.containers.values() for each in there.values())]
     return all(
         (each.memory_bytes is None or 0 <= each.memory_bytes <= MAX_BYTES)
@@ -55,13 +55,13 @@ def test_pages_that_are_nearly_right(page: list[str]) -> None:
 
 @given(st.sampled_from(sorted(FIGURES)), st.binary(max_size=200))
 def test_any_bytes_after_a_name_that_counts(name: str, rest: bytes) -> None:
-    """Bytes that are no text do no harm either."""
+    """Bytes that are not text do no harm."""
     assert possible(read_page(name.encode() + rest))
 
 
 @given(st.sampled_from(sorted(FIGURES)), st.integers(0, 100), st.integers(0, 1))
 def test_what_is_written_well_is_read(name: str, value: int, share: int) -> None:
-    """A figure on a page by itself comes out as it was meant."""
+    """A value on a page by itself reads back unchanged."""
     figure, names = FIGURES[name], FIGURES[name].labels
     scale = share if figure.times == WHOLE_MILLI else value
     holder = {each: each for each in (names.namespace, names.pod, names.container) if each}

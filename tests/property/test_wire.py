@@ -1,4 +1,4 @@
-"""What is written of a job reads back as the same job."""
+"""The written form of a job reads back as the same job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ int32 = st.integers(0, fields.LARGEST_INT32)
 
 @st.composite
 def requests(draw: st.DrawFn) -> ResourceRequest:
-    """Draw what a replica may ask for."""
+    """Generate the request of a replica."""
     gpus = draw(st.integers(0, 1024))
     memory, percent = draw(st.sampled_from([(0, 0), (draw(int32), 0), (0, draw(st.integers(1, 100)))]))
     return ResourceRequest(
@@ -98,14 +98,14 @@ specs = st.builds(
 
 @given(specs)
 def test_a_job_reads_back_as_it_was_written(spec: JobSpec) -> None:
-    """Writing a job down loses nothing, however odd its figures."""
+    """Writing a job loses nothing, for any values."""
     assert read_json(JobIn, orjson.dumps(job_text(spec))).spec() == spec
     assert JobIn.of(spec).spec() == spec
 
 
 @given(specs)
 def test_what_is_shown_is_what_is_described(spec: JobSpec) -> None:
-    """The answer that is put together by hand is the message of the description."""
+    """The answer composed by hand equals the message of the API's description."""
     job = JobRecord("0" * 13, spec, JobState.PENDING, 1_700_000_000_123_456_789, 1_700_000_000_123_456_789, "me")
     assert JobOut.of(job).model_dump() == job_fields(job)
     assert NormalisedJob.of(job).request.gpus == spec.demand.request.gpus
@@ -123,5 +123,5 @@ def test_amounts_read_back_exactly(amount: int) -> None:
 
 @given(st.integers(0, 4 * 10**18))
 def test_moments_read_back_to_the_microsecond(ns: int) -> None:
-    """A moment as text is the same moment."""
+    """A time as text reads back as the same time."""
     assert at_ns(moment(ns)) == ns // 1000 * 1000

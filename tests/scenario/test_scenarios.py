@@ -1,18 +1,17 @@
-"""Clusters and jobs in, placements out: each scenario is data, in the TOML files beside this one.
+"""Scenarios as data, from clusters and jobs to placements, in the TOML files beside this one.
 
 A file is a list of scenarios:
 
 - `rule`: the sentence that it states;
-- `clusters`: tables of the fields of `Cluster`; `nodes` is a list of nodes, each a list of its
-  devices' memory in GiB, and `cpu_milli` holds for each node;
-- `gateways`: ``"gateway Mbit/s"``, what interfaces carry each way; others set no limit;
-- `links`: ``"gateway gateway milliseconds Mbit/s"``, good in both directions;
-- `jobs`: tables of what `seaway.testing.builders.job` takes; `between` bounds the links between
-  replicas, `data` says where its data is;
-- `policy` and `level`, best fit unless given, or `weights` for the cluster score alone;
-- `placed`: where the replicas of each job went, ``"cluster/node"`` or ``"-"``, copies one after the
-  other;
-- `counted`: the jobs that count as placed, all jobs unless given.
+- `clusters`: tables of the fields of `Cluster`; `nodes` is a list of nodes, each a list of its devices' memory in GiB,
+  and `cpu_milli` applies to each node;
+- `gateways`: ``"gateway Mbit/s"``, the capacity of interfaces in each direction; others have no limit;
+- `links`: ``"gateway gateway milliseconds Mbit/s"``, for both directions;
+- `jobs`: tables of the arguments of `seaway.testing.builders.job`; `between` limits the links between replicas, `data`
+  names the location of its data;
+- `policy` and `level`, best fit by default, or `weights` for the cluster score alone;
+- `placed`: the place of each replica of each job, ``"cluster/node"`` or ``"-"``, one after the other;
+- `counted`: the jobs that count as placed, all jobs by default.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def scenarios() -> Iterator[Any]:
 
 
 def fleet_of(scenario: Scenario) -> Fleet:
-    """Make a scenario's fleet."""
+    """Create a scenario's fleet."""
     lines = [line.split() for line in scenario.get("links", ())]
     links = [
         Link(*ends, latency_ns=int(milliseconds) * 1_000_000, bandwidth_mbps=int(mbps))
@@ -64,7 +63,7 @@ def fleet_of(scenario: Scenario) -> Fleet:
 
 
 def cluster_of(table: dict[str, Any]) -> Cluster:
-    """Make a cluster."""
+    """Create a cluster."""
     cpu_milli = table.pop("cpu_milli", 64_000)
     nodes = [
         node(*(gpu(memory_mib=gib * MIB_PER_GIB) for gib in devices), cpu_milli=cpu_milli)
@@ -74,14 +73,14 @@ def cluster_of(table: dict[str, Any]) -> Cluster:
 
 
 def job_of(table: Scenario) -> Job:
-    """Make a job."""
+    """Create a job."""
     figures: Scenario = {key: set(value) if isinstance(value, list) else value for key, value in table.items()}
     between, data = NetworkNeed(**figures.pop("between", {})), figures.pop("data", {})
     return job(**figures, between_replicas=between, data=DataSource(**data))
 
 
 def policy_of(scenario: Scenario, *, plain: bool) -> Profile | Policy:
-    """Make a scenario's policy."""
+    """Create a scenario's policy."""
     if "weights" in scenario:
         score = ClusterScore(ClusterWeights(**NO_WEIGHTS | scenario["weights"]))
         plugins: tuple[Plugin, ...] = (*rules_of_fit(), score)
@@ -91,7 +90,7 @@ def policy_of(scenario: Scenario, *, plain: bool) -> Profile | Policy:
 
 
 def whereabouts(plan: Plan, number: int) -> list[str]:
-    """Say where the replicas of one job went."""
+    """Return the places of the replicas of one job."""
     rows = [int(row) for row in plan.rows_of(number)]
     found = [plan.placement(row) if plan.placed[row] else None for row in rows]
     return [f"{each.cluster}/{each.node}" if each else "-" for each in found]
@@ -100,7 +99,7 @@ def whereabouts(plan: Plan, number: int) -> list[str]:
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 @pytest.mark.parametrize("scenario", list(scenarios()))
 def test_scenario(scenario: Scenario, *, plain: bool) -> None:
-    """Jobs go where the scenario says."""
+    """Jobs are placed as the scenario states."""
     snapshot = Snapshot(fleet_of(scenario))
     jobs = [job_of(table) for table in scenario["jobs"]]
     plan = decide(snapshot, JobQueue(snapshot, jobs), policy_of(scenario, plain=plain))

@@ -1,6 +1,6 @@
-"""A real browser without a screen, to look at pages with.
+"""A real headless browser.
 
-Debian has it: ``apt-get install chromium``. Playwright drives it, which comes with the tools for development.
+Debian's package: ``apt-get install chromium``. Playwright, a development dependency, drives it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-"""With these the browser asks no one for anything by itself."""
+"""Flags that stop the browser's own network requests."""
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Have a browser run; meanwhile no event loop can be run by this thread.
+    """Run a browser; while it runs, this thread cannot run an event loop.
 
     Raises
     ------
     MissingError
-        When this machine has none.
+        If this machine has no browser.
     """
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if not found:

@@ -1,7 +1,7 @@
-"""Real database servers for tests: Debian's, in throw-away folders, on the loopback interface.
+"""Real database servers for tests: Debian's, in temporary folders, on the loopback interface.
 
-As root a server runs as the user that its package made. `Server.stop` and `Server.start` may be called
-as often as a test likes; the data stays until `Server.remove`.
+As root, a server runs as the user that its package created. `Server.stop` and `Server.start` may be called any number
+of times; the data stays until `Server.remove`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.servers.missing import MissingError
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that no one listens at."""
+    """Return an unused port of the loopback interface."""
     with socket.socket() as admission:
         admission.bind(("127.0.0.1", 0))
         return int(admission.getsockname()[1])
 
 
 START_S = 60
-"""How long a server may take to start, seconds."""
+"""Time limit for the start of a server, seconds."""
 
 
 class Server(ABC):
@@ -56,11 +56,11 @@ class Server(ABC):
 
     @abstractmethod
     def _find(self) -> dict[str, str]:
-        """Return the programs needed, by name."""
+        """Return the paths of the programs by name."""
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Fill the folder for data."""
+        """Fill the data folder."""
 
     @abstractmethod
     def _command(self) -> list[str]:
@@ -75,12 +75,12 @@ class Server(ABC):
         """Return the URL of a database of the server."""
 
     def start(self) -> None:
-        """Start, and wait until questions are answered.
+        """Start, and wait until the server answers queries.
 
         Raises
         ------
         MissingError
-            When it does not come up; with the end of its log.
+            If it does not start; with the end of its log.
         """
         log = self.folder / "log"
         with log.open("ab") as out:
@@ -95,14 +95,14 @@ class Server(ABC):
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Stop at once, as when the power fails."""
+        """Stop immediately, as when the power fails."""
         if self._process is not None:
             self._process.send_signal(self._last_signal())
             self._process.wait(START_S)
             self._process = None
 
     def new_database(self) -> str:
-        """Make an empty database; return its URL."""
+        """Create an empty database; return its URL."""
         self._count += 1
         name = f"seaway{self._count}"
         self._run(self._ask(f"CREATE DATABASE {name}"))
@@ -126,7 +126,7 @@ class Server(ABC):
         return signal.SIGKILL
 
     def _user(self) -> str | None:
-        """Return as whom it runs; None for whoever runs the tests."""
+        """Return the user that it runs as; None for the user of the tests."""
         if os.geteuid() != 0:
             return None
         try:
@@ -135,7 +135,6 @@ class Server(ABC):
             raise MissingError(f"user {self.user} not found: apt-get install {self.package}") from None
 
     def _require(self, name: str, *folders: str) -> str:
-        """Return the path of a program."""
         found = shutil.which(name, path=os.pathsep.join([*folders, os.environ.get("PATH", ""), "/usr/sbin"]))
         if found is None:
             raise MissingError(f"{name} is not installed: apt-get install {self.package}")
@@ -143,7 +142,7 @@ class Server(ABC):
 
 
 class MariaDb(Server):
-    """A MariaDB server with one user, who has a password."""
+    """A MariaDB server with one user, which has a password."""
 
     package = "mariadb-server"
     user = "mysql"
@@ -172,7 +171,7 @@ class MariaDb(Server):
 
 
 class PostgreSql(Server):
-    """A PostgreSQL server with one user, who has a password."""
+    """A PostgreSQL server with one user, which has a password."""
 
     package = "postgresql"
     user = "postgres"
@@ -206,7 +205,7 @@ SERVERS: dict[str, type[Server]] = {"mariadb": MariaDb, "postgresql": PostgreSql
 
 @contextmanager
 def servers() -> Iterator[Callable[[str], Server]]:
-    """Return what gives a server by the name of its kind, started when it is first asked for.
+    """Yield a function that returns the server of a kind, started on first use.
 
     It raises `MissingError` where the server is not installed.
     """

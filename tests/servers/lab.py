@@ -1,4 +1,4 @@
-"""A lab (`script/lab`) for a test: real routers, hosts and made-up links between them, which go away afterwards."""
+"""A lab (`script/lab`) for a test: real routers and hosts with emulated links, removed afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.servers.missing import MissingError
 NAMESPACES = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 LACKING = "error: a lab needs"
-"""How the command begins to say what this machine lacks."""
+"""Start of the command's error where this machine lacks a requirement."""
 
 Result = TypeVar("Result")
 
@@ -30,12 +30,12 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class TestLab:
-    """A lab that is up.
+    """A running lab.
 
     Attributes
     ----------
     name
-        For `script/lab --name`; not another user's.
+        For `script/lab --name`; unique.
     network
         Path of its network document.
     """
@@ -46,11 +46,11 @@ class TestLab:
     network: Path
 
     def namespace(self, place: str) -> str:
-        """Return the namespace of a gateway (``gw-1``), a host (``host-1``) or the ``core``, as --netns takes it."""
+        """Return the namespace of a gateway (``gw-1``), a host (``host-1``) or the ``core``, as --netns accepts it."""
         return f"seaway-{self.name}-{place}"
 
     def inside(self, place: str, act: Callable[[], Result]) -> Result:
-        """Do something at a place of the lab, such as open a socket, which stays there."""
+        """Call a function in a namespace of the lab, for example to open a socket, which stays there."""
 
         def enter_and_act() -> Result:
             there = os.open(NAMESPACES / self.namespace(place), os.O_RDONLY)
@@ -65,7 +65,7 @@ class TestLab:
             return pool.submit(enter_and_act).result()
 
     def socket(self, place: str, address: str, port: int = 0) -> socket.socket:
-        """Return a UDP socket at a place, bound to one of its addresses; it waits a second for what comes."""
+        """Return a UDP socket at a place, bound to one of its addresses, with a timeout of one second."""
 
         def make() -> socket.socket:
             made = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -80,7 +80,7 @@ class TestLab:
         return ["nsenter", f"--net={NAMESPACES / self.namespace(place)}", *command]
 
     def run(self, place: str, *command: str, timeout_s: float = 30.0) -> str:
-        """Run a command at a place and return what it printed; `CalledProcessError` when it fails."""
+        """Run a command at a place and return its output; `CalledProcessError` if it fails."""
         whole = self.command(place, *command)
         return subprocess.run(whole, check=True, capture_output=True, text=True, timeout=timeout_s).stdout
 
@@ -90,24 +90,24 @@ class TestLab:
         _seaway("link", a, b, *options, *(["--one-way"] if one_way else []), "--name", self.name)
 
     def links(self) -> Mapping[tuple[str, str], Mapping[str, int]]:
-        """Return what each link is like and what it did, by its ends; fields as of `Conditions` and `Counts`."""
+        """Return the conditions and counts of each link by its ends; fields as of `Conditions` and `Counts`."""
         body = json.loads(_seaway("show", "-o", "json", "--name", self.name))
         return {(each["source"], each["target"]): each for each in body["links"]}
 
 
 @contextmanager
 def lab(gateways: int = 3, links: Mapping[str, Any] | None = None) -> Iterator[TestLab]:
-    """Have a lab for a while.
+    """Run a lab for the time of a block.
 
     Parameters
     ----------
     links
-        A document of links (docs/lab.md); without any, links neither delay nor lose anything.
+        A document of links (docs/lab.md); None for links without delay and loss.
 
     Raises
     ------
     MissingError
-        When this machine cannot have one.
+        If this machine cannot run one.
     """
     name = f"test-{os.getpid()}-{next(_numbers)}"
     try:

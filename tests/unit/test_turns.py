@@ -79,7 +79,7 @@ def test_who_waits_to_be_alone_is_not_overtaken(tmp_path: Path) -> None:
 
 
 def door_is_shut(folder: Path) -> bool:
-    """Tell whether a user waits for the room."""
+    """Report whether a user waits for the room."""
     with (folder / "door").open("ab") as admission:
         try:
             fcntl.flock(admission, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,1 +1,1 @@
-"""Technologies behind the ports: one package or module each, none of which knows another."""
+"""Adapters of the ports: one package or module per technology, independent of each other."""

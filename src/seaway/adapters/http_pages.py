@@ -1,4 +1,4 @@
-"""Reads pages over HTTP: bounded in time and size, and never sent elsewhere."""
+"""HTTP client for pages, with limits on time and size, and without redirects."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
 MAX_BYTES = 4 << 20
-"""The longest page: node-exporter's on a node of a thousand interfaces has less than half."""
+"""Maximum size of a page; that of node-exporter on a node with a thousand interfaces has less than half."""
 
 if TYPE_CHECKING:
     import aiohttp
 
 MAX_CONCURRENT = 64
-"""Pages that are read at once."""
+"""Maximum number of concurrent requests."""
 
 MAX_HEADER = 16_384
-"""The longest token."""
+"""Maximum length of a token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Who servers may be, and who Seaway is to them.
+    """Certificates and credentials for HTTP servers.
 
     Attributes
     ----------
     ca
-        Path of the certificates, PEM, one of which has to vouch for a server; empty for those of this machine.
+        Path of trusted CA certificates (PEM); empty for those of this machine.
     token_file
-        Path of a bearer token, read again every time; empty for none.
+        Path of a bearer token, which each read loads again; empty for none.
     """
 
     ca: str = ""
@@ -44,12 +44,12 @@ class Trust:
 
 
 class HttpPages:
-    """Reads pages; for one thread.
+    """Reader of pages; for one thread.
 
     Parameters
     ----------
     timeout_s
-        How long a page may take.
+        Timeout of a page.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class HttpPages:
         self._timeout_s = timeout_s
         try:
             self._tls = ssl.create_default_context(cafile=trust.ca or None)
-        except OSError as error:  # what ssl raises is one too
+        except OSError as error:  # ssl errors are OSErrors
             raise RejectedError(f"cannot read the certificates in {trust.ca}: {error.strerror}") from error
 
     def read(self, addresses: Sequence[str]) -> Sequence[Page | NoPage]:
@@ -75,7 +75,7 @@ class HttpPages:
         return asyncio.run(self._read_all(addresses, headers))
 
     def _headers(self) -> dict[str, str]:
-        """Return what is sent along: besides who Seaway is, what `expfmt` and JSON interfaces answer with text to."""
+        """Return the request headers: the token, and types that make exporters and JSON interfaces answer with text."""
         headers = {"Accept": "text/plain;version=0.0.4, application/json;q=0.9", "Accept-Encoding": "identity"}
         if self._trust.token_file:
             with Path(self._trust.token_file).open("rb") as file:
@@ -85,7 +85,7 @@ class HttpPages:
 
     async def _read_all(self, addresses: Sequence[str], headers: dict[str, str]) -> list[Page | NoPage]:
         together = asyncio.Semaphore(MAX_CONCURRENT)
-        import aiohttp  # not before there is a page to read: it takes a tenth of a start
+        import aiohttp  # lazy, because the import takes a tenth of the start time
 
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
         async with aiohttp.ClientSession(
@@ -111,12 +111,12 @@ class HttpPages:
             return NoPage("that is not an address of a page")
         except aiohttp.ClientSSLError as error:
             return NoPage(str(error), answered=True)
-        except (aiohttp.ClientError, OSError, ValueError) as error:  # and what a host name may not be
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError for an invalid host name
             return NoPage(str(error) or type(error).__name__)
 
 
 async def _page(answer: aiohttp.ClientResponse, at_ns: int) -> Page | NoPage:
-    """Read an answer to its end, unless it is too long."""
+    """Read an answer of limited size."""
     if HTTPStatus(300) <= answer.status < HTTPStatus(400):
         return NoPage("it wants to send Seaway elsewhere, which Seaway does not follow", answered=True)
     if answer.headers.get("content-encoding", "identity") != "identity":

@@ -1,4 +1,4 @@
-"""Asks each gateway's node-exporter, and works rates out of what it counted since the last time."""
+"""Traffic meter that reads the node-exporters of gateways and computes rates from their counters."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ TRANSMITTED = "node_network_transmit_bytes_total"
 SPEED = "node_network_speed_bytes"
 
 MAX_BYTES = 2**64
-"""Kernels count no further."""
+"""Maximum value of kernel counters."""
 
 LONGEST_LINE = 1024
 MAX_ESCAPES = 32
-"""Backslashes in a line: the parser takes the square of their number."""
+"""Maximum number of backslashes in a line: the parser's time grows with the square of their number."""
 
 _ESCAPES = re.compile(rb'[\\"]')
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an interface has carried, and what it says that it can.
+    """Counters and speed of an interface.
 
     Attributes
     ----------
     received_bytes, transmitted_bytes
-        None where the page does not have it.
+        Counters; None if missing in the page.
     speed_bytes
-        A second, as its driver tells it, sense or not; None where it does not.
+        Speed in bytes per second as the driver reports it, possibly invalid; None if missing.
     """
 
     received_bytes: int | None
@@ -46,12 +46,12 @@ class Counted:
 
 
 def read_counters(page: bytes, interface: str) -> Counted:
-    """Read what a page says of an interface; a whole page of 1,500 lines takes a fraction of a millisecond.
+    """Parse the counters of an interface; a page of 1,500 lines takes a fraction of a millisecond.
 
     Raises
     ------
     ValueError
-        When it says something twice, or what cannot be.
+        When a value is duplicated or impossible.
     """
     found: dict[str, float] = {}
     starts = {name: f"{name}{{".encode() for name in (RECEIVED, TRANSMITTED, SPEED)}
@@ -67,15 +67,15 @@ def read_counters(page: bytes, interface: str) -> Counted:
 
 
 def _read_line(line: bytes, name: str, interface: str, found: dict[str, float]) -> None:
-    """Put what a line says among what was found, if it is of the interface."""
-    if _ESCAPES.sub(rb"\\\g<0>", interface.encode()) not in line:  # to take it apart takes a hundred times as long
+    """Add the value of a line to `found`, if it belongs to the interface."""
+    if _ESCAPES.sub(rb"\\\g<0>", interface.encode()) not in line:  # parsing the line takes a hundred times as long
         return
     if len(line) > LONGEST_LINE or line.count(b"\\") > MAX_ESCAPES:
         raise ValueError("a line is too long")
     try:
         (family,) = text_string_to_metric_families(line.decode())
         (sample,) = family.samples
-    except Exception as error:  # whatever a user's text does to the parser
+    except Exception as error:  # the parser may raise any error for an invalid text
         raise ValueError("a line cannot be read") from error
     if sample.labels.get("device") != interface:
         return
@@ -93,12 +93,12 @@ def _counted(value: float | None) -> int | None:
 
 
 class NodeExporters:
-    """Looks at gateways' interfaces through their node-exporters; for one thread.
+    """Traffic meter for gateways with node-exporters; for one thread.
 
     Parameters
     ----------
     longest_s
-        Between two readings, for a rate to be worked out of them.
+        Maximum time between the two readings of a rate.
     """
 
     def __init__(self, pages: Pages, longest_s: float) -> None:
@@ -107,7 +107,7 @@ class NodeExporters:
         self._before: dict[tuple[str, str], Counters] = {}
 
     def covers(self, gateway: GatewayConfig) -> bool:
-        """See `TrafficMeter`: it takes the exporter's address and the interface's name."""
+        """Report whether the gateway has an exporter and an interface; see `TrafficMeter`."""
         return bool(gateway.exporter and gateway.interface)
 
     def read(self, gateways: Sequence[GatewayConfig]) -> dict[str, Reading | Missed]:

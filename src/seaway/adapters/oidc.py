@@ -1,4 +1,4 @@
-"""Checks a provider's tokens.
+"""Verification of OpenID Connect tokens.
 
 References
 ----------
@@ -30,7 +30,7 @@ from seaway.domain.errors import RejectedError, UnauthenticatedError
 from seaway.domain.tenancy import require_name
 
 ALGORITHMS = ("RS256", "ES256")
-"""Signatures that are taken; nothing with a shared secret, and nothing unsigned."""
+"""Accepted signature algorithms. Shared secrets and unsigned tokens are not accepted."""
 
 MIN_RSA_BITS = 2048
 BETWEEN_READS_S = 60
@@ -41,14 +41,14 @@ log = logging.getLogger(__name__)
 
 
 class KeySet:
-    """Finds a key by its id.
+    """Signature keys of a provider by ID.
 
     Parameters
     ----------
     where
         Address or path; see `seaway.adapters.oidc.OidcSettings.jwks`.
     clock
-        For the time between reads.
+        Clock for the minimum time between reads.
     """
 
     def __init__(self, where: str, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class KeySet:
             _require_safe(self._address)
 
     def find(self, key_id: str) -> PyJWK | None:
-        """Return a key; None when the provider has none of that id."""
+        """Return a key; None if the provider has no key with that ID."""
         key = self._keys.get(key_id)
         if key is not None:
             return key
@@ -93,7 +93,7 @@ def _require_safe(address: str) -> None:
 
 
 def _fetched(address: str) -> bytes:
-    """Read an answer of bounded size, without being sent elsewhere."""
+    """Read an answer of limited size, without redirects."""
     with httpx.stream("GET", address, timeout=TIMEOUT_S, follow_redirects=False) as answer:
         answer.raise_for_status()
         body = b""
@@ -105,7 +105,7 @@ def _fetched(address: str) -> bytes:
 
 
 def _usable(keys: list[dict[str, Any]]) -> dict[str, PyJWK]:
-    """Keep the keys that can check a signature of the kinds that are taken."""
+    """Return the keys that support an accepted algorithm."""
     found = {}
     for each in keys:
         if each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
@@ -123,22 +123,21 @@ def _usable(keys: list[dict[str, Any]]) -> dict[str, PyJWK]:
 
 @dataclass(frozen=True, slots=True)
 class OidcSettings:
-    """Whose tokens are taken, and what is read from them.
+    """Settings of a provider's tokens.
 
     Attributes
     ----------
     issuer, audience
-        What has to stand in a token's ``iss`` and ``aud``.
+        Required values of a token's ``iss`` and ``aud``.
     jwks
-        Where the provider's keys are: an address that begins with ``https://`` (``http://`` on this machine
-        only), or the path of a file.
+        Location of the provider's keys: an address that begins with ``https://`` (``http://`` on this machine only), or
+        the path of a file.
     name_claim, role_claim, tenant_claim
-        Where a token says who its bearer is, what he may do, and whose jobs he sees. A role may be a list;
-        the most powerful counts.
+        Claims with the user's name, role and tenant. If the role is a list, the most powerful one counts.
     roles
-        Role by the word that the provider has for it; empty takes Seaway's own words.
+        Seaway role by the provider's role; empty if the provider has Seaway's names.
     leeway_s
-        By how much clocks may differ.
+        Maximum difference of clocks.
     """
 
     issuer: str
@@ -151,7 +150,7 @@ class OidcSettings:
     leeway_s: int = 30
 
     def __post_init__(self) -> None:
-        """Check that nothing needed is missing."""
+        """Check that all required settings are present."""
         for name in ("issuer", "audience", "jwks", "name_claim", "role_claim", "tenant_claim"):
             if not getattr(self, name):
                 raise RejectedError("is needed to take tokens of a provider", where=f"oidc.{name}")
@@ -163,21 +162,21 @@ MAX_REMEMBERED = 10_000
 LONGEST_NAME = 63
 CHECKS = {
     "require": ["exp", "iss", "aud"],
-    "verify_exp": False,  # these three by Seaway's own clock
+    "verify_exp": False,  # Seaway checks these three by its own clock
     "verify_nbf": False,
     "verify_iat": False,
 }
 
 
 class OidcBearer:
-    """Fills `seaway.application.access.Bearer`.
+    """Implementation of `seaway.application.access.Bearer`.
 
     Parameters
     ----------
     settings
-        Whose tokens are taken.
+        Settings of the provider.
     clock
-        For when they end.
+        Clock for the expiry of tokens.
     """
 
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
@@ -188,13 +187,13 @@ class OidcBearer:
         self._lock = Lock()
 
     def known(self, credential: str) -> Who | None:
-        """Return whose a token is that was verified before and still holds."""
+        """Return the user of a token that was verified before and is not expired."""
         who = self._known.get(_digest(credential))
         holds = who is not None and who.expires_ns is not None and who.expires_ns > self._clock.now_ns()
         return who if holds else None
 
     def verify(self, credential: str) -> Who:
-        """Return whose a token is."""
+        """Verify a token and return its user."""
         try:
             who = self._principal(self._claims(credential))
         except (PyJWTError, ValueError, TypeError, OverflowError) as error:
@@ -248,7 +247,7 @@ class OidcBearer:
         return Who(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
 
     def _role(self, claim: object) -> Role:
-        """Take the most powerful role of those that are claimed; agents have Seaway's own tokens."""
+        """Return the most powerful of the claimed roles, except that of agents, which have tokens of Seaway."""
         claimed = [str(each) for each in claim] if isinstance(claim, list) else [str(claim)]
         words = self._settings.roles or {role.value: role.value for role in Role}
         roles = [Role(words[each]) for each in claimed if each in words]

@@ -1,4 +1,4 @@
-"""From root to nobody, permanently.
+"""Permanent drop of root privileges.
 
 References
 ----------
@@ -23,18 +23,18 @@ _SETS = {"CapInh": "inheritable", "CapPrm": "permitted", "CapEff": "effective", 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Who a thread is, and what it may do.
+    """User, groups and capabilities of a thread.
 
     Attributes
     ----------
     uids, gids
-        Real, effective, saved, and of the file system.
+        Real, effective, saved, and file system IDs.
     groups
-        Supplementary.
+        Supplementary groups.
     capabilities
-        Sets of bits, by name of the set as the kernel writes it.
+        Bit sets, by the kernel's name of the set.
     no_new_privs
-        Whether no program that it starts can have more rights than itself.
+        True if programs that it starts cannot gain privileges.
     """
 
     uids: tuple[int, ...]
@@ -45,12 +45,12 @@ class Status:
 
 
 def threads() -> Iterator[Path]:
-    """Yield where the kernel describes each thread of this process."""
+    """Yield the folder in /proc of each thread of this process."""
     return Path("/proc/self/task").iterdir()
 
 
 def read_status(folder: Path) -> Status:
-    """Read how the kernel describes a process or a thread, given its folder in /proc."""
+    """Read the status of a process or a thread from its folder in /proc."""
     lines = (folder / "status").read_text(encoding="utf-8", errors="replace").splitlines()
     fields = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
     return Status(
@@ -63,7 +63,7 @@ def read_status(folder: Path) -> Status:
 
 
 def held_capabilities(status: Status) -> list[str]:
-    """Name the sets of capabilities that are not empty; the bounding set only limits what could be gained."""
+    """Return the names of non-empty capability sets, except the bounding set, which only limits later gains."""
     return [f"{text} capabilities" for name, text in _SETS.items() if status.capabilities[name]]
 
 
@@ -78,12 +78,12 @@ _MAX_CAPABILITIES = 64
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whom a process goes on as.
+    """User account for the rest of the process.
 
     Attributes
     ----------
     uid, gid
-        None of them is root's.
+        IDs other than those of root.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Account:
 
 
 def find_account(user: str) -> Account:
-    """Look a user of this machine up, by name or by number.
+    """Return a user of this machine, by name or number.
 
     Raises
     ------
     RejectedError
-        When there is none, or it is root.
+        When the user does not exist, or is root.
     """
     try:
         found = pwd.getpwuid(int(user)) if user.isdecimal() else pwd.getpwnam(user)
@@ -109,39 +109,40 @@ def find_account(user: str) -> Account:
 
 
 def forbid_new_privileges() -> None:
-    """Have no program that this thread and those that it starts from here on execute gain a right; for ever.
+    """Prevent this thread and its later threads permanently from gaining privileges through programs.
 
-    To be called before other threads are started, since each has its own say in this. It takes no right away.
+    Call it before other threads are started, because each thread has its own setting. It drops no current privilege.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     for capability in range(_MAX_CAPABILITIES):
         if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
-            return  # there are no more, or it takes a capability, and then no_new_privs has to do
+            return  # no more capabilities, or the call is not permitted; no_new_privs then suffices
 
 
 def drop_privileges(account: Account, other_threads: Iterable[Callable[[Callable[[], None]], None]] = ()) -> None:
-    """Give up every privilege of this process, and the way back to any, and see that they are gone.
+    """Drop all privileges of this process permanently, and verify that.
 
-    As root, it goes on as `account`, without supplementary groups. In either case no capability is left in any of
-    its threads, and no other process of that user can look into its memory. `forbid_new_privileges` comes first.
+    As root, continue as `account`, without supplementary groups. In all cases, no thread keeps a capability, and no
+    other
+    process of that user can read its memory. Call `forbid_new_privileges` first.
 
     Parameters
     ----------
     other_threads
-        What runs something in a thread, for each other one that has capabilities: only a thread itself gives them up.
+        Functions that run a function in each other thread with capabilities: only a thread itself can drop them.
 
     Raises
     ------
     InvariantError
-        When something is left.
+        When a privilege is left.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     was_root = os.geteuid() == 0
     if was_root:
         os.setgroups([])
         os.setresgid(account.gid, account.gid, account.gid)
-        os.setresuid(account.uid, account.uid, account.uid)  # in all threads, and their capabilities go with it
+        os.setresuid(account.uid, account.uid, account.uid)  # for all threads; this clears their capabilities, too
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     _clear_capabilities(libc)
     for run in other_threads:
@@ -157,7 +158,7 @@ def _clear_capabilities(libc: ctypes.CDLL) -> None:
 
 
 def _require_gone(account: Account | None) -> None:
-    """Look at every thread of this process, as the kernel describes it; and try the way back."""
+    """Check the kernel's status of every thread, and check that root cannot be regained."""
     left = [problem for thread in threads() for problem in _remaining(read_status(thread), account)]
     with suppress(PermissionError):
         os.setresuid(0, 0, 0)
@@ -167,7 +168,7 @@ def _require_gone(account: Account | None) -> None:
 
 
 def _remaining(status: Status, account: Account | None) -> list[str]:
-    """Say what a thread still has."""
+    """Return the remaining privileges of a thread."""
     left = [f"it has {name}" for name in held_capabilities(status)]
     if not status.no_new_privs:
         left.append("programs that it starts can have more rights")

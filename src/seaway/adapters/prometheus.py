@@ -1,4 +1,4 @@
-"""Asks a Prometheus that scrapes the gateways' node-exporters."""
+"""Traffic meter that queries a Prometheus server, which scrapes the gateways' node-exporters."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import BITS, PER_MBIT, Rates, speed_mbps
 
 FIGURE = "seaway_figure"
-"""The label that tells the four parts of an answer apart."""
+"""Label that separates the four parts of an answer."""
 
 PLACES = ("exporter", "name", "address")
-"""What may stand in braces: host and port of a gateway's exporter, and what the gateway is called and where it is."""
+"""Names in braces: host and port of a gateway's exporter, and the gateway's name and address."""
 
 _IN_BRACES = re.compile(r"\{([a-z_]+)\}")
 
@@ -40,7 +40,7 @@ class _Answer(msgspec.Struct):
 
 
 def require_known(labels: str) -> None:
-    """Look whether names in braces are all known.
+    """Check that all names in braces are known.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def require_known(labels: str) -> None:
 
 
 def fill_in(labels: str, gateway: GatewayConfig) -> str | None:
-    """Return what selects a gateway's node-exporter in PromQL; None when the gateway lacks what it takes.
+    """Return the PromQL selector of a gateway's node-exporter; None if the gateway lacks a required value.
 
     Parameters
     ----------
     labels
-        As ``instance="{exporter}"``, with any of `PLACES` in braces.
+        Selector such as ``instance="{exporter}"``, with any of `PLACES` in braces.
     """
     exporter = urlsplit(gateway.exporter).netloc
     known = dict(zip(PLACES, (exporter, gateway.name, str(gateway.address)), strict=True))
@@ -69,7 +69,7 @@ def fill_in(labels: str, gateway: GatewayConfig) -> str | None:
 
 
 def query(labels: str, interface: str, window_s: int) -> str:
-    """Return the PromQL that asks for all that is wanted of an interface at once."""
+    """Return one PromQL query for all values of an interface."""
     where = f'{{{labels},device="{_escaped(interface)}"}}'
     received, transmitted = f"node_network_receive_bytes_total{where}", f"node_network_transmit_bytes_total{where}"
     parts = {
@@ -82,12 +82,12 @@ def query(labels: str, interface: str, window_s: int) -> str:
 
 
 def read_answer(body: bytes) -> dict[str, float]:
-    """Return what Prometheus answers, by figure.
+    """Parse the answer of Prometheus; return the values by part.
 
     Raises
     ------
     ValueError
-        When it is no answer, or has something twice.
+        When it is invalid, or has a duplicate part.
     """
     try:
         answer = msgspec.json.decode(body, type=_Answer)
@@ -111,21 +111,21 @@ class _ErrorBody(msgspec.Struct):
 
 
 class PrometheusMeter:
-    """Looks at gateways' interfaces through Prometheus; for one thread.
+    """Traffic meter for gateways scraped by Prometheus; for one thread.
 
     Parameters
     ----------
     url
-        Of the server, with the prefix that it may have.
+        URL of the server, including a prefix.
     labels
-        What selects a gateway's exporter; see `seaway.adapters.prometheus.fill_in`.
+        Selector of a gateway's exporter; see `seaway.adapters.prometheus.fill_in`.
     window_s
-        Over how long rates are taken.
+        Window of rates.
 
     Raises
     ------
     RejectedError
-        When `labels` has something unknown in braces.
+        When `labels` has an unknown name in braces.
     """
 
     def __init__(self, pages: Pages, url: str, labels: str, window_s: int) -> None:
@@ -136,7 +136,7 @@ class PrometheusMeter:
         self._window_s = window_s
 
     def covers(self, gateway: GatewayConfig) -> bool:
-        """See `TrafficMeter`: it takes the interface's name and what selects the exporter."""
+        """Report whether the gateway has an interface and the values of the selector; see `TrafficMeter`."""
         return bool(gateway.interface and fill_in(self._labels, gateway))
 
     def read(self, gateways: Sequence[GatewayConfig]) -> dict[str, Reading | Missed]:
@@ -167,7 +167,7 @@ class PrometheusMeter:
 
 
 def _error_text(body: bytes) -> str:
-    """Return what Prometheus says is wrong, if it is Prometheus."""
+    """Return the error in an answer of Prometheus; empty if there is none."""
     try:
         error = msgspec.json.decode(body, type=_ErrorBody).error
     except msgspec.DecodeError:

@@ -1,6 +1,6 @@
 """A Kubernetes and Karmada API server in memory, for tests and benchmarks, behind real HTTP on loopback.
 
-One server, at which controllers, a scheduler (with HAMi's rules) and kubelets work:
+One server with controllers, a scheduler (with HAMi's rules) and kubelets:
 
     with ApiServer() as server:
         server.create({"apiVersion": "v1", "kind": "Node", ...})
@@ -14,19 +14,19 @@ A control plane and its members; each member is an `ApiServer` too:
         world.members["member1"].fail_node("n1")
         world.settle()
 
-What goes wrong is said by `server.faults`, and by `stop`, `start`, `forget_history` and `stale_reads`:
+`server.faults` injects faults, as do `stop`, `start`, `forget_history` and `stale_reads`:
 
     with server.faults.during(server.faults.hang("*/pods*")):
         ...                                              # open watches of pods are silent, too
 
-All servers of a process share one thread with one event loop, so nothing in them needs a lock; methods of
-`ApiServer` may be called from any other thread. No one polls, and only timers wait: `settle` is exact, and
-`wait_for` looks at every change. Trust those rules of Kubernetes and Karmada that
-``tests/conformance/test_server_*.py`` puts to real servers as well.
+All servers of a process share one thread with one event loop, so nothing in them needs a lock; methods of `ApiServer`
+may be called from any other thread. Nothing polls, and only timers wait: `settle` is exact, and `wait_for` checks its
+condition after every change. Rely only on those rules of Kubernetes and Karmada that
+``tests/conformance/test_server_*.py`` also runs against real servers.
 
-What decides how pods end: the annotation ``testbed/run-seconds``, and images ``missing/...``, ``fail/...`` and
-``oom/...``. `seeding` fills servers with thousands of objects, and ``python -m tests.fakes.kubernetes`` serves
-from a process of its own.
+The annotation ``testbed/run-seconds`` and images ``missing/...``, ``fail/...`` and ``oom/...`` decide how pods end.
+`seeding` fills servers with thousands of objects, and ``python -m tests.fakes.kubernetes`` serves from a process of its
+own.
 
 Go clients, kubectl among them, send no token without TLS: give them ``ApiServer(tls="certificate")``.
 """

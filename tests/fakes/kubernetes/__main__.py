@@ -1,11 +1,11 @@
 """Servers in a process of their own: ``python -m tests.fakes.kubernetes --members 10 --nodes 1000 --pods 5000``.
 
-Prints one line of JSON when everything answers: the kubeconfig, a URL and a token for each server, and the URL of the
-desk. The desk takes commands while the servers run: POST {"server": "member1", "do": "stop"} stops a server; the answer
-has what the command returned. It ends when its standard input does, or on SIGTERM.
+Prints one line of JSON when all servers answer: the kubeconfig, a URL and a token for each server, and the URL of the
+command port. The command port accepts commands while the servers run: POST {"server": "member1", "do": "stop"} stops a
+server; the answer has the return value of the command. The process ends when its standard input ends, or on SIGTERM.
 
 Commands: stop, start, forget_history, hang, slow, error, throttle, drop, cut_watches, clear, fail_node, heal_node,
-create, put, patch, delete, list, write_log, stats; further members of the body are their arguments by name.
+create, put, patch, delete, list, write_log, stats; other members of the body are their arguments by name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.fakes.kubernetes.seeding import Crowd, seed
 from tests.fakes.kubernetes.server import ApiServer
 
 RARELY = (50_000, 20, 100)
-"""When the garbage collector looks: real API servers do not stand still for it either."""
+"""Thresholds of Python's garbage collector, high so that it rarely pauses the servers: real ones do not pause."""
 
 _OF_SERVER = (
     "stop",
@@ -51,7 +51,7 @@ _OF_FAULTS = ("hang", "slow", "error", "throttle", "drop", "cut_watches", "clear
 
 
 def stats(server: ApiServer) -> dict[str, object]:
-    """Return what a server has and was asked."""
+    """Return the object and request counts of a server."""
     counts = {kind.qualified: len(shelf.items) for kind, shelf in server.store.shelves.items() if shelf.items}
     return {
         "objects": counts,
@@ -62,7 +62,7 @@ def stats(server: ApiServer) -> dict[str, object]:
 
 
 def carry_out(servers: Mapping[str, ApiServer], order: dict[str, Any]) -> object:
-    """Carry out a command.
+    """Run a command.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _kind(server: ApiServer, name: str) -> Kind:
 
 
 def open_desk(servers: Mapping[str, ApiServer]) -> ThreadingHTTPServer:
-    """Open a port on loopback that takes commands."""
+    """Open a port on loopback that accepts commands."""
 
     class Desk(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""HTTP in, verbs and lists out: the paths that Kubernetes serves, as one ASGI application a server."""
+"""The paths that Kubernetes serves, as one ASGI application per server, from HTTP to verbs and lists."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ VERSION: Json = {
     "platform": "linux/amd64",
 }
 TRANSPORT = "seaway.transport"
-"""The extension of the scope in which a request finds its connection."""
+"""The ASGI scope extension in which a request finds its connection."""
 _ROOTS = ("/api", "/apis", "/healthz", "/livez", "/readyz", "/version")
 _OPEN = ("/healthz", "/livez", "/readyz", "/version")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names."""
+    """The resource that a path names."""
 
     kind: Kind
     namespace: str
@@ -68,16 +68,16 @@ class Application:
     Parameters
     ----------
     store, verbs, lister, watches, faults, parts
-        What it serves.
+        Parts that the application serves.
     tokens
-        Who may come in: tokens, which may change while it serves; None for everybody.
+        Accepted tokens, which may change while it serves; None to accept every client.
 
     Attributes
     ----------
     before
-        Asked first, for paths of its own: what gives None leaves the request to the others.
+        Handlers of other paths, tried first; a handler that returns None leaves the request to the next one.
     requests
-        How many there were by method.
+        Number of requests by method.
     """
 
     def __init__(
@@ -120,14 +120,14 @@ class Application:
             await _stream(scope, receive, send, answer)
 
     async def respond(self, request: Request) -> Answer:
-        """Answer a request that has been let in.
+        """Answer an authorized request.
 
         Raises
         ------
         FailureError
-            If that is the answer.
+            If the answer is an error.
         DropError
-            If there is to be none.
+            If there is no answer.
         """
         await self._faults.meet(request.method, request.path, request.gone)
         for other in self.before:
@@ -153,7 +153,7 @@ class Application:
             raise unauthorized()
 
     async def answer(self, request: Request) -> Answer:
-        """Answer a request that nothing has gone wrong with."""
+        """Answer a request that no fault affects."""
         if not request.path.startswith(("/api/", "/apis/")) and request.path not in _ROOTS:
             return Answer(b"404 page not found\n", 404, b"text/plain; charset=utf-8")
         if found := self._about(request.path):
@@ -267,7 +267,7 @@ class Application:
 
 
 def _named(kind: Kind, request: Request) -> Json:
-    """Return the body of a request; that of a custom resource has to say what it is."""
+    """Return the body of a request; the body of a custom resource must have apiVersion and kind."""
     body = request.object()
     missing = next((name for name in ("kind", "apiVersion") if not body.get(name)), "")
     if kind.custom and missing:
@@ -280,7 +280,7 @@ def _named(kind: Kind, request: Request) -> Json:
 
 
 def _known(kind: Kind, body: Json, request: Request) -> dict[str, str]:
-    """Take out what servers do not know, and return the headers that say so; refuse it where that is asked for."""
+    """Remove unknown fields and return the warning headers; reject the request if it asks for strict validation."""
     unknown = drop_unknown(kind, body)
     if not unknown:
         return {}
@@ -298,7 +298,7 @@ def _known(kind: Kind, body: Json, request: Request) -> dict[str, str]:
 
 
 def _deleted(last: Stored) -> bytes:
-    """Return what a delete answers: pods and services as they were, a Status for everything else."""
+    """Return the answer to a delete: the last state of pods and services, a Status for all other kinds."""
     kind = last.kind
     if kind.plural in ("pods", "services") and not kind.group:
         return last.encode()
@@ -358,7 +358,7 @@ async def _send(send: Send, body: bytes, code: int, kind: bytes, more: Mapping[s
 
 
 async def _stream(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-    """Send pieces as they come, until they end, are cut off, or the client has left."""
+    """Send chunks as they come, until they end, are cut off, or the client has left."""
     assert not isinstance(answer.body, bytes)
     await send({"type": "http.response.start", "status": answer.code, "headers": [(b"content-type", answer.type)]})
     here = asyncio.current_task()
@@ -385,6 +385,6 @@ async def _stream(scope: Scope, receive: Receive, send: Send, answer: Answer) ->
 
 
 async def _hang_up(scope: Scope, receive: Receive) -> None:
-    """Close the connection as it is, without the end that HTTP asks for."""
+    """Close the connection without the end that HTTP requires."""
     scope["extensions"][TRANSPORT]["transport"].close()
     await _gone(receive)

@@ -1,4 +1,4 @@
-"""Server-side apply, and the bookkeeping of who wrote which field."""
+"""Server-side apply, and the ownership of fields."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ MISSING = object()
 Owner = tuple[str, str, str]
 """Manager, operation (``Apply`` or ``Update``) and subresource."""
 Owners = dict[Owner, set[Path]]
-"""Which fields each owns."""
+"""Fields of each owner."""
 
 
 def track(body: Json, before: Json | None, manager: str, part: str, moment: str) -> None:
-    """Note in a new state which fields a write that is no apply has set; others no longer own those.
+    """Record in a new state which fields a write other than an apply has set; other managers no longer own them.
 
-    A write by nobody (an empty manager) only takes from others what is no longer there.
+    A write without a manager (an empty name) only removes the ownership of fields that no longer exist.
     """
     meta = body["metadata"]
     if before is None:
         if meta.get("managedFields"):
-            return  # made by an apply, which has noted it
+            return  # an apply, which has recorded its fields
         if manager:
             _write(body, {(manager, "Update", part): set(fields_of(body, maps=True))}, {}, moment)
         return
@@ -54,7 +54,7 @@ def track(body: Json, before: Json | None, manager: str, part: str, moment: str)
 
 
 def _hand_over(entries: list[Json], mine: Owner, changed: set[Path], removed: set[Path]) -> list[Json]:
-    """Take from everybody what is gone, and from all but one what he changed; nobody (an empty name) takes nothing."""
+    """Remove deleted fields from all managers, changed fields from all but `mine`; an empty manager gets nothing."""
     for entry in entries:
         lost = removed if not mine[0] or _owner(entry) == mine else changed | removed
         for path in lost:
@@ -78,12 +78,12 @@ def _owner(entry: Json) -> Owner:
 
 
 def apply_to(live: Json | None, applied: Json, manager: str, part: str, moment: str, *, force: bool) -> Json:
-    """Return what becomes of an object (None if there is none) when a configuration is applied to it.
+    """Return the object after a configuration is applied to it; `live` is None if it does not exist.
 
     Raises
     ------
     FailureError
-        409 if others own fields that would get another value, unless it is forced.
+        409 if others own fields whose value would change, unless it is forced.
     """
     meta = {key: value for key, value in applied["metadata"].items() if key not in ("resourceVersion", "uid")}
     applied = {**applied, "metadata": meta}

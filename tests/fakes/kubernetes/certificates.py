@@ -1,4 +1,4 @@
-"""An authority, a server's certificate for loopback, and a client's, for one test."""
+"""A certificate authority, a server's certificate for loopback, and a client's, for one test."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """What a server with TLS and its clients need.
+    """Certificates of a server with TLS and its clients.
 
     Attributes
     ----------
     authority
-        Who signed.
+        The certificate authority.
     server, client
-        What they show.
+        The certificates that they present.
     """
 
     authority: Pair
@@ -39,7 +39,7 @@ class Certificates:
 
     @classmethod
     def make(cls) -> Certificates:
-        """Make all of them, valid for a day."""
+        """Create all of them, valid for a day."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("testbed-ca")
         usage = x509.KeyUsage(

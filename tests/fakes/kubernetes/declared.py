@@ -1,4 +1,4 @@
-"""Which fields there are in the objects that Seaway and most people write: a server knows no others."""
+"""The known fields of the objects that Seaway and most users write; a server knows no others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fakes.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, PODS, S
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a message; what is in one that is not in `inside` is not looked at.
+    """The fields of a message; a field that is not in `inside` is not checked further.
 
     Attributes
     ----------
@@ -97,11 +97,11 @@ _KNOWN: dict[Kind, Fields] = {
 
 
 _MESSAGES = frozenset({"metadata", "spec", "template", "resources"})
-"""Fields that have one message, not a list of them."""
+"""Fields with one message, not a list of them."""
 
 
 def drop_unknown(kind: Kind, body: Json) -> list[str]:
-    """Take out of an object what servers do not know; return where that was, like ``spec.template.spec.imag``."""
+    """Remove unknown fields from an object; return their paths, like ``spec.template.spec.imag``."""
     if known := _KNOWN.get(kind):
         return list(_drop(known, body, ""))
     return []

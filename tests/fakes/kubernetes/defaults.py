@@ -1,4 +1,4 @@
-"""What a server fills in where an object leaves it out, kind by kind."""
+"""Defaults that a server sets in objects, by kind."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tests.fakes.kubernetes.kinds import (
 )
 
 TOLERATED_S = 300
-"""How long a pod stays on a node that is not ready, unless it says otherwise."""
+"""Seconds that a pod stays on a node that is not ready, unless it sets another toleration."""
 
 
 def fill(kind: Kind, body: Json) -> None:
-    """Fill in what a spec leaves out."""
+    """Set the defaults of a spec."""
     if filled := _FILLED.get(kind):
         filled(body)
 
 
 def requests_of(container: Json) -> Json:
-    """Return what a container asks for: requests, and limits where there is none."""
+    """Return the requests of a container, with its limits as default."""
     resources = container.get("resources") or {}
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
 
@@ -63,7 +63,7 @@ def _fill_template(body: Json) -> Json:
 
 
 def fill_pod(body: Json) -> None:
-    """Fill in what a pod leaves out."""
+    """Set the defaults of a pod."""
     spec = body.setdefault("spec", {})
     _fill_pod_spec(spec)
     spec.setdefault("serviceAccountName", "default")

@@ -21,14 +21,14 @@ JSON_TYPE = b"application/json"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, read.
+    """One HTTP request.
 
     Attributes
     ----------
     method, path, query, headers
-        As sent; the path without what a proxy put before it.
+        As sent; the path without the prefix of a proxy.
     body
-        All of it.
+        The whole body.
     gone
         Waits until the client has left.
     """
@@ -42,16 +42,16 @@ class Request:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored."""
+        """True if nothing is to be stored."""
         return self.query.get("dryRun") == "All"
 
     @property
     def watches(self) -> bool:
-        """Whether a list is to be followed."""
+        """True if the client wants to watch a list."""
         return self.query.get("watch") in ("true", "1")
 
     def write_options(self) -> WriteOptions:
-        """Return how to write; who does not name itself is known by its user agent."""
+        """Return the options of the write; a client that gives no manager is identified by its user agent."""
         agent = self.headers.get(b"user-agent", b"unknown").decode("latin-1").partition("/")[0]
         manager = self.query.get("fieldManager") or ("" if self.media_type == APPLY_PATCH else agent)
         return WriteOptions(manager, self.dry_run, self.query.get("force") in ("true", "1"))
@@ -62,7 +62,7 @@ class Request:
         return self.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip()
 
     def document(self) -> object:
-        """Return the body as JSON or YAML says it.
+        """Return the body, decoded from JSON or YAML.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Request:
         Raises
         ------
         FailureError
-            400 if it is none.
+            400 if it is not an object.
         """
         found = self.document()
         if not isinstance(found, dict):
@@ -95,7 +95,7 @@ class Request:
 
 @dataclass(slots=True)
 class Answer:
-    """What is sent back: a body, or pieces of one as they come; of a watch, who sends them."""
+    """An answer: a body, or chunks of one as they come; for a watch, its sender."""
 
     body: bytes | AsyncIterator[bytes]
     code: int = 200

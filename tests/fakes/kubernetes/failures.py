@@ -1,4 +1,4 @@
-"""What a server refuses, as Kubernetes writes it: an HTTP status and a body of kind Status."""
+"""Errors as Kubernetes writes them: an HTTP status and a body of kind Status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FailureError(Exception):
     message
         One sentence.
     details
-        What the Status says of the object.
+        Details of the object for the Status.
     headers
         Headers to send along.
     """
@@ -64,7 +64,7 @@ def not_found(kind: Kind, name: str) -> FailureError:
 
 
 def no_such_path() -> FailureError:
-    """Return 404 for a path that nothing is served at."""
+    """Return 404 for a path that is not served."""
     return FailureError(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -105,7 +105,7 @@ def forbidden(kind: Kind, name: str, why: str) -> FailureError:
 
 
 def denied(hook: str, why: str) -> FailureError:
-    """Return 403 as an admission webhook says it."""
+    """Return 403 as an admission webhook reports it."""
     return FailureError(403, "Forbidden", f'admission webhook "{hook}" denied the request: {why}')
 
 

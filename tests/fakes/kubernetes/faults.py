@@ -1,7 +1,7 @@
-"""Faults on command: what a server does wrong, for which requests, and how often.
+"""Injected faults: the kind of fault, its requests, and how often.
 
-A path is a shell pattern (``*`` matches slashes too) that the whole path of the request has to match:
-``*`` for all, ``*/pods*`` for pods, ``/apis/cluster.karmada.io/*/proxy/*`` for a proxy.
+A path is a shell pattern (``*`` also matches slashes) for the whole path of the request: ``*`` for all, ``*/pods*`` for
+pods, ``/apis/cluster.karmada.io/*/proxy/*`` for a proxy.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tests.fakes.kubernetes.watching import Watcher
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """Something that goes wrong.
+    """An injected fault.
 
     Attributes
     ----------
     kind
         ``hang``, ``slow``, ``error`` or ``drop``.
     path, method
-        Patterns of the requests that it hits.
+        Patterns of the requests that it affects.
     code
-        Of an error.
+        HTTP status of an error.
     seconds
-        How slow; of an error, what Retry-After says, or 0.
+        Delay; for an error, the value of Retry-After, or 0.
     left
-        How many requests it still hits; None for all, until it is removed.
+        Number of requests that it still affects; None for all until it is removed.
     hits
-        How many it has hit.
+        Number of requests that it has affected.
     """
 
     kind: str
@@ -45,15 +45,15 @@ class Fault:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def matches(self, method: str, path: str) -> bool:
-        """Tell whether it hits a request."""
+        """Report whether the fault affects a request."""
         return self.left != 0 and fnmatchcase(method, self.method) and fnmatchcase(path, self.path)
 
     def matches_get(self, path: str) -> bool:
-        """Tell whether it hits a GET of a path."""
+        """Report whether the fault affects a GET of a path."""
         return self.matches("GET", path)
 
     def failure(self) -> FailureError:
-        """Return the error that it answers with."""
+        """Return the error of the fault."""
         retry = {"Retry-After": str(round(self.seconds))} if self.seconds else {}
         match self.code:
             case 401:
@@ -83,7 +83,7 @@ class FaultList:
     Attributes
     ----------
     followers
-        Called when faults come and go.
+        Functions to call when the faults change.
     """
 
     def __init__(self, watchers: Callable[[], Iterable[Watcher]]) -> None:
@@ -92,13 +92,13 @@ class FaultList:
         self._watchers = watchers
 
     def add(self, fault: Fault) -> Fault:
-        """Begin a fault; one that hangs also silences the watches that are open."""
+        """Begin a fault; a hang also silences open watches."""
         self._faults.append(fault)
         self._silence()
         return fault
 
     def remove(self, fault: Fault) -> None:
-        """End a fault; what hung goes on."""
+        """End a fault; hanging requests continue."""
         if fault in self._faults:
             self._faults.remove(fault)
         fault.over.set()
@@ -111,22 +111,22 @@ class FaultList:
 
     @property
     def active(self) -> list[Fault]:
-        """The faults that requests may still meet."""
+        """The faults that can still affect requests."""
         return [fault for fault in self._faults if fault.left != 0]
 
     def cut_watches(self, path: str = "*") -> int:
-        """Drop the connections of open watches in the middle; return how many."""
+        """Drop the connections of open watches in the middle of a chunk; return how many."""
         found = [watcher for watcher in self._watchers() if watcher.hits(lambda one: fnmatchcase(one, path))]
         for watcher in found:
             watcher.cut_off()
         return len(found)
 
     def blocks(self, method: str, path: str) -> bool:
-        """Tell whether a request would get no good answer."""
+        """Report whether a request would fail."""
         return any(fault.kind != "slow" and fault.matches(method, path) for fault in self._faults)
 
     async def meet(self, method: str, path: str, gone: Callable[[], Coroutine[object, object, object]]) -> None:
-        """Have a request suffer what it has to; `gone` waits until its client has left.
+        """Apply the faults to a request; `gone` waits until its client has left.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Fields of objects and who manages them, as ``managedFields`` writes it (FieldsV1).
+"""Fields of objects and their managers, in the format of ``managedFields`` (FieldsV1).
 
 A field is a path of elements: ``f:spec`` a member, ``k:{"name":"c"}`` an item of a list by its key, ``v:"x"`` a member
-of a set. A set of fields holds the leaves, and for an item by key also the path that ends with ``.``, the item itself.
+of a set. A set of fields has the leaves, and for an item by key also the path that ends with ``.``, the item itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NONE = object()
 ATOMIC = frozenset({"nodeSelector", "matchLabels", "fieldRef", "secretKeyRef", "configMapKeyRef", "resourceFieldRef"})
 """Members that are owned as a whole, whatever is in them."""
 SETS = frozenset({"finalizers"})
-"""Lists whose members are owned each for itself."""
+"""Lists whose members are owned one by one."""
 MAPS = frozenset({"labels", "annotations", "data", "limits", "requests", "rollingUpdate", "capacity", "allocatable"})
-"""Members that may be missing as a whole, so that a user owns that they are there."""
+"""Members that may be missing as a whole, so that a manager owns their presence."""
 _UNTRACKED = frozenset(
     {
         *("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"),
@@ -35,15 +35,15 @@ _UNTRACKED = frozenset(
 
 
 def fields_of(body: Json, *, maps: bool = False) -> Fields:
-    """Return all fields of an object that a user may own; with `maps` also that there are maps to put them in.
+    """Return all fields of an object that a manager may own; with `maps`, also the presence of maps.
 
-    Who applies owns what is in a map, who creates or updates also that it is there.
+    An apply owns the members of a map; a create or an update also owns the presence of the map.
 
     Examples
     --------
     >>> fields_of({"metadata": {"name": "a", "labels": {"b": "c"}}, "spec": {"ports": [{"port": 1}]}})
     {('f:metadata', 'f:labels', 'f:b'): 'c', ('f:spec', 'f:ports', 'k:{"port":1,"protocol":"TCP"}', '.'): None, \
-('f:spec', 'f:ports', 'k:{"port":1,"protocol":"TCP"}', 'f:port'): 1}
+    ('f:spec', 'f:ports', 'k:{"port":1,"protocol":"TCP"}', 'f:port'): 1}
     """
     found: Fields = {}
     for name, value in body.items():
@@ -76,7 +76,7 @@ def _collect(found: Fields, path: Path, name: str, value: object, *, maps: bool)
 
 
 def differences(before: Json, after: Json) -> tuple[set[Path], set[Path]]:
-    """Return the fields that got another value or are new, and those that are gone.
+    """Return the fields that are new or changed, and those that are removed.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def differences(before: Json, after: Json) -> tuple[set[Path], set[Path]]:
 
 
 def _compare(old: Fields, new: Fields, path: Path, name: str, before: object, after: object) -> None:
-    """Collect the fields of what differs, old and new; what is the same is not looked into."""
+    """Collect the fields that differ, old and new; equal parts are skipped."""
     if before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict) and before and after and name not in ATOMIC:
@@ -113,7 +113,7 @@ def _compare(old: Fields, new: Fields, path: Path, name: str, before: object, af
 
 
 def discard(tree: Json, path: Path) -> bool:
-    """Take a field out of a ``fieldsV1``; tell whether it was in."""
+    """Remove a field from a ``fieldsV1``; report whether it was there."""
     inner = tree.get(path[0])
     if inner is None:
         return False
@@ -129,7 +129,7 @@ def discard(tree: Json, path: Path) -> bool:
 
 
 def insert(tree: Json, path: Path) -> bool:
-    """Put a field into a ``fieldsV1``; tell whether it is new there."""
+    """Add a field to a ``fieldsV1``; report whether it is new."""
     new = False
     for element in path:
         if element not in tree:
@@ -156,7 +156,7 @@ def encode(paths: Iterable[Path]) -> Json:
 
 
 def decode(fields: Json) -> set[Path]:
-    """Return the set of fields that a ``fieldsV1`` says."""
+    """Return the set of fields in a ``fieldsV1``."""
     found: set[Path] = set()
 
     def walk(at: Json, path: Path) -> None:
@@ -171,12 +171,12 @@ def decode(fields: Json) -> set[Path]:
 
 
 def drop(body: Json, path: Path) -> None:
-    """Remove a field from an object, and what is left empty by that."""
+    """Remove a field from an object, and the parents that this leaves empty."""
     _drop(body, path)
 
 
 def _drop(at: Any, path: Path) -> bool:  # noqa: ANN401, any JSON
-    """Remove a field; tell whether what held it is empty now."""
+    """Remove a field; report whether its parent is empty now."""
     if path[0].startswith("f:"):
         name = path[0][2:]
         if not isinstance(at, dict) or name not in at:
@@ -208,7 +208,7 @@ def _index(items: Sequence[object], element: str) -> int | None:
 
 
 def combine(live: object, applied: object, name: str = "") -> Any:  # noqa: ANN401, any JSON
-    """Lay an applied configuration over what is there; the first is used up."""
+    """Merge an applied configuration into the live object; `live` is modified."""
     if isinstance(applied, dict) and isinstance(live, dict) and name not in ATOMIC:
         for key, value in applied.items():
             live[key] = combine(live.get(key), value, key)

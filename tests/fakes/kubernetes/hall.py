@@ -14,7 +14,7 @@ Follow = Callable[[Callable[[object], None]], Callable[[], None]]
 
 
 class Hall:
-    """An event loop on a thread of its own, which lives while a user holds it."""
+    """An event loop on its own thread, which runs while at least one user holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class Hall:
         return self._loop
 
     def hold(self) -> None:
-        """Keep the thread alive, starting it if need be."""
+        """Register a user; start the thread if necessary."""
         with self._lock:
             self._holders += 1
             if self._thread is None:
@@ -38,7 +38,7 @@ class Hall:
                 self._thread.start()
 
     def release(self) -> None:
-        """Let the thread end when no one holds it."""
+        """Unregister a user; end the thread with the last one."""
         with self._lock:
             self._holders -= 1
             if self._holders or self._thread is None or self._loop is None:
@@ -50,11 +50,11 @@ class Hall:
             self._loop = self._thread = None
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        """Have something awaited on the thread and return what comes of it."""
+        """Await a coroutine on the thread and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def call(self, work: Callable[[], T]) -> T:
-        """Have something called on the thread and return what comes of it."""
+        """Call a function on the thread and return its result."""
         if threading.current_thread() is self._thread:
             return work()
 
@@ -65,13 +65,13 @@ class Hall:
 
 
 async def with_template_traits(idle: Callable[[], bool]) -> None:
-    """Wait until there is nothing left to do at once."""
+    """Wait until no immediate work is left."""
     while not idle():
         await asyncio.sleep(0)
 
 
 async def met(condition: Callable[[], bool], follow: Sequence[Follow], seconds: float) -> bool:
-    """Wait until a condition is met, looking again at every change; tell whether it was in time."""
+    """Wait until a condition is met, and check it after every change; report whether it was in time."""
     changed = asyncio.Event()
     ends = [one(lambda _: changed.set()) for one in follow]
     try:

@@ -1,4 +1,4 @@
-"""The kinds of objects that a server knows, and what is special about each."""
+"""The kinds of objects that a server knows, and their special rules."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from functools import cached_property
 from typing import Any
 
 Json = dict[str, Any]
-"""An object as it is read from JSON."""
+"""An object, decoded from JSON."""
 
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of objects: where it is served and which rules it has.
+    """A kind of objects: its path and its rules.
 
     Attributes
     ----------
     group, version, kind, plural
         Its names; the group is empty for the core.
     namespaced
-        Whether its objects live in namespaces.
+        Whether its objects are in namespaces.
     status
-        Whether ``/status`` is written apart from the rest.
+        Whether ``/status`` is a subresource.
     scale
-        Whether there is ``/scale``.
+        Whether ``/scale`` is a subresource.
     custom
-        Whether a CustomResourceDefinition made it: its list items name their kind, a PUT needs a version, and
-        ``/status`` changes nothing but the status.
+        Whether a CustomResourceDefinition defines it: its list items have apiVersion and kind, a PUT needs a version,
+        and ``/status`` changes nothing but the status.
     generation
-        Whether changes are counted in ``metadata.generation``.
+        Whether changes increase ``metadata.generation``.
     keeps_status
-        Whether the status is kept when an object is created with one.
+        Whether a create stores the status of the object.
     fields
-        What field selectors may name beside name and namespace.
+        Fields for field selectors beside name and namespace.
     """
 
     group: str
@@ -58,17 +58,17 @@ class Kind:
 
     @cached_property
     def opening(self) -> bytes:
-        """What stands before the inside of an object that says what it is."""
+        """Opening bytes of an object, with apiVersion and kind."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
     @cached_property
     def item_opening(self) -> bytes:
-        """What stands before the inside of an item of a list."""
+        """Opening bytes of an item of a list."""
         return self.opening if self.custom else b"{"
 
     @cached_property
     def qualified(self) -> str:
-        """``deployments.apps``, as messages name it."""
+        """``deployments.apps``, as in messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @cached_property
@@ -83,7 +83,7 @@ class Kind:
         return f"{root}{within}/{self.plural}" + (f"/{name}" if name else "")
 
     def key(self, namespace: str, name: str) -> str:
-        """Return the key of an object, which is also what lists are sorted by."""
+        """Return the key of an object, which is also the sort key of lists."""
         return f"{namespace}/{name}" if self.namespaced else name
 
 
@@ -149,16 +149,16 @@ KUBERNETES: tuple[Kind, ...] = (
     *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, LEASES),
     *(RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_CLASSES, CLAIM_TEMPLATES),
 )
-"""What every Kubernetes has."""
+"""Kinds of every Kubernetes cluster."""
 
 OPERATORS: tuple[Kind, ...] = (
     *(PYTORCH_JOBS, RAY_CLUSTERS, RAY_JOBS, VOLCANO_JOBS, POD_GROUPS),
     *(KUEUE_WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES),
 )
-"""What the operators of Kubeflow, Ray, Volcano and Kueue add."""
+"""Kinds of the operators of Kubeflow, Ray, Volcano and Kueue."""
 
 KARMADA: tuple[Kind, ...] = (CLUSTERS, POLICIES, OVERRIDES, BINDINGS, WORKS)
-"""What Karmada's control plane adds."""
+"""Kinds of Karmada's control plane."""
 
 
 class Kinds:
@@ -178,11 +178,11 @@ class Kinds:
         self._by_name = {(kind.api_version, kind.kind): kind for kind in self.all}
 
     def served(self, group: str, version: str, plural: str) -> Kind | None:
-        """Return the kind behind a path, or None."""
+        """Return the kind at a path, or None."""
         return self._by_path.get((group, version, plural))
 
     def named(self, api_version: str, kind: str) -> Kind | None:
-        """Return the kind that an object says it is, or None."""
+        """Return the kind with an apiVersion and a name, or None."""
         return self._by_name.get((api_version, kind))
 
     def groups(self) -> dict[str, list[str]]:

@@ -14,14 +14,14 @@ from tests.fakes.kubernetes.kinds import Json
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One context: a cluster and who comes to it.
+    """One context: a cluster and the user.
 
     Attributes
     ----------
     name
         Of the context and its cluster.
     url
-        Where it is.
+        URL of the server.
     token
         Empty for none.
     authority, certificate, key
@@ -37,7 +37,7 @@ class Entry:
 
 
 def write_kubeconfig(path: Path, entries: Sequence[Entry], current: str = "") -> Path:
-    """Write a kubeconfig that no one else may read; its context is `current`, or the first."""
+    """Write a kubeconfig that only its owner can read; its context is `current`, or the first."""
     clusters, users, contexts = [], [], []
     for one in entries:
         cluster: Json = {"server": one.url}

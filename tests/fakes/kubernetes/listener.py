@@ -1,4 +1,4 @@
-"""A port that a server answers at: uvicorn, which can be stopped in the middle of everything and started again."""
+"""A port for a server: uvicorn, with immediate stops and restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fakes.kubernetes.certificates import Certificates
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's, which lets a request reach its connection, so that it can be dropped."""
+    """uvicorn's protocol, which gives a request its connection, to drop it."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -29,13 +29,13 @@ class Listener:
     Parameters
     ----------
     app
-        What answers.
+        The ASGI application.
     port
-        Which port; 0 for a free one, which is kept over stops.
+        The port; 0 for a free one, which stays the same over stops.
     certificates
         For TLS; None for plain HTTP.
     clients
-        Whether clients have to show a certificate.
+        Whether clients must present a certificate.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Listener:
 
     @property
     def running(self) -> bool:
-        """Whether it answers."""
+        """True while it answers."""
         return self._server is not None
 
     async def start(self) -> None:
@@ -92,9 +92,9 @@ class Listener:
         return context
 
     async def stop(self) -> None:
-        """Answer no more: the port is closed and every connection dropped, whatever was going on.
+        """Stop immediately: close the port and drop every connection, whatever their state.
 
-        uvicorn's own end waits for a while; a server that fails does not.
+        uvicorn's own shutdown waits for a while; a server that fails does not.
         """
         server, self._server = self._server, None
         if server is None:

@@ -1,4 +1,4 @@
-"""Lists: pages of one consistent state, selected, and joined from bytes."""
+"""Lists: pages of one consistent state, filtered, and joined from bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fakes.kubernetes.selectors import FieldRule, Rule, fields_rule, label
 from tests.fakes.kubernetes.store import Store, Stored
 
 MAX_STATES = 32
-"""How many states are kept for pages yet to come; the oldest is forgotten."""
+"""Number of states that are stored for further pages; the oldest is dropped."""
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -28,7 +28,7 @@ _TOO_OLD = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects a user wants.
+    """The objects that a request selects.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Selection:
         )
 
     def wants(self, one: Stored) -> bool:
-        """Tell whether an object is wanted."""
+        """Report whether an object is selected."""
         return (
             (not self.namespace or one.namespace == self.namespace)
             and (self.labels is None or self.labels(one.labels))
@@ -67,20 +67,20 @@ class Selection:
 
     @property
     def picks(self) -> bool:
-        """Whether there is any selector."""
+        """True if there is any selector."""
         return self.labels is not None or self.fields is not None
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All objects of a kind (in a namespace) as they were at a version."""
+    """All objects of a kind (in a namespace) at a version."""
 
     version: int
     items: Sequence[Stored]
 
 
 class Lister:
-    """Answers lists from a store."""
+    """Answers list requests from a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -97,11 +97,11 @@ class Lister:
         self._frozen = {}
 
     def expire(self) -> None:
-        """Forget the states that pages were to come from."""
+        """Drop the states of further pages."""
         self._states.clear()
 
     def select(self, kind: Kind, selection: Selection) -> list[Stored]:
-        """Return the objects that a user wants, sorted."""
+        """Return the selected objects, sorted."""
         found = self._store.all(kind, selection.namespace)
         return [one for one in found if selection.wants(one)] if selection.picks else list(found)
 
@@ -111,7 +111,7 @@ class Lister:
         Raises
         ------
         FailureError
-            400 for what cannot be read, 410 for a page or version that is gone, 504 for one that is yet to come.
+            400 for invalid values, 410 for an expired page or version, 504 for a future version.
         """
         selection = Selection.read(kind, namespace, query)
         limit = _number(query.get("limit"))
@@ -179,7 +179,7 @@ class Lister:
 
 
 class _ExpiredPageError(FailureError):
-    """A page that is gone; its Status has a token to go on with at the latest state."""
+    """An expired page; its Status has a token to continue at the latest state."""
 
     def __init__(self, error: FailureError, token: str) -> None:
         super().__init__(error.code, error.reason, error.message)

@@ -1,4 +1,4 @@
-"""How a request wants something written or deleted."""
+"""Options of writes and deletes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How to write.
+    """Options of a write.
 
     Attributes
     ----------
     manager
-        Who writes, for managedFields; empty for the server's own controllers, which are not tracked.
+        The manager for managedFields; empty for the server's own controllers, which are not tracked.
     dry_run
-        Whether nothing is to be stored.
+        Whether to store nothing.
     force
-        Whether an apply takes fields from others.
+        Whether an apply takes fields from other managers.
     """
 
     manager: str = ""
@@ -33,18 +33,18 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How to delete.
+    """Options of a delete.
 
     Attributes
     ----------
     grace_period_s
-        gracePeriodSeconds; None for what the pod says.
+        gracePeriodSeconds; None for the value of the pod.
     propagation
         ``Foreground``, ``Background``, ``Orphan``, or empty for the kind's default.
     uid, version
-        Which object it must be, and at which version; empty for any.
+        Preconditions: uid and version of the object; empty for any.
     dry_run
-        Whether nothing is to be deleted.
+        Whether to delete nothing.
     """
 
     grace_period_s: int | None = None

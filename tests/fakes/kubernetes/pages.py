@@ -1,4 +1,4 @@
-"""What pods say behind the API server's proxy, ``/api/v1/namespaces/NAMESPACE/pods/POD:PORT/proxy/PATH``.
+"""Pages of pods behind the API server's proxy, ``/api/v1/namespaces/NAMESPACE/pods/POD:PORT/proxy/PATH``.
 
 References
 ----------
@@ -15,19 +15,19 @@ from tests.fakes.kubernetes.kinds import PODS
 from tests.fakes.kubernetes.store import Store
 
 Page = bytes | Callable[[], bytes | AsyncIterator[bytes]]
-"""A body, or what makes one for each request: all at once, or piece by piece."""
+"""A body, or a function that creates one for each request: complete, or in chunks."""
 
 TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 DEFAULT_PORT = "80"
 
 
 class Pages:
-    """Answers requests that go through the proxy to pods; for the thread of its server's loop.
+    """Answers requests that go through the proxy to pods; used on the thread of its server's loop.
 
     Attributes
     ----------
     asked
-        How often each path was asked for.
+        Number of requests for each path.
     """
 
     def __init__(self, store: Store) -> None:
@@ -36,16 +36,16 @@ class Pages:
         self._pages: dict[tuple[str, str, str], tuple[str, Page]] = {}
 
     def put(self, namespace: str, pod: str, port: int, page: Page, path: str = "/metrics") -> None:
-        """Have a pod answer at a port."""
+        """Serve a page on a port of a pod."""
         self._pages[namespace, pod, str(port)] = path, page
 
     async def __call__(self, request: Request) -> Answer | None:
-        """Answer a request; None for one that is no pod's.
+        """Answer a request; None if it is not for a pod's proxy.
 
         Raises
         ------
         FailureError
-            404 for a pod that is not there, 503 where nothing listens.
+            404 for a pod that does not exist, 503 for a port without a page.
         """
         match request.path.split("/", 8):
             case ["", "api", "v1", "namespaces", namespace, "pods", target, "proxy", path]:

@@ -1,4 +1,4 @@
-"""Parts of objects beside the status: ``/scale``, ``/log``, ``/binding`` and ``/eviction``."""
+"""Subresources of objects other than the status: ``/scale``, ``/log``, ``/binding`` and ``/eviction``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Bodies = bytes | AsyncIterator[bytes]
 
 
 class Logs(Protocol):
-    """Where the output of containers comes from."""
+    """Source of the output of containers."""
 
     def read(self, pod: Json, query: Mapping[str, str]) -> Bodies:
-        """Return what a container has written, or what it writes as it comes."""
+        """Return the output of a container, complete or in chunks as it comes."""
         ...
 
 
 class Parts:
-    """Answers requests for parts of objects."""
+    """Answers requests for subresources."""
 
     def __init__(self, store: Store, verbs: Verbs) -> None:
         self.logs: Logs | None = None
@@ -40,7 +40,7 @@ class Parts:
         Raises
         ------
         FailureError
-            404 for a part that there is not, 405 for a method that it does not take.
+            404 for a subresource that does not exist, 405 for a method that it does not support.
         """
         if part == "scale" and kind.scale:
             return self._scale(kind, namespace, name, request)
@@ -98,12 +98,12 @@ class Parts:
 
 
 def bind(store: Store, namespace: str, name: str, node: str, annotations: Json | None = None) -> None:
-    """Put a pod on a node.
+    """Bind a pod to a node.
 
     Raises
     ------
     FailureError
-        409 if it is on one, or is being deleted.
+        409 if it is already bound, or is being deleted.
     """
     found = store.get(PODS, namespace, name)
     body = found.read()

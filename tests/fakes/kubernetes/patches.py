@@ -1,7 +1,7 @@
 """Changes to JSON: merge patches (RFC 7386), JSON patches (RFC 6902) and strategic merge patches.
 
-The strategic kind merges lists of objects that have a key, and leaves other lists to the patch as a merge patch does;
-of its directives it knows ``$patch: delete``, ``$patch: replace``, ``$retainKeys`` and ``$deleteFromPrimitiveList``.
+Strategic patches merge lists of objects that have a key, and treat other lists as a merge patch does. They support the
+directives ``$patch: delete``, ``$patch: replace``, ``$retainKeys`` and ``$deleteFromPrimitiveList``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ LIST_KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "resourceClaims": (("name",),),
     "claims": (("name",),),
 }
-"""By which fields Kubernetes tells the items of a list apart; lists that are not here are replaced whole."""
+"""Fields that identify the items of a list in Kubernetes; lists that are not here are replaced as a whole."""
 
 DEFAULTS = {"protocol": "TCP"}
-"""What a missing field of a key counts as."""
+"""Defaults of missing key fields."""
 
 
 def key_fields(field: str, items: Sequence[object]) -> tuple[str, ...]:
-    """Return by which fields the items of a list are told apart; empty if they are not."""
+    """Return the fields that identify the items of a list; empty if none do."""
     for fields in LIST_KEYS.get(field, ()):
         if all(isinstance(one, dict) and all(name in one or name in DEFAULTS for name in fields) for one in items):
             return fields
@@ -50,7 +50,7 @@ def item_key(item: Json, fields: Sequence[str]) -> tuple[object, ...]:
 
 
 def merge(target: object, patch: object) -> Any:  # noqa: ANN401, any JSON
-    """Apply a merge patch; the target is used up.
+    """Apply a merge patch; the target is modified.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def merge(target: object, patch: object) -> Any:  # noqa: ANN401, any JSON
 
 
 def strategic(target: object, patch: object) -> Any:  # noqa: ANN401, any JSON
-    """Apply a strategic merge patch; the target is used up."""
+    """Apply a strategic merge patch; the target is modified."""
     if not isinstance(patch, dict):
         return patch
     if patch.get("$patch") == "replace":
@@ -111,7 +111,7 @@ def _strategic_list(field: str, target: list[Any], patch: list[Any]) -> list[Any
 
 
 def _strategic_key(field: str, patch: Sequence[object]) -> tuple[str, ...]:
-    """Return the key of a list; strategic patches know taints by their key, and ports by one field only."""
+    """Return the key of a list; strategic patches identify taints by their key, and ports by one field only."""
     if field == "taints":
         return ("key",)
     fields = key_fields(field, patch)
@@ -119,7 +119,7 @@ def _strategic_key(field: str, patch: Sequence[object]) -> tuple[str, ...]:
 
 
 class PatchError(Exception):
-    """A JSON patch that cannot be applied; `malformed` if it is no patch at all."""
+    """A JSON patch that cannot be applied; `malformed` if it is not a patch."""
 
     def __init__(self, message: str, *, malformed: bool = False) -> None:
         super().__init__(message)
@@ -127,12 +127,12 @@ class PatchError(Exception):
 
 
 def json_patch(target: object, operations: object) -> Any:  # noqa: ANN401, any JSON
-    """Apply a JSON patch; the target is used up.
+    """Apply a JSON patch; the target is modified.
 
     Raises
     ------
     PatchError
-        If it is no patch, a path is missing, or a test fails.
+        If it is not a patch, a path is missing, or a test fails.
 
     Examples
     --------

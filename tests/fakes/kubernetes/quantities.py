@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them: ``500m``, ``2``, ``16Gi``, ``1e3``."""
+"""Quantities in Kubernetes' format: ``500m``, ``2``, ``16Gi``, ``1e3``."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MEMBERS = "SEAWAY_TEST_MEMBERS"
 
 
 def kubeconfigs(variable: str) -> list[Path]:
-    """Return the kubeconfigs that a variable names, with colons between."""
+    """Return the kubeconfigs in a variable, separated by colons."""
     return [Path(one) for one in os.environ.get(variable, "").split(":") if one]
 
 
@@ -42,5 +42,5 @@ def connect(kubeconfig: Path) -> httpx.Client:
 
 
 def new_name(prefix: str = "seaway-test") -> str:
-    """Return a name that nothing has."""
+    """Return an unused name."""
     return f"{prefix}-{uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""What a server refuses, kind by kind: the part of Kubernetes' checks that clients meet."""
+"""Validation by kind: the part of Kubernetes' checks that clients meet."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _address(body: Json, store: Store) -> None:
 
 
 def on_create(kind: Kind, body: Json, store: Store) -> None:
-    """Fill in what a new object leaves out; drop what a user may not set.
+    """Set the defaults of a new object; drop fields that a user may not set.
 
     Raises
     ------
     UnreadableError
-        When it is nothing that a server could read.
+        If a server could not decode it.
     """
     check_types(kind, body)
     if kind.status and not kind.keeps_status:
@@ -67,7 +67,7 @@ def on_create(kind: Kind, body: Json, store: Store) -> None:
 
 
 def on_update(kind: Kind, body: Json, before: Json, part: str) -> None:
-    """Fill in what an update leaves out; raises as `on_create`."""
+    """Set the defaults of an update; raises as `on_create`."""
     check_types(kind, body)
     if part in ("", "scale"):
         fill(kind, body)
@@ -77,12 +77,12 @@ def on_update(kind: Kind, body: Json, before: Json, part: str) -> None:
 
 
 def check(kind: Kind, body: Json, before: Json | None) -> None:
-    """Refuse an object that breaks a rule of its kind, or changes what may not change.
+    """Reject an object that breaks a rule of its kind, or changes an immutable field.
 
     Raises
     ------
     FailureError
-        422 with every cause, or 403 as Karmada's webhooks say it.
+        422 with every cause, or 403 as Karmada's webhooks report it.
     """
     causes: Causes = []
     check_metadata(body["metadata"], "metadata", causes)
@@ -97,14 +97,11 @@ def check(kind: Kind, body: Json, before: Json | None) -> None:
 
 
 def spec_changed(kind: Kind, body: Json, before: Json) -> bool:
-    """Tell whether anything but metadata and status differs; of a deployment, annotations count as well."""
+    """Report whether anything but metadata and status differs; for a deployment, annotations also count."""
     if kind is DEPLOYMENTS and body["metadata"].get("annotations") != before["metadata"].get("annotations"):
         return True
     keys = {*body, *before} - {"metadata", "status", "kind", "apiVersion"}
     return any(body.get(key) != before.get(key) for key in keys)
-
-
-# What is refused -----------------------------------------------------------------------------------------------------
 
 
 def _need(causes: Causes, field: str, value: object) -> bool:
@@ -230,7 +227,7 @@ _CHECKED: dict[Kind, Callable[[Json, Causes], None]] = {
 
 
 def _check_policy(kind: Kind, body: Json) -> None:
-    """Refuse what Karmada's webhooks refuse."""
+    """Reject what Karmada's webhooks reject."""
     namespace = body["metadata"]["namespace"]
     for one in body["spec"].get("resourceSelectors") or ():
         if one.get("namespace", namespace) != namespace:
@@ -245,8 +242,6 @@ def _check_policy(kind: Kind, body: Json) -> None:
             "[spec.placement: Invalid value: clusterAffinities cannot co-exist with clusterAffinity]",
         )
 
-
-# What may not change -------------------------------------------------------------------------------------------------
 
 _IMMUTABLE = "field is immutable"
 _FIXED: dict[Kind, tuple[tuple[str, ...], ...]] = {
@@ -283,7 +278,7 @@ def _check_fixed(kind: Kind, body: Json, before: Json, causes: Causes) -> None:
 
 
 def _respecified(body: Json, before: Json) -> bool:
-    """Tell whether more of a pod's spec changed than may; what was stored past the rules may lack defaults."""
+    """Report whether an immutable field of a pod's spec changed; an object stored past the rules may lack defaults."""
     now = _fixed(body["spec"])
     if now == _fixed(before["spec"]):
         return False
@@ -293,7 +288,7 @@ def _respecified(body: Json, before: Json) -> bool:
 
 
 def _fixed(spec: Json) -> Json:
-    """Return of a pod's spec what may not change."""
+    """Return the immutable part of a pod's spec."""
     kept = {
         key: value for key, value in spec.items() if key not in ("activeDeadlineSeconds", "tolerations", "nodeName")
     }

@@ -1,7 +1,7 @@
-"""Fills servers with nodes and pods as HAMi leaves them, as large as real ones, and the same for the same seed.
+"""Nodes and pods in HAMi's format to fill servers with, as large as real ones and reproducible by seed.
 
-Real nodes and pods are mostly what no one asks for: managedFields, images, conditions, volumes. All of that is here,
-made once for each shape and filled up to the size that is wanted, so that 60,000 objects take seconds.
+Most of a real node or pod is rarely read: managedFields, images, conditions, volumes. The seeded objects have all of
+that, created once per shape and padded to the wanted size, so that 60,000 objects take seconds.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ MODELS = (("NVIDIA A100-SXM4-80GB", 81920), ("NVIDIA H100 80GB HBM3", 81559), ("
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What to fill a server with.
+    """The objects to fill a server with.
 
     Attributes
     ----------
     nodes, pods
-        How many; pods lie on the nodes in turn.
+        Their numbers; pods are spread over the nodes in turn.
     cards
         GPUs of a node.
     node_bytes, pod_bytes
-        How large objects are at least.
+        Minimum size of objects.
     shares
-        Into how many shares a card is divided at most.
+        Maximum number of shares of a card.
     memory_mib, cores
-        What each pod holds of one card.
+        The allocation of each pod on one card.
     namespace
-        Where the pods are.
+        The namespace of the pods.
     """
 
     nodes: int
@@ -57,7 +57,7 @@ class Crowd:
 
 
 def seed(server: ApiServer, crowd: Crowd, seed: int = 0) -> int:
-    """Fill a server that is open and return how many objects it got; no one at it is told."""
+    """Fill an open server and return the number of its objects; its controllers are not notified."""
 
     def fill() -> int:
         return server.store.load(_objects(server.store, server.name, crowd, Random(f"{seed} {server.name}")))
@@ -89,7 +89,7 @@ def _objects(store: Store, cluster: str, crowd: Crowd, random: Random) -> Iterat
 
 
 class _Shape:
-    """What all objects of one make share: their managedFields, and how much they are to be filled up."""
+    """The shared part of all objects of one shape: their managedFields, and their padding."""
 
     def __init__(self, sample: Json, size: int) -> None:
         sample["apiVersion"] = "v1"

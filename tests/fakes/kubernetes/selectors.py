@@ -1,4 +1,4 @@
-"""Label and field selectors, as queries and as objects write them."""
+"""Label and field selectors, of queries and of objects."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def object_rule(selector: Json | None) -> Rule | None:
 
 
 FieldRule = Callable[[str, str, Sequence[str]], bool]
-"""What tells from namespace, name and the kind's other fields whether an object is selected."""
+"""Function of namespace, name and the kind's other fields that reports whether an object is selected."""
 
 
 def fields_rule(text: str, kind: Kind) -> FieldRule | None:
@@ -100,7 +100,7 @@ def fields_rule(text: str, kind: Kind) -> FieldRule | None:
     Raises
     ------
     FailureError
-        400 if it cannot be read, or names a field that the kind does not offer.
+        400 if it cannot be read, or names a field that the kind does not support.
     """
     wants: list[tuple[int, bool, str]] = []
     names = ("metadata.namespace", "metadata.name", *kind.fields)

@@ -1,4 +1,4 @@
-"""A Kubernetes API server in memory, behind real HTTP on loopback: the face that tests use."""
+"""A Kubernetes API server in memory, behind real HTTP on loopback: the interface for tests."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ CONTROLLERS = (
     *("garbage", "namespaces", "deployments", "replicasets", "statefulsets", "jobs", "kueue", "scheduler"),
     *("kubelet", "nodes"),
 )
-"""Who can work at a server."""
+"""Controllers that a server can have."""
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 class Faults:
-    """What a test has a server do wrong, from any thread; every method returns the fault, which `end` ends."""
+    """Faults that a test injects into a server, from any thread; every method returns the fault, which `end` ends."""
 
     def __init__(self, faults: FaultList) -> None:
         self._faults = faults
 
     def hang(self, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
-        """Answer nothing until the fault ends; open watches that match fall silent."""
+        """Answer nothing until the fault ends; open watches that match receive nothing."""
         return self._add(Fault("hang", path, method, left=times))
 
     def slow(self, seconds: float, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
-        """Answer late."""
+        """Delay the answers."""
         return self._add(Fault("slow", path, method, seconds=seconds, left=times))
 
     def error(self, code: int = 500, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
@@ -75,7 +75,7 @@ class Faults:
         return HALL.call(lambda: self._faults.cut_watches(path))
 
     def end(self, fault: Fault) -> None:
-        """End a fault; what hung goes on."""
+        """End a fault; hanging requests continue."""
         HALL.call(lambda: self._faults.remove(fault))
 
     def clear(self) -> None:
@@ -100,43 +100,43 @@ class ApiServer:
     Parameters
     ----------
     name
-        What its cluster is called in kubeconfigs.
+        Name of its cluster in kubeconfigs.
     kinds
-        What it serves; by default Kubernetes and the operators of Kubeflow, Ray, Volcano and Kueue.
+        Kinds that it serves; by default Kubernetes and the operators of Kubeflow, Ray, Volcano and Kueue.
     without
         Groups to leave out.
     port
-        Which port on loopback; 0 for a free one.
+        Port on loopback; 0 for a free one.
     tls
         ``""`` for plain HTTP with a token, ``token`` for TLS with a token, ``certificate`` for TLS with a client's
         certificate and nothing else.
     history
-        How many changes of each kind watches can go back.
+        Number of changes of each kind that watches can replay.
     bookmark_s
-        How often bookmarks are sent, seconds.
+        Interval of bookmarks, seconds.
     seed
-        Of uids and generated names, with the name: another of both is another cluster.
+        Seed of uids and generated names, with the name: a server with another seed and name is another cluster.
     controllers
-        Who works there, of `CONTROLLERS`; all by default.
+        Its controllers, from `CONTROLLERS`; all by default.
     pace
-        How long kubelets and nodes take.
+        Durations of the steps of kubelets and nodes.
 
     Attributes
     ----------
     token
-        The first token that lets in.
+        The first accepted token.
     certificates
-        Of a server with TLS, for its clients; else None.
+        For the clients of a server with TLS; else None.
     faults
-        What it does wrong.
+        Injected faults.
     logs
-        What containers write.
+        Output of containers.
     pages
-        What pods say behind its proxy.
+        Pages of pods behind its proxy.
     proxied
         Watches of other servers that go through this one.
     store, verbs, lister, watches
-        Its inside, for code on the thread of its loop (see `call`).
+        Its internals, for code on the thread of its loop (see `call`).
 
     Examples
     --------
@@ -192,7 +192,7 @@ class ApiServer:
     # Life ------------------------------------------------------------------------------------------------------------
 
     def open(self) -> Self:
-        """Begin to serve; opened already, it goes on."""
+        """Begin to serve; an open server continues."""
         if self._open:
             return self
         HALL.hold()
@@ -225,7 +225,7 @@ class ApiServer:
         HALL.call(self._tell)
 
     def stop(self) -> None:
-        """Refuse connections and drop those there are; objects stay, and so do the controllers' plans."""
+        """Refuse new connections and drop open ones; objects and the controllers' queue stay."""
         HALL.call(self.staff.stop)
         HALL.run(self._listener.stop())
         HALL.call(self._cut_off)
@@ -241,28 +241,28 @@ class ApiServer:
 
     @property
     def answers(self) -> bool:
-        """Whether requests get good answers as far as faults for every path go."""
+        """True if requests get good answers, as far as faults for every path go."""
         return self.running and not self.fault_list.blocks("GET", "/readyz")
 
     @property
     def running(self) -> bool:
-        """Whether it answers."""
+        """True while it answers."""
         return self._listener.running
 
-    # Where it is -----------------------------------------------------------------------------------------------------
+    # Addresses -----------------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """Where it serves."""
+        """URL of the server."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._listener.port}"
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a client has to send along."""
+        """Headers that a client must send."""
         return {} if self._tls == "certificate" else {"Authorization": f"Bearer {self.token}"}
 
     def entry(self) -> Entry:
-        """Return how a kubeconfig names this server and who comes to it."""
+        """Return the kubeconfig entry of this server and its user."""
         made = self.certificates
         if made is None:
             return Entry(self.name, self.url, self.token)
@@ -276,7 +276,7 @@ class ApiServer:
         return write_kubeconfig(path, [one.entry() for one in (self, *others)])
 
     def new_token(self, *, only: bool = False) -> str:
-        """Return another token that lets in; with `only`, earlier ones no longer do."""
+        """Return another accepted token; with `only`, earlier ones are no longer accepted."""
         token = secrets.token_hex(16)
         if only or self.app.tokens is None:
             self.app.tokens = {token}
@@ -288,12 +288,12 @@ class ApiServer:
     # Objects ---------------------------------------------------------------------------------------------------------
 
     def create(self, body: Json, namespace: str = "default") -> Json:
-        """Create an object as a client would; its namespace, if it says none, is `namespace`."""
+        """Create an object as a client would; without a namespace of its own, it is in `namespace`."""
         kind = self._kind(body)
         return self.call(lambda: self.verbs.create(kind, self._namespace(kind, body, namespace), body).read())
 
     def put(self, body: Json, namespace: str = "default") -> Json:
-        """Store an object as it is, status and all, past the rules: created or replaced."""
+        """Store an object as it is, with its status and without checks: created or replaced."""
         kind = self._kind(body)
         return self.call(lambda: self._put(kind, self._namespace(kind, body, namespace), body).read())
 
@@ -323,7 +323,7 @@ class ApiServer:
         return found.read() if found else None
 
     def list(self, kind: Kind, namespace: str = "", labels: str = "", fields: str = "") -> list[Json]:
-        """Return the objects of a kind that selectors pick."""
+        """Return the objects of a kind that match selectors."""
         query: Mapping[str, str] = {"labelSelector": labels, "fieldSelector": fields}
         selection = Selection.read(kind, namespace, query)
         return [one.read() for one in self.call(lambda: self.lister.select(kind, selection))]
@@ -336,16 +336,16 @@ class ApiServer:
         self.call(lambda: self.verbs.delete(kind, namespace, name, options))
 
     def load(self, objects: Iterable[Stored]) -> int:
-        """Take many new objects at once, past rules and watches; return how many."""
+        """Add many new objects in one call, past rules and watches; return how many."""
         return HALL.call(lambda: self.store.load(objects))
 
     def forget_history(self) -> None:
-        """Forget all changes: watches and pages from older versions get 410."""
+        """Drop all changes: watches and pages from older versions get 410."""
         HALL.call(self.store.forget)
         HALL.call(self.lister.expire)
 
     def stale_reads(self, *, stale: bool = True) -> None:
-        """Answer lists at version 0 from now as things are now, like a cache that is cut off; or no longer."""
+        """Answer lists at version 0 from a frozen state, like a cache that is cut off, or from the latest one again."""
         HALL.call(self.lister.freeze if stale else self.lister.thaw)
 
     @property
@@ -354,29 +354,29 @@ class ApiServer:
         return self.store.version
 
     def settle(self) -> None:
-        """Wait until controllers have done what is to be done at once; what waits for a timer is left."""
+        """Wait until controllers have no immediate work left; timers may still run."""
         HALL.run(with_template_traits(lambda: self.staff.idle))
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-        """Wait until a condition is met, and tell whether it was in time.
+        """Wait until a condition is met, and report whether it was in time.
 
-        It is looked at on the server's thread, at first and after every change: read from `store` in it.
+        The condition runs on the server's thread, first and after every change: read from `store` in it.
         """
         return HALL.run(met(condition, [self.store.follow], seconds))
 
     def call(self, work: Callable[[], T]) -> T:
-        """Have something called on the server's thread, where its inside may be touched."""
+        """Call a function on the server's thread, where its internals may be used."""
         return HALL.call(work)
 
     def deny(self, kind: Kind, why: str, *, webhook: str = "", code: int = 403) -> Callable[[], None]:
-        """Have new objects of a kind denied; return what ends that.
+        """Deny new objects of a kind; return a function that ends the denial.
 
         Parameters
         ----------
         why
-            As a quota or a rule of the server says it, like ``exceeded quota: team, requested: pods=1``.
+            The reason as a quota or a rule of the server reports it, like ``exceeded quota: team, requested: pods=1``.
         webhook
-            Which webhook says it instead; with the code 500, which one does not answer.
+            The webhook that denies instead; with the code 500, the webhook that does not answer.
         """
 
         def admit(found: Kind, body: Json, old: Json | None) -> None:
@@ -392,23 +392,23 @@ class ApiServer:
     # Nodes and pods --------------------------------------------------------------------------------------------------
 
     def fail_node(self, name: str) -> None:
-        """Have a node fall silent: it turns not ready, and its pods are evicted but stay Terminating."""
+        """Stop the reports of a node: it turns not ready, and its pods are evicted but stay Terminating."""
         HALL.call(lambda: self._nodes.fail(name))
 
     def heal_node(self, name: str) -> None:
-        """Have a node come back: pods that were deleted meanwhile vanish, others go on."""
+        """Let a node report again: pods that were deleted in the interval vanish, others continue."""
         HALL.call(lambda: self._nodes.heal(name))
 
     def write_log(self, namespace: str, pod: str, text: str, container: str = "", at_ns: int | None = None) -> None:
-        """Have a pod write lines, all at one time; those who follow its log get them."""
+        """Write lines of a pod with the same time; clients that follow its log receive them."""
         HALL.call(lambda: self.logs.write(namespace, pod, text, container, at_ns))
 
     def cut_logs(self) -> None:
-        """End the answers of all who follow logs."""
+        """End the answers of all clients that follow logs."""
         HALL.call(self.logs.cut)
 
     def serve_page(self, namespace: str, pod: str, port: int, page: Page, path: str = "/metrics") -> None:
-        """Have a pod answer at a port, behind the proxy."""
+        """Serve a page on a port of a pod, behind the proxy."""
         HALL.call(lambda: self.pages.put(namespace, pod, port, page, path))
 
     def _hire(self, controllers: Collection[str]) -> None:

@@ -1,9 +1,9 @@
-"""The objects of one server, as bytes, with one counter of versions and a bounded history.
+"""The objects of one server, as bytes, with one version counter and a bounded history.
 
-An object is kept as the JSON that is sent, less its outer braces and its kind: a list is then a join of bytes, and a
-get puts a few bytes around them. What selectors and controllers look at stands beside it.
+An object is stored as its JSON, less its outer braces and its kind: a list is then a join of bytes, and a get adds a
+few bytes around them. The fields for selectors and controllers are stored beside it.
 
-Everything here happens on one thread, that of the server's event loop. Followers are called in order, at once.
+Everything here runs on one thread, that of the server's event loop. Followers are called in order, synchronously.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from tests.fakes.kubernetes.kinds import Json, Kind, Kinds
 
 NO_LABELS: Mapping[str, str] = {}
 VIEWS = 2048
-"""How many objects are remembered as they were read."""
+"""Number of decoded objects in the cache."""
 AFTER_SLASH = "0"
-"""The character after ``/``: where the keys of a namespace end."""
+"""The character after ``/``: the end of the keys of a namespace."""
 
 
 class Stored:
-    """One object as it was at one version; it never changes.
+    """One object at one version; it never changes.
 
     Attributes
     ----------
     kind, namespace, name, key, uid
-        Which object.
+        The identity of the object.
     version
-        The version that this is.
+        The version of this state.
     inside
         Its JSON less the outer braces, kind and apiVersion.
     labels
         Its labels.
     fields
-        What the kind's field selectors may name.
+        Values for the kind's field selectors.
     owners
         Uids of its owners.
     deleting
@@ -80,11 +80,11 @@ class Stored:
         return self.kind.opening + self.inside + b"}"
 
     def view(self) -> Json:
-        """Return the object to look at, not to change: the last ones that were looked at are remembered."""
+        """Return the object for reading, not for changes; recent results are cached."""
         return _viewed(self)
 
     def read(self) -> Json:
-        """Return the object, the caller's own to change."""
+        """Return a new copy of the object, which the caller may change."""
         found: Json = orjson.loads(self.encode())
         return found
 
@@ -104,9 +104,9 @@ def _text(body: Json, path: tuple[str, ...]) -> str:
 
 
 class Event:
-    """One change: ``ADDED``, ``MODIFIED`` or ``DELETED``, what is now (or was last) and what was before.
+    """One change: ``ADDED``, ``MODIFIED`` or ``DELETED``, with the current (or last) and the previous state.
 
-    Whoever works at a server says of what he found out that nothing but the `status` changed: he need not look again.
+    `status` marks a change of nothing but the status: the controller that wrote it can skip the event.
     """
 
     __slots__ = ("_frames", "before", "now", "status", "type")
@@ -144,7 +144,7 @@ class Shelf:
         return self.keys[first : bisect_left(self.keys, f"{namespace}{AFTER_SLASH}")]
 
     def log(self, event: Event) -> None:
-        """Add to the history and drop what is too old."""
+        """Add to the history and drop old changes."""
         self.history.append(event)
         while len(self.history) > self.most:
             self.floor = self.history.popleft().now.version
@@ -165,18 +165,18 @@ class Store:
     Parameters
     ----------
     kinds
-        What is served.
+        Kinds that the store serves.
     seed
-        Of the uids.
+        Seed of the uids.
     history
-        How many changes of each kind are kept for watches.
+        Number of changes of each kind that are stored for watches.
 
     Attributes
     ----------
     version
         The latest version.
     dependents
-        What each uid owns.
+        The dependents of each uid.
     """
 
     def __init__(self, kinds: Kinds, seed: int | str = 0, history: int = 5000) -> None:
@@ -189,16 +189,16 @@ class Store:
         self._followers_of: dict[Kind, list[Follower]] = {kind: [] for kind in kinds.all}
 
     def new_uid(self) -> str:
-        """Return a uid that nothing has."""
+        """Return a new uid."""
         text = f"{self._random.getrandbits(128):032x}"
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
     def new_suffix(self) -> str:
-        """Return five characters, as generated names end."""
+        """Return the five-character suffix of a generated name."""
         return "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
 
     def follow(self, follower: Follower, kinds: Iterable[Kind] | None = None) -> Callable[[], None]:
-        """Have a user called at every change (of some kinds); return what ends that."""
+        """Call a function after every change (of some kinds); return a function that ends this."""
         lists = [self._followers] if kinds is None else [self._followers_of[kind] for kind in kinds]
         for followers in lists:
             followers.append(follower)
@@ -233,7 +233,10 @@ class Store:
         return (shelf.items[key] for key in list(shelf.within(namespace)))
 
     def put(self, kind: Kind, body: Json, *, status: bool = False) -> Stored:
-        """Store an object at the next version and tell everybody; `status` says that nothing else changed."""
+        """Store an object at the next version and notify all followers.
+
+        `status` marks a change of nothing but the status.
+        """
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         now = Stored(kind, body)
@@ -247,7 +250,7 @@ class Store:
         return now
 
     def remove(self, kind: Kind, body: Json) -> Stored:
-        """Remove an object, whose last state this is, and tell everybody."""
+        """Remove an object with its last state, and notify all followers."""
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         last = Stored(kind, body)
@@ -259,7 +262,7 @@ class Store:
         return last
 
     def load(self, objects: Iterable[Stored]) -> int:
-        """Take many new objects at once, without history and without telling anybody; return how many.
+        """Add many new objects in one call, without history and notifications; return how many.
 
         Their versions must be above the latest.
         """
@@ -282,7 +285,7 @@ class Store:
         return count
 
     def forget(self) -> None:
-        """Drop all history, as a compaction does: older versions can be neither watched nor paged on."""
+        """Drop all history, as a compaction does: older versions can no longer be watched or paged."""
         self.version += 1
         for shelf in self.shelves.values():
             shelf.history.clear()

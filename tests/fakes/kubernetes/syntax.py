@@ -1,4 +1,4 @@
-"""What texts in objects have to look like: labels, annotations, names of containers and ports, quantities, sizes."""
+"""Syntax of texts in objects: labels, annotations, names of containers and ports, quantities, sizes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.fakes.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Json, Kind
 from tests.fakes.kubernetes.quantities import milli
 
 MAX_BODY = 3 * 1024 * 1024
-"""Bytes of a request."""
+"""Limit of a request, bytes."""
 
 MAX_ANNOTATIONS = 256 * 1024
-"""Bytes of all annotations of an object together, names and values."""
+"""Limit of all annotations of an object, names and values, bytes."""
 
 MAX_DATA = 1024 * 1024
-"""Bytes of all that a ConfigMap has."""
+"""Limit of the data of a ConfigMap, bytes."""
 
 LONGEST = 63
 LAST_PORT = 65_535
@@ -53,12 +53,12 @@ _DNS_RULE = (
 
 
 class UnreadableError(ValueError):
-    """What stands in an object is of another type than has to stand there."""
+    """A value in an object has the wrong type."""
 
 
 @lru_cache(maxsize=4096)
 def wrong_key(key: str) -> str:
-    """Return what is wrong with the name of a label or annotation; empty when it is well."""
+    """Return the error in the name of a label or annotation; empty if it is valid."""
     domain, slash, name = key.rpartition("/")
     if slash and (len(domain) > 253 or not _DOMAIN.fullmatch(domain)):
         return _DOMAIN_RULE
@@ -71,14 +71,14 @@ def wrong_key(key: str) -> str:
 
 @lru_cache(maxsize=4096)
 def wrong_label(value: str) -> str:
-    """Return what is wrong with the value of a label; empty when it is well."""
+    """Return the error in the value of a label; empty if it is valid."""
     if len(value) > LONGEST:
         return _TOO_LONG
     return "" if _LABEL.fullmatch(value) else _LABEL_RULE
 
 
 def check_metadata(meta: Json, where: str, causes: Causes) -> None:
-    """Find what is wrong with labels and annotations."""
+    """Check labels and annotations."""
     for part, wrong_value in (("labels", wrong_label), ("annotations", None)):
         found = meta.get(part) or {}
         for key, value in found.items():
@@ -93,7 +93,7 @@ def check_metadata(meta: Json, where: str, causes: Causes) -> None:
 
 
 def check_container(container: Json, where: str, causes: Causes) -> None:
-    """Find what is wrong with a container's name, ports and variables."""
+    """Check a container's name, ports and variables."""
     name = container.get("name") or ""
     if name and (why := wrong_dns_label(name)):
         causes.append((f"{where}.name", "FieldValueInvalid", f'Invalid value: "{name}": {why}'))
@@ -127,26 +127,26 @@ def _check_variables(variables: Sequence[Json], where: str, causes: Causes) -> N
 
 
 def wrong_dns_label(name: str) -> str:
-    """Return what is wrong with a name of one part; empty when it is well."""
+    """Return the error in a DNS label; empty if it is valid."""
     if len(name) > LONGEST:
         return _TOO_LONG
     return "" if _DNS_LABEL.fullmatch(name) else _DNS_RULE
 
 
 def check_data(body: Json, causes: Causes) -> None:
-    """Find that a ConfigMap is too large."""
+    """Check the size of a ConfigMap."""
     texts = {**(body.get("data") or {}), **(body.get("binaryData") or {})}
     if sum(len(str(value).encode()) for value in texts.values()) > MAX_DATA:
         causes.append(("", "FieldValueTooLong", f"Too long: may not be more than {MAX_DATA} bytes"))
 
 
 def check_types(kind: Kind, body: Json) -> None:
-    """Look whether what servers read as texts, maps and quantities is that.
+    """Check that texts, maps and quantities have the right types.
 
     Raises
     ------
     UnreadableError
-        When it is not, with the words of Go's JSON.
+        If one has not, with the message of Go's JSON.
     """
     for where, meta in _metadata(kind, body):
         for part in ("labels", "annotations"):
@@ -171,7 +171,7 @@ def _quantities(resources: Json) -> None:
 
 
 def pod_specs(kind: Kind, body: Json) -> Iterator[tuple[str, Json]]:
-    """Yield where an object has specs of pods, and what they are."""
+    """Yield the paths of pod specs in an object, and the specs."""
     spec = body.get("spec")
     if not isinstance(spec, dict) or kind is SERVICES or kind.custom:
         return
@@ -182,7 +182,7 @@ def pod_specs(kind: Kind, body: Json) -> Iterator[tuple[str, Json]]:
 
 
 def check_indexed(body: Json, causes: Causes) -> None:
-    """Find that the pods of an Indexed Job, which are called by it and their index, could not be called so."""
+    """Check that the pod names of an Indexed Job, which have its name and an index, are valid."""
     spec, name = body["spec"], body["metadata"]["name"]
     last = f"{name}-{(spec.get('completions') or 1) - 1}"
     if spec.get("completionMode") == "Indexed" and (why := wrong_dns_label(last)):
@@ -191,7 +191,7 @@ def check_indexed(body: Json, causes: Causes) -> None:
 
 
 def check_generated(body: Json, causes: Causes) -> None:
-    """Find that the template of a Job says that its pods are another's."""
+    """Check that the template of a Job does not claim its pods for another Job."""
     if body["spec"].get("manualSelector"):
         return
     labels = body["spec"]["template"]["metadata"].get("labels") or {}

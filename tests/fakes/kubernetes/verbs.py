@@ -1,4 +1,4 @@
-"""What may be done to objects: create, update, patch, apply, delete; the rules that are the same for every kind."""
+"""Operations on objects: create, update, patch, apply, delete; the rules that all kinds share."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PLAINLY = DeleteOptions()
 
 
 def stamp(moment: datetime) -> str:
-    """Return a moment as objects have it."""
+    """Return a moment in the format of objects."""
     return _stamp(int(moment.timestamp()))
 
 
@@ -82,8 +82,8 @@ class Verbs:
     now
         The clock.
     admission
-        What may refuse or change an object before it is created or updated, in order: called with the kind, the new
-        object, and the old one or None.
+        Functions that may reject or change an object before it is created or updated, in order: called with the kind,
+        the new object, and the old one or None.
     """
 
     store: Store
@@ -137,7 +137,7 @@ class Verbs:
         Raises
         ------
         FailureError
-            404 if there is none, 409 if it is based on an old version, and what the rules say.
+            404 if it does not exist, 409 if it is based on an old version, and the errors of the rules.
         """
         meta = self._envelope(kind, namespace, body)
         if meta.get("name") != name:
@@ -163,7 +163,7 @@ class Verbs:
         Raises
         ------
         FailureError
-            As `update`; 422 if the patch does not fit, 409 if an apply is about fields of others.
+            As `update`; 422 if the patch does not fit, 409 if an apply conflicts with fields of other managers.
         """
         if way == APPLY_PATCH:
             return self._apply(kind, namespace, name, patch, part, options)
@@ -225,7 +225,7 @@ class Verbs:
     def _configuration(
         self, kind: Kind, namespace: str, name: str, patch: object, options: WriteOptions
     ) -> tuple[Json, Json]:
-        """Check what is to be applied; return it and its metadata."""
+        """Check the configuration of an apply; return it and its metadata."""
         if not isinstance(patch, dict) or not patch.get("kind") or not patch.get("apiVersion"):
             raise bad_request("invalid object type: /, Kind=")
         if not options.manager:
@@ -269,7 +269,7 @@ class Verbs:
 
     @staticmethod
     def _keep_identity(old: Stored, meta: Json, was: Json) -> None:
-        """Refuse to change another object than meant, and bring back what no write changes."""
+        """Reject a change of the identity, and restore the fields that no write changes."""
         if meta.get("uid") not in (None, "", old.uid):
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old.uid}"
             raise conflict(old.kind, old.name, why)
@@ -284,7 +284,7 @@ class Verbs:
 
     @staticmethod
     def _keep_part(kind: Kind, body: Json, current: Json, part: str) -> None:
-        """Bring back what a write to this part of an object leaves alone."""
+        """Restore the fields that a write to this subresource does not change."""
         if part == "status":
             meta = current["metadata"] if kind.custom else {**current["metadata"], **_written_with_status(body)}
             if "managedFields" in body["metadata"]:
@@ -300,12 +300,12 @@ class Verbs:
                 body["status"] = current["status"]
 
     def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions = PLAINLY) -> tuple[Stored, bool]:
-        """Delete an object, or have it deleted in the end; return its last state, and whether it is gone.
+        """Delete an object, or mark it as being deleted; return its last state, and whether it is gone.
 
         Raises
         ------
         FailureError
-            404 if there is none, 409 if it is another than what `options` ask for.
+            404 if it does not exist, 409 if it does not match the preconditions in `options`.
         """
         old = self.store.get(kind, namespace, name)
         for what, wanted, found in (
@@ -347,9 +347,9 @@ class Verbs:
 
     @staticmethod
     def _propagate(kind: Kind, meta: Json, policy: str) -> None:
-        """Add the finalizer that has dependents looked after first."""
+        """Add the finalizer that handles dependents first."""
         if not policy and kind is JOBS:
-            policy = "Orphan"  # batch/v1 keeps what the first versions of Job did
+            policy = "Orphan"  # batch/v1 behaves as the first versions of Job did
         if not policy and meta.get("deletionTimestamp"):
             return
         wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy)
@@ -361,7 +361,7 @@ class Verbs:
             del meta["finalizers"]
 
     def _envelope(self, kind: Kind, namespace: str, body: Json) -> Json:
-        """Check what an object says it is against where it was sent; return its metadata."""
+        """Check apiVersion, kind, name and namespace of an object against its path; return its metadata."""
         said = (body.get("apiVersion") or kind.api_version, body.get("kind") or kind.kind)
         if said != (kind.api_version, kind.kind):
             group, _, version = said[0].rpartition("/")
@@ -418,14 +418,14 @@ class Verbs:
 
 
 def _written_with_status(body: Json) -> Json:
-    """Return what of the metadata a write to the status of a built-in kind changes too."""
+    """Return the part of the metadata that a write to the status of a built-in kind also changes."""
     return {
         name: body["metadata"][name] for name in ("labels", "annotations", "finalizers") if name in body["metadata"]
     }
 
 
 def _same(one: Json, other: Json) -> bool:
-    """Tell whether two states differ in nothing but when fields were last written."""
+    """Report whether two states are equal, apart from the times of field writes."""
     if one == other:
         return True
     if any(one.get(key) != other.get(key) for key in {*one, *other} - {"metadata"}):

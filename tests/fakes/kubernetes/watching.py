@@ -1,4 +1,4 @@
-"""Watches: every change after a version, in order, to whoever asked for it."""
+"""Watches: every change after a version, in order, for each watcher."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tests.fakes.kubernetes.listing import Lister, Selection
 from tests.fakes.kubernetes.store import Event, Store
 
 MAX_WAITING_BYTES = 256 << 20
-"""What waits for one watcher; one that falls further behind is cut off."""
+"""Limit of the queue of one watcher, which is cut off beyond it."""
 LONGEST_S = 3600.0
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class CutError(Exception):
-    """The connection is to be closed as it is, without the end that HTTP asks for."""
+    """The connection is to be closed without the end that HTTP requires."""
 
 
 class Watcher:
-    """One watch: what waits to be sent, and how it ends.
+    """One watch: its queue, and how it ends.
 
     Attributes
     ----------
     kind
-        What is watched.
+        The watched kind.
     paths
-        The path that was asked for; and if it came through a proxy, the one there.
+        The requested path, and if it came through a proxy, the path there.
     cut
-        Set to have the connection dropped in the middle.
+        Set to drop the connection in the middle.
     silencers
-        Who wants nothing to be sent for now, as if the network had swallowed the connection.
+        Reasons to send nothing for now, as if the network had swallowed the connection.
     """
 
     def __init__(self, kind: Kind, path: str, selection: Selection) -> None:
@@ -51,7 +51,7 @@ class Watcher:
         self._wake = asyncio.Event()
 
     def offer(self, event: Event) -> None:
-        """Hear of a change and keep what is wanted of it, as it looks through the selectors."""
+        """Add a change to the queue if the selectors select it."""
         now = event.type != "DELETED" and self._selection.wants(event.now)
         before = event.before is not None and self._selection.wants(event.before)
         if now:
@@ -60,7 +60,7 @@ class Watcher:
             self.give(event.frame("DELETED"))
 
     def give(self, frame: bytes) -> None:
-        """Have a line sent."""
+        """Add a line to the queue."""
         self._waiting.append(frame)
         self._size += len(frame)
         if self._size > MAX_WAITING_BYTES:
@@ -69,19 +69,19 @@ class Watcher:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is sent for now."""
+        """True while nothing is sent."""
         return bool(self.silencers)
 
     def hits(self, matches: Callable[[str], bool]) -> bool:
-        """Tell whether any of its paths matches."""
+        """Report whether any of its paths matches."""
         return any(matches(path) for path in self.paths)
 
     def wake(self) -> None:
-        """Have it look at `cut` and `silencers`."""
+        """Make it check `cut` and `silencers`."""
         self._wake.set()
 
     async def take(self, seconds: float) -> bytes:
-        """Wait for lines for so long, and take them.
+        """Wait up to `seconds` for lines, and return them.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Watcher:
         return found
 
     def cut_off(self) -> None:
-        """Have the connection dropped."""
+        """Drop the connection."""
         self.cut = True
         self._wake.set()
 
@@ -113,16 +113,16 @@ class Watches:
     Parameters
     ----------
     store
-        What is watched.
+        The watched objects.
     lister
-        Where the initial state comes from.
+        Source of the initial state.
     bookmark_s
-        How often bookmarks are sent to those who want them, seconds.
+        Interval of bookmarks for watches that request them, seconds.
 
     Attributes
     ----------
     open
-        The watches there are.
+        The open watches.
     """
 
     def __init__(self, store: Store, lister: Lister, bookmark_s: float = 60.0) -> None:
@@ -137,7 +137,7 @@ class Watches:
         Raises
         ------
         FailureError
-            For a query that cannot be read.
+            For an invalid query.
         """
         version = query.get("resourceVersion", "")
         if version and not version.isdigit():

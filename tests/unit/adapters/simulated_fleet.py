@@ -1,4 +1,4 @@
-"""A small simulated cluster on a clock that tests move, and deployments for it."""
+"""A small simulated cluster on a clock that tests advance, and deployments for it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ START_DELAY_S = 2
 
 
 def uuid(place: int = 0, index: int = 0) -> str:
-    """Name a device of the only cluster."""
+    """Return the id of a device of the only cluster."""
     return f"GPU-alpha-node-{place}-{index}"
 
 
 def small() -> Fleet:
-    """Make three nodes of two devices each, in one cluster."""
+    """Create three nodes of two devices each, in one cluster."""
     return fleet(cluster(*[node(gpu(), gpu(), cpu_milli=8_000) for _ in range(3)], name="alpha"))
 
 
@@ -38,7 +38,7 @@ def deployment(
     cpu_milli: int = 1_000,
     expected_duration_s: int | None = None,
 ) -> Deployment:
-    """Make a deployment with a replica on each of `places`; without `slices` each takes a tenth of device 0."""
+    """Create a deployment with a replica on each of `places`; without `slices` each uses a tenth of device 0."""
     tenth = DeviceSlice("", 8_192, 100)
     placements = tuple(
         Placement(
@@ -62,7 +62,7 @@ def deployment(
 
 
 def removal(job: str = "a", attempt: int = 1) -> Removal:
-    """Make the command that removes a copy."""
+    """Create the command that removes a workload."""
     return Removal(job, attempt, "alpha")
 
 
@@ -79,21 +79,21 @@ class World:
         return self.cluster.send(commands)
 
     def workloads(self) -> dict[str, Workload]:
-        """Return what there is, by job."""
+        """Return the workloads by job."""
         return {copy.job_id: copy for copy in self.cluster.changes("", 0).workloads}
 
     def phase(self, job: str = "a") -> WorkloadPhase:
-        """Return how a job is doing."""
+        """Return the phase of a job."""
         workloads = self.workloads()
         return workloads[job].phase if job in workloads else WorkloadPhase.GONE
 
 
 WITH_FILES: list[World] = []
-"""Clusters that a test has to close."""
+"""Clusters that a test must close."""
 
 
 def world(faults: Faults = NO_FAULTS, data: Path | None = None, clock: VirtualClock | None = None) -> World:
-    """Make a cluster."""
+    """Create a cluster."""
     ticking = clock or VirtualClock()
     options = Options(faults, START_DELAY_S, waits=False)
     backends = SimulatedBackends(small(), ticking, options, data)

@@ -28,13 +28,13 @@ node_network_transmit_bytes_total{{device="wan"}} {transmitted}
 
 
 def page(received: object = 0, transmitted: object = 0) -> bytes:
-    """Return what a node-exporter says."""
+    """Return a page of a node-exporter."""
     return PAGE.format(received=received, transmitted=transmitted).encode()
 
 
 @dataclass
 class Told:
-    """Pages that a test gives."""
+    """Pages that a test provides."""
 
     pages: list[Page | NoPage]
     asked: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter
 
 
 def seen(*pages: Page | NoPage, interface: str = "wan") -> list[Reading | Missed]:
-    """Look at a gateway as often as there are pages."""
+    """Measure a gateway once per page."""
     meter = NodeExporters(Told(list(pages)), 30)
     gateway = GatewayConfig("gw-1", ip_address("fd00::1"), interface=interface, exporter="http://there/metrics")
     return [meter.read([gateway])["gw-1"] for _ in pages]
@@ -63,7 +63,7 @@ def test_two_looks_make_a_rate_of_the_interface_that_is_meant() -> None:
 
 
 def test_an_interface_that_comes_back_is_not_measured_across_the_gap() -> None:
-    """It was counted again meanwhile, and may have come further than it was."""
+    """Its counters restarted in between, and may be higher than before."""
     gone = b'node_network_receive_bytes_total{device="lan"} 5\n'
     found = seen(*(Page(200, each, n * NS_PER_S) for n, each in enumerate([page(5, 5), gone, page(9, 9), page(9, 9)])))
     assert isinstance(found[1], Missed)
@@ -72,7 +72,7 @@ def test_an_interface_that_comes_back_is_not_measured_across_the_gap() -> None:
 
 
 def test_an_exporter_that_was_silent_for_long_begins_again() -> None:
-    """A mean over more than the longest time says nothing; one look that failed does no harm."""
+    """A mean over more than the longest interval is useless; a single failed read does no harm."""
     silent = NoPage("no answer within 5 s")
     assert seen(Page(200, page(), 0), silent, Page(200, page(1_250_000), 10 * NS_PER_S))[2] == Reading(
         Rates(1.0, 0.0), 10_000
@@ -96,7 +96,7 @@ def test_an_exporter_that_was_silent_for_long_begins_again() -> None:
     ],
 )
 def test_a_look_that_sees_nothing_says_why(answer: Page | NoPage, outcome: Outcome) -> None:
-    """It tells silence from refusal, from nonsense, and from an interface that is not there; and names the exporter."""
+    """It distinguishes no answer, a rejection, an invalid page and a missing interface, and names the exporter."""
     (found,) = seen(answer)
     assert isinstance(found, Missed)
     assert found.outcome is outcome
@@ -105,14 +105,14 @@ def test_a_look_that_sees_nothing_says_why(answer: Page | NoPage, outcome: Outco
 
 @pytest.mark.parametrize(("exporter", "interface"), [("", "wan"), ("http://there/metrics", "")])
 def test_a_gateway_without_exporter_or_interface_is_not_looked_at(exporter: str, interface: str) -> None:
-    """Both are needed."""
+    """Both are required."""
     meter = NodeExporters(Told([]), 30)
     assert not meter.covers(GatewayConfig("gw-1", ip_address("fd00::1"), interface=interface, exporter=exporter))
     assert meter.covers(GATEWAY)
 
 
 def test_a_gateway_whose_exporter_is_another_begins_again() -> None:
-    """What one counted is not taken for what the other did."""
+    """The counters of one exporter are not compared with another's."""
     told = Told([Page(200, page(1, 1), 0), Page(200, page(2, 2), NS_PER_S)])
     meter = NodeExporters(told, 30)
     moved = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://elsewhere/metrics")
@@ -124,7 +124,7 @@ def test_a_gateway_whose_exporter_is_another_begins_again() -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=15))
 @example('w"a\\n')
 def test_an_interface_may_be_called_anything(name: str) -> None:
-    """Kernels take all names without spaces and slashes, and node-exporter escapes what must be."""
+    """Kernels accept all names without spaces and slashes, and node-exporter escapes them."""
     written = name.replace("\\", "\\\\").replace('"', '\\"')
     line = f'node_network_receive_bytes_total{{device="{written}"}} 42\n'
     assert read_counters(line.encode(), name) == Counted(42, None, None)
@@ -132,7 +132,7 @@ def test_an_interface_may_be_called_anything(name: str) -> None:
 
 @given(st.binary(max_size=300), st.integers(0, 400))
 def test_whatever_a_page_says_it_is_read_or_refused(noise: bytes, at: int) -> None:
-    """Nothing but a ValueError comes of it, and figures that are read make sense."""
+    """It raises nothing but ValueError, and read values are possible."""
     whole = page(3, 4)
     try:
         counted = read_counters(whole[:at] + noise + whole[at:], "wan")

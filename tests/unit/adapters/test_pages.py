@@ -41,12 +41,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Have a server run; yields its address."""
+    """Run a server; yields its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, args=(0.01,))
         thread.start()
@@ -64,7 +64,7 @@ def read_one(address: str, trust: Trust = Trust(), timeout_s: float = PATIENCE_S
 
 
 def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
-    """Whatever status they have."""
+    """Their status does not matter."""
     with server() as url:
         found = HttpPages(Trust(), PATIENCE_S).read([f"{url}/", f"{url}/refused", f"{url}/headers"])
     assert [(each.status, each.body[:5]) for each in found if isinstance(each, Page)][:2] == [
@@ -79,7 +79,7 @@ def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
     ("path", "why"), [("/elsewhere", "elsewhere"), ("/compressed", "compressed"), ("/long", f"more than {MAX_BYTES}")]
 )
 def test_what_is_not_read_is_told(path: str, why: str) -> None:
-    """No one sends Seaway elsewhere, nor has it unpack or keep more than a page has."""
+    """Redirects, compressed pages and long pages are rejected."""
     with server() as url:
         found = read_one(url + path)
     assert isinstance(found, NoPage)
@@ -91,7 +91,7 @@ def test_what_is_not_read_is_told(path: str, why: str) -> None:
     "address", ["http://127.0.0.1:1/", "http://", "nonsense", "ftp://x/", "http://[::1/", "http://x:99999/"]
 )
 def test_an_address_where_nobody_answers_is_no_mistake_of_ours(address: str) -> None:
-    """It is told in a sentence."""
+    """The error is one sentence."""
     found = read_one(address)
     assert isinstance(found, NoPage)
     assert found.why
@@ -99,7 +99,7 @@ def test_an_address_where_nobody_answers_is_no_mistake_of_ours(address: str) -> 
 
 
 def test_who_says_nothing_delays_nobody() -> None:
-    """The others are read meanwhile, and the wait has an end."""
+    """Others are read concurrently, and the wait has a limit."""
     with server() as url, socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         found = HttpPages(Trust(), 0.5).read([address, f"{url}/"])
@@ -114,7 +114,7 @@ def test_an_answer_that_breaks_off_is_none() -> None:
 
 
 def test_a_token_is_read_anew_every_time(tmp_path: Path) -> None:
-    """Whoever replaces it need not tell; one that cannot be read asks nobody."""
+    """It can be replaced without notice; without a readable token no request is sent."""
     file = tmp_path / "token"
     pages = HttpPages(Trust(token_file=str(file)), PATIENCE_S)
     with server() as url:
@@ -130,7 +130,7 @@ def test_a_token_is_read_anew_every_time(tmp_path: Path) -> None:
 
 
 def test_certificates_that_cannot_be_read_are_refused_at_the_start(tmp_path: Path) -> None:
-    """Not when the first page is read."""
+    """The error does not wait for the first page."""
     (tmp_path / "ca.pem").write_text("nothing", encoding="ascii")
     for name in ("ca.pem", "none.pem"):
         with pytest.raises(RejectedError, match="cannot read the certificates"):

@@ -20,13 +20,13 @@ LABELS = 'instance="{exporter}"'
 
 
 def answer(**figures: str) -> bytes:
-    """Return what Prometheus says of one gateway."""
+    """Return Prometheus' answer about one gateway."""
     rows = [{"metric": {"seaway_figure": name}, "value": [1.5, value]} for name, value in figures.items()]
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": rows}}).encode()
 
 
 class Told:
-    """Always the same page."""
+    """Returns the same page always."""
 
     def __init__(self, page: Page | NoPage) -> None:
         self.page = page
@@ -39,18 +39,18 @@ class Told:
 
 
 def look(page: Page | NoPage) -> Reading | Missed:
-    """Look at a gateway once."""
+    """Measure a gateway once."""
     return PrometheusMeter(Told(page), "http://p:9090/", LABELS, 60).read([GATEWAY])["gw-1"]
 
 
 def test_bytes_a_second_become_megabits_a_second() -> None:
-    """With the speed, and with the age of the latest sample."""
+    """The result has the speed, and the age of the latest sample."""
     body = answer(received="1.25e+06", transmitted="12500000", speed="1.25e+09", age="7.5")
     assert look(Page(200, body, 0)) == Reading(Rates(10.0, 100.0), 10_000, 7.5)
 
 
 def test_a_speed_that_is_missing_or_makes_no_sense_is_unknown() -> None:
-    """The rates count all the same."""
+    """The rates still count."""
     for more in ({}, {"speed": "-125000"}, {"speed": "NaN"}):
         found = look(Page(200, answer(received="0", transmitted="0", age="1", **more), 0))
         assert found == Reading(Rates(0.0, 0.0), None, 1.0)
@@ -71,7 +71,7 @@ def test_a_speed_that_is_missing_or_makes_no_sense_is_unknown() -> None:
     ],
 )
 def test_a_look_that_sees_nothing_says_why(page: Page | NoPage, outcome: Outcome, said: str) -> None:
-    """It tells silence from refusal, nonsense and what Prometheus does not know, in Prometheus' words if it has any."""
+    """It distinguishes no answer, a rejection, an invalid page and missing series, with Prometheus' message if any."""
     found = look(page)
     assert isinstance(found, Missed)
     assert found.outcome is outcome
@@ -80,7 +80,7 @@ def test_a_look_that_sees_nothing_says_why(page: Page | NoPage, outcome: Outcome
 
 
 def test_series_of_two_exporters_are_not_taken_for_one() -> None:
-    """Which of them is the gateway's only who set the labels can say."""
+    """Only the author of the labels can decide which one is the gateway's."""
     row = {"metric": {"seaway_figure": "received", "job": "a"}, "value": [1, "2"]}
     body = json.dumps({"data": {"result": [row, row | {"metric": {"seaway_figure": "received", "job": "b"}}]}}).encode()
     with pytest.raises(ValueError, match="several series"):
@@ -88,7 +88,7 @@ def test_series_of_two_exporters_are_not_taken_for_one() -> None:
 
 
 def test_one_question_asks_for_everything_at_the_right_place() -> None:
-    """Both rates over the window, the speed and the age, of the gateway's exporter and interface."""
+    """It has both rates over the window, the speed and the age, of the gateway's exporter and interface."""
     told = Told(Page(200, answer(), 0))
     PrometheusMeter(told, "http://p:9090/prefix/", LABELS, 60).read([GATEWAY])
     parts = urlsplit(told.asked[0])
@@ -102,13 +102,13 @@ def test_one_question_asks_for_everything_at_the_right_place() -> None:
 
 
 def test_labels_are_filled_in_and_nothing_else_is_changed() -> None:
-    """Braces around figures are a regular expression's."""
+    """Braces around numbers belong to a regular expression."""
     assert fill_in('job="node",instance=~"{name}-[0-9]{2}"', GATEWAY) == 'job="node",instance=~"gw-1-[0-9]{2}"'
     assert fill_in('instance="{address}"', GATEWAY) == 'instance="fd00::1"'
 
 
 def test_a_gateway_without_exporter_can_be_known_by_its_name() -> None:
-    """It is looked at when the labels take nothing that it lacks, and its interface is named."""
+    """It is measured if the labels need no missing value, and its interface is named."""
     bare = GatewayConfig("gw-2", ip_address("fd00::2"), interface="wan")
     told = Told(NoPage(""))
     assert not PrometheusMeter(told, "http://p", LABELS, 60).covers(bare)
@@ -118,14 +118,14 @@ def test_a_gateway_without_exporter_can_be_known_by_its_name() -> None:
 
 
 def test_what_stands_in_braces_has_to_be_known() -> None:
-    """A name that was mistyped would select nothing for ever."""
+    """A mistyped name would match nothing, without an error."""
     with pytest.raises(RejectedError, match=r"'nmae' in braces is none of exporter, name, address"):
         PrometheusMeter(Told(NoPage("")), "http://p", 'instance="{nmae}"', 60)
 
 
 @given(st.text(max_size=10), st.text(max_size=10))
 def test_no_name_leaves_its_quotes(name: str, interface: str) -> None:
-    """What a configuration says cannot select another gateway's series."""
+    """A configured value cannot select another gateway's series."""
     filled = fill_in('instance="{name}"', GatewayConfig(f"x{name}", ip_address("::1"))) or ""
     for text in (filled, query("", interface, 5).partition("device=")[2].partition("}[")[0]):
         inside = text.partition('"')[2].removesuffix('"')
@@ -135,7 +135,7 @@ def test_no_name_leaves_its_quotes(name: str, interface: str) -> None:
 
 @given(st.binary(max_size=200))
 def test_whatever_answers_is_read_or_refused(body: bytes) -> None:
-    """Nothing but a ValueError comes of it."""
+    """It raises nothing but ValueError."""
     try:
         found = read_answer(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How copies go on their way in a simulated cluster, what it refuses, and what it tells."""
+"""Phases of workloads in a simulated cluster, its rejections, and its reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE = DeviceSlice(uuid(), 81_920, 1_000)
 
 
 def test_a_copy_starts_runs_and_ends_on_the_clock() -> None:
-    """A copy is starting for the delay, runs for as long as its job does, and has succeeded then."""
+    """A workload is starting for the delay, runs for the duration of its job, and has succeeded then."""
     alpha = world()
     alpha.send(deployment(expected_duration_s=60))
     assert alpha.phase() is WorkloadPhase.STARTING
@@ -38,7 +38,7 @@ def test_a_copy_starts_runs_and_ends_on_the_clock() -> None:
 
 
 def test_replicas_are_told_with_pod_container_and_ports() -> None:
-    """As in a real cluster: a pod of its own for each, by the name of its object, and who holds which device."""
+    """As in a real cluster, each has its own pod, named after its object, with its devices."""
     alpha = world()
     alpha.send(deployment(places=(0, 1)))
     for replica in alpha.workloads()["a"].replicas:
@@ -48,7 +48,7 @@ def test_replicas_are_told_with_pod_container_and_ports() -> None:
 
 
 def test_a_job_without_an_end_runs_on() -> None:
-    """Where no one knows how long a job runs, it never ends by itself."""
+    """Without an expected duration it never ends by itself."""
     alpha = world()
     alpha.send(deployment())
     alpha.clock.advance_s(10**8)
@@ -56,7 +56,7 @@ def test_a_job_without_an_end_runs_on() -> None:
 
 
 def test_a_clock_set_back_changes_no_delay() -> None:
-    """Delays go by the time that never goes back."""
+    """Delays use the monotonic time."""
     alpha = world()
     alpha.send(deployment(expected_duration_s=60))
     alpha.clock.jump(-(10**15))
@@ -78,7 +78,7 @@ def test_a_clock_set_back_changes_no_delay() -> None:
     ],
 )
 def test_more_than_there_is_is_refused(slices: list[DeviceSlice], cpu_milli: int, why: str) -> None:
-    """No device and no node is given beyond what it has, and the answer says what there is too little of."""
+    """No device and no node is allocated beyond its capacity, and the answer names the resource that is short."""
     alpha = world()
     answer = alpha.send(deployment("a", *slices, cpu_milli=cpu_milli))[0]
     assert answer.refused
@@ -88,7 +88,7 @@ def test_more_than_there_is_is_refused(slices: list[DeviceSlice], cpu_milli: int
 
 
 def test_a_replica_that_does_not_fit_refuses_all() -> None:
-    """A deployment is taken with all its replicas or not at all."""
+    """A deployment is accepted with all its replicas or not at all."""
     alpha = world()
     alpha.send(deployment("a", WHOLE, places=(0,)))
     assert alpha.send(deployment("b", places=(1, 0)))[0].refused
@@ -97,7 +97,7 @@ def test_a_replica_that_does_not_fit_refuses_all() -> None:
 
 @pytest.mark.parametrize("mend", ["remove", "succeed", "fail", "vanish"])
 def test_what_is_over_gives_its_devices_back(mend: str) -> None:
-    """Devices are free again once a copy is removed, succeeded, failed or vanished, and not before."""
+    """Devices are free after a workload is removed, succeeded, failed or vanished, and not before."""
     alpha = world()
     alpha.send(deployment("a", WHOLE, expected_duration_s=10))
     alpha.clock.advance_s(START_DELAY_S)
@@ -114,7 +114,7 @@ def test_what_is_over_gives_its_devices_back(mend: str) -> None:
 
 
 def test_instances_may_not_overlap() -> None:
-    """A device in MIG mode is cut as its profiles say, and nowhere twice."""
+    """A device in MIG mode is split as its profiles allow, without overlap."""
     clock = VirtualClock()
     cut = SimulatedBackends(fleet(cluster(node(mig_gpu()), name="alpha")), clock, Options(waits=False)).clusters()[0]
 
@@ -130,7 +130,7 @@ def test_instances_may_not_overlap() -> None:
 
 
 def test_what_was_removed_long_ago_does_not_come_back() -> None:
-    """Times that lie ahead of removed copies are forgotten, and a new attempt keeps its own."""
+    """Future events of removed workloads are dropped, and a new attempt has its own."""
     alpha = world()
     for attempt in range(1, 3_000):
         alpha.send(deployment(attempt=attempt, expected_duration_s=10**6), removal(attempt=attempt))
@@ -141,7 +141,7 @@ def test_what_was_removed_long_ago_does_not_come_back() -> None:
 
 
 def test_a_deployment_for_elsewhere_is_refused() -> None:
-    """What names another cluster, or no replica, was sent by mistake."""
+    """A deployment for another cluster, or without replicas, is an error."""
     beta = SimulatedBackends(fleet(cluster(node(), name="beta")), VirtualClock(), Options(waits=False)).clusters()[0]
     assert "for cluster alpha" in beta.send([deployment()])[0].reason
     assert beta.send([removal()])[0].refused
@@ -151,7 +151,7 @@ def test_a_deployment_for_elsewhere_is_refused() -> None:
 
 
 def test_objects_pin_node_and_devices() -> None:
-    """Each replica becomes a Job that names its node and devices, and what it takes of each."""
+    """Each replica becomes a Job that names its node and devices, and the amounts of each."""
     placed = deployment("a", DeviceSlice(uuid(), 8_192, 105), places=(0, 1))
     first, second = world().cluster.manifests(placed)
     assert (first["metadata"]["name"], second["metadata"]["name"]) == ("sw-a-1-0", "sw-a-1-1")
@@ -173,7 +173,7 @@ def test_objects_pin_node_and_devices() -> None:
 
 
 def test_lines_tell_how_far_a_replica_is() -> None:
-    """Lines are made up from how long a replica runs, the same each time, and only the last are given."""
+    """Lines are generated from the running time of a replica, reproducibly, and only the last are returned."""
     alpha = world()
     alpha.send(deployment(expected_duration_s=100))
     assert len(list(alpha.cluster.logs("sw-a-1", 0, 100))) == 1
@@ -189,7 +189,7 @@ def test_lines_tell_how_far_a_replica_is() -> None:
 
 
 def test_lines_of_what_is_not_there_are_rejected() -> None:
-    """A name that is none, a copy and a replica that are not there are the asker's mistake."""
+    """An invalid name, or a missing workload or replica, is an error of the caller."""
     alpha = world()
     alpha.send(deployment())
     for copy, replica in (("a", 0), ("sw-a-x", 0), ("sw-b-1", 0), ("sw-a-1", 1)):
@@ -200,7 +200,7 @@ def test_lines_of_what_is_not_there_are_rejected() -> None:
 
 
 def test_who_waits_is_woken() -> None:
-    """On a real clock, a call that waits for changes returns when something is sent, is due, or the end comes."""
+    """On a real clock, a call that waits for changes returns on a command, a due event, or the end."""
     backends = SimulatedBackends(small(), SystemClock(), Options(start_delay_s=0.01))
     alpha = backends.clusters()[0]
     cursor = alpha.changes("", 0).cursor
@@ -224,6 +224,6 @@ def test_who_waits_is_woken() -> None:
 
 
 def test_options_are_checked() -> None:
-    """A time below nothing is rejected."""
+    """A negative time is rejected."""
     with pytest.raises(RejectedError, match="start_delay_s: is -1"):
         Options(start_delay_s=-1)

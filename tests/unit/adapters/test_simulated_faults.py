@@ -1,4 +1,4 @@
-"""What goes wrong in simulated clusters, by order and by chance."""
+"""Faults in simulated clusters, injected and random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.adapters.simulated_fleet import START_DELAY_S, World, deployment
 
 
 def running(*places: int) -> World:
-    """Make a cluster with job ``a`` running on some nodes."""
+    """Create a cluster with job ``a`` running on some nodes."""
     alpha = world()
     alpha.send(deployment(places=places or (0,)))
     alpha.clock.advance_s(START_DELAY_S)
@@ -26,7 +26,7 @@ def running(*places: int) -> World:
 
 
 def test_a_node_that_fails_takes_its_copies_along() -> None:
-    """The replicas there fail with the node's name, others of the same copy stop, and the node is not ready."""
+    """The replicas there fail with the node's name, others of the same workload stop, and the node is not ready."""
     alpha = running(1, 0)
     cursor = alpha.cluster.changes("", 0).cursor
     alpha.cluster.fail_node("node-0", for_s=60)
@@ -42,7 +42,7 @@ def test_a_node_that_fails_takes_its_copies_along() -> None:
 
 
 def test_an_earlier_end_does_not_heal_a_later_fault() -> None:
-    """A node that was healed and failed again comes back when the second fault is over."""
+    """A node that recovered and failed again is ready when the second fault ends."""
     alpha = world()
     alpha.cluster.fail_node("node-0", for_s=10)
     alpha.cluster.heal_node("node-0")
@@ -54,7 +54,7 @@ def test_an_earlier_end_does_not_heal_a_later_fault() -> None:
 
 
 def test_a_device_that_fails_takes_only_its_copies_along() -> None:
-    """What holds a slice of it fails, the rest of the node goes on, and it is announced unhealthy until it is well."""
+    """Workloads with a slice of it fail, the rest of the node continues, and it is reported unhealthy for the time."""
     alpha = running()
     alpha.cluster.fail_device(uuid(0, 1))
     assert alpha.phase() is WorkloadPhase.RUNNING
@@ -69,7 +69,7 @@ def test_a_device_that_fails_takes_only_its_copies_along() -> None:
 
 
 def test_what_runs_goes_on_while_nobody_can_ask() -> None:
-    """An outage stops no copy, and ends by itself when it was ordered for a time."""
+    """An outage stops no workload, and ends by itself if it has a duration."""
     alpha = world()
     alpha.send(deployment(expected_duration_s=10))
     alpha.cluster.disconnect(for_s=60)
@@ -81,7 +81,7 @@ def test_what_runs_goes_on_while_nobody_can_ask() -> None:
 
 
 def test_a_hang_ends_with_the_timeout() -> None:
-    """A call that hangs is not carried out, and says for how long no one answered."""
+    """A hanging call is not carried out, and the error has the time without an answer."""
     alpha = world()
     alpha.cluster.disconnect(hangs=True)
     with pytest.raises(UnavailableError, match="no answer within 5 s"):
@@ -91,7 +91,7 @@ def test_a_hang_ends_with_the_timeout() -> None:
 
 
 def test_orders_hold_for_what_comes_after() -> None:
-    """Slow starts, refusals and failing starts go for deployments to come, until they are ended."""
+    """Slow starts, rejections and failing starts apply to later deployments, until they are ended."""
     alpha = world()
     alpha.cluster.slow_down(100)
     alpha.send(deployment("slow"))
@@ -111,7 +111,7 @@ def test_orders_hold_for_what_comes_after() -> None:
 
 
 def test_healing_all_ends_every_order() -> None:
-    """After it, the cluster answers, and its nodes and devices are as at first; what failed stays failed."""
+    """Afterwards the cluster answers, with healthy nodes and devices; failed workloads stay failed."""
     alpha = running()
     for trouble in (
         Trouble("device", uuid(1)),
@@ -134,7 +134,7 @@ def test_healing_all_ends_every_order() -> None:
 
 @pytest.mark.parametrize("kind", ["copy", "vanish"])
 def test_copies_are_troubled_by_name(kind: str) -> None:
-    """A copy that fails or vanishes is named as its objects are, and that cannot be undone."""
+    """A workload that fails or vanishes is named like its objects, and that cannot be undone."""
     alpha = running()
     cause(alpha.cluster, Trouble(kind, "sw-a-1"))
     assert alpha.phase() is (WorkloadPhase.FAILED if kind == "copy" else WorkloadPhase.GONE)
@@ -155,13 +155,13 @@ def test_copies_are_troubled_by_name(kind: str) -> None:
     ],
 )
 def test_orders_that_cannot_be_are_rejected(trouble: Trouble, says: str) -> None:
-    """What is not there cannot fail, and the error says what there is."""
+    """A missing object cannot fail, and the error lists the existing ones."""
     with pytest.raises(RejectedError, match=says):
         cause(world().cluster, trouble)
 
 
 def test_every_kind_says_what_it_does() -> None:
-    """A person who reads the list of faults learns what each does."""
+    """The list of faults describes each."""
     assert all(kind.says for kind in KINDS.values())
 
 
@@ -181,12 +181,12 @@ EVERYTHING = Faults(
 
 
 def history(seed: int, data: Path, step_s: float = 1) -> tuple[list[Entry], list[str]]:
-    """Send jobs to a cluster in which everything goes wrong; return its journal, and what was heard.
+    """Send jobs to a cluster with all faults; return its journal, and the observed changes.
 
     Parameters
     ----------
     step_s
-        How often the cluster is looked at between commands, which are sent every 4 seconds.
+        Interval of reads between commands, which are sent every 4 seconds.
     """
     alpha = world(replace(EVERYTHING, seed=seed), data)
     heard = []
@@ -201,13 +201,13 @@ def history(seed: int, data: Path, step_s: float = 1) -> tuple[list[Entry], list
             heard.append(str(error))
         for _ in range(round(4 / step_s)):
             alpha.clock.advance_s(step_s)
-            alpha.cluster.slow_down(None)  # has it look at the clock
+            alpha.cluster.slow_down(None)  # makes it read the clock
     alpha.backends.close()
     return read_journal(journal_path(data, "alpha")), heard
 
 
 def test_one_seed_gives_one_history(tmp_path: Path) -> None:
-    """With the same seed, clock and calls everything happens again, however often a user looks."""
+    """The same seed, clock and calls repeat everything, however often a user reads."""
     first = history(1, tmp_path / "first")
     assert first == history(1, tmp_path / "again")
     assert first == history(1, tmp_path / "looked-at-more", step_s=0.25)
@@ -217,7 +217,7 @@ def test_one_seed_gives_one_history(tmp_path: Path) -> None:
 
 
 def test_what_was_refused_by_chance_is_refused_again() -> None:
-    """Chance asks the name of a copy, not the number of the call."""
+    """The random choice depends on the name of a workload, not on the number of the call."""
     alpha = world(Faults(refused=0.5))
     first = [alpha.send(deployment(f"j{number}"))[0].refused for number in range(10)]
     alpha.send(*(removal(f"j{number}") for number in range(10)))
@@ -226,7 +226,7 @@ def test_what_was_refused_by_chance_is_refused_again() -> None:
 
 
 def test_a_lost_answer_was_carried_out() -> None:
-    """A request that is lost changes nothing; an answer that is lost leaves what was done."""
+    """A lost request changes nothing; after a lost answer the change is made."""
     for faults, phase in (
         (Faults(request_lost=1), WorkloadPhase.GONE),
         (Faults(answer_lost=1), WorkloadPhase.STARTING),
@@ -240,6 +240,6 @@ def test_a_lost_answer_was_carried_out() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("refused", 1.5), ("slow_s", -1), ("hangs", float("nan"))])
 def test_chances_are_checked(name: str, value: float) -> None:
-    """A chance above all, a time below nothing and NaN are rejected by their name."""
+    """A probability above one, a negative time and NaN are rejected by name."""
     with pytest.raises(RejectedError, match=f"^{name}: is "):
         replace(NO_FAULTS, **{name: value})  # type: ignore[arg-type]  # the seed is not among the names

@@ -1,4 +1,4 @@
-"""Simulated clusters over HTTP: what goes wrong between client and server, and clusters that outlive a kill."""
+"""Simulated clusters over HTTP: faults between client and server, and clusters that survive a kill."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def url() -> Iterator[str]:
 
 
 def test_a_client_waits_for_its_server() -> None:
-    """Before the server is there, everything is unavailable; once it is, the same client knows its clusters."""
+    """Without the server, everything is unavailable; when it starts, the same client knows its clusters."""
     with create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     remote = RemoteSimulatedBackends(f"http://127.0.0.1:{port}")
@@ -61,7 +61,7 @@ def test_a_client_waits_for_its_server() -> None:
 def test_who_waits_is_answered_when_the_server_ends(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A server that is told to end answers those who wait for changes, in order, and has nothing to complain of."""
+    """A server that ends answers waiting calls for changes, in order, and logs no errors."""
     waits, until_due_s = Event(), SimulatedCluster._until_due_s  # noqa: SLF001  # asked just before a call waits
 
     def note(cluster: SimulatedCluster) -> float:
@@ -82,7 +82,7 @@ def test_who_waits_is_answered_when_the_server_ends(
 
 
 def test_everything_comes_through_as_it_was(url: str) -> None:
-    """Deployments, copies, nodes and devices are the same on both ends."""
+    """Deployments, workloads, nodes and devices are the same on both ends."""
     there = RemoteSimulatedBackends(url)
     here = SimulatedBackends(small(), VirtualClock(), Options(waits=False))
     remote, local = there.cluster("alpha"), here.cluster("alpha")
@@ -98,7 +98,7 @@ def test_everything_comes_through_as_it_was(url: str) -> None:
 
 
 def test_a_cluster_that_the_server_lacks_is_rejected(url: str) -> None:
-    """A name that no one has is the asker's mistake."""
+    """An unknown name is an error of the caller."""
     with (
         closing(RemoteSimulatedBackends(url)) as remote,
         pytest.raises(RejectedError, match="cluster 'beta' not found"),
@@ -126,14 +126,14 @@ def test_a_cluster_that_the_server_lacks_is_rejected(url: str) -> None:
     ],
 )
 def test_what_cannot_be_read_is_rejected_with_a_reason(url: str, method: str, path: str, body: str) -> None:
-    """Nonsense is answered with what is wrong with it, and changes nothing."""
+    """An invalid request gets an error with the reason, and changes nothing."""
     answer = httpx.request(method, url + path, content=body)
     assert answer.status_code == 422
     assert answer.json()["message"]
 
 
 def test_an_answer_that_is_none_is_unavailable() -> None:
-    """Where something else listens than a server of clusters, the error says so."""
+    """If another program listens at the address, the error reports that."""
     with create_server(("127.0.0.1", 0)) as other:
         remote = RemoteSimulatedBackends(f"http://127.0.0.1:{other.getsockname()[1]}", timeout_s=0.05)
         with pytest.raises(UnavailableError, match="timed out"):
@@ -143,7 +143,7 @@ def test_an_answer_that_is_none_is_unavailable() -> None:
 
 @pytest.mark.slow
 def test_clusters_outlive_a_kill(tmp_path: Path) -> None:
-    """After SIGKILL, a server that starts again on its data folder has every copy that it had answered for."""
+    """After SIGKILL, a server that starts again on its data folder has every workload that it acknowledged."""
     with create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
     fleet = tmp_path / "fleet.yaml"
@@ -179,7 +179,7 @@ def test_clusters_outlive_a_kill(tmp_path: Path) -> None:
 
 
 def test_another_fleet_is_noticed() -> None:
-    """Clusters are those that the server had when links were asked for last; those that stay are the same objects."""
+    """The clusters are those of the last request for links; remaining ones are the same objects."""
     fleets = [small(), fleet(cluster(node(), name="alpha"), cluster(node(), name="beta")), fleet()]
     names, remote, port = [], None, 0
     for each in fleets:

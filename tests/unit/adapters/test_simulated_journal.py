@@ -1,4 +1,4 @@
-"""What a simulated cluster remembers beyond its process, and what can be proved from it."""
+"""The journal of a simulated cluster, and its audit."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _closed() -> Iterator[None]:
 
 
 def again(alpha: World, data: Path) -> World:
-    """Start the cluster's process again, as after it was killed; its clock went on."""
+    """Restart the cluster's process, as after a kill; its clock has advanced."""
     return world(data=data, clock=alpha.clock)
 
 
 def test_a_cluster_that_starts_again_is_as_it_was(tmp_path: Path) -> None:
-    """Copies in every phase, failed nodes and devices are there again, and go on as they would have."""
+    """Workloads in every phase, failed nodes and devices are restored, and continue as they would have."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("done", expected_duration_s=1), deployment("lost", places=(1,)), deployment("out"))
     alpha.clock.advance_s(START_DELAY_S + 1)
@@ -66,7 +66,7 @@ def test_a_cluster_that_starts_again_is_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_is_taken_stays_taken(tmp_path: Path) -> None:
-    """A cluster that starts again gives nothing away that a copy holds, and everything else."""
+    """A restarted cluster allocates nothing that a workload holds, and everything else."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("a", WHOLE), deployment("b", DeviceSlice(uuid(1), 81_920, 1_000), places=(1,)), removal("b"))
     alpha = again(alpha, tmp_path)
@@ -75,14 +75,14 @@ def test_what_is_taken_stays_taken(tmp_path: Path) -> None:
 
 
 def test_a_cursor_from_before_brings_everything(tmp_path: Path) -> None:
-    """A cluster that started again does not know what was told before."""
+    """A restarted cluster does not know what it reported before."""
     alpha = world(data=tmp_path)
     cursor = alpha.cluster.changes("", 0).cursor
     assert again(alpha, tmp_path).cluster.changes(cursor, 0).complete
 
 
 def test_time_does_not_go_back_in_a_journal(tmp_path: Path) -> None:
-    """Where the time of day was set back between two starts, entries go on from the last."""
+    """If the time of day was set back between two starts, entries continue from the last."""
     alpha = world(data=tmp_path)
     alpha.send(deployment())
     alpha.clock.jump(-(10**12))
@@ -94,7 +94,7 @@ def test_time_does_not_go_back_in_a_journal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 20])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
-    """What a killed process did not write to the end did not happen, and the next line stands for itself."""
+    """An incomplete last line is dropped, and the next entry has a line of its own."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("a"))
     alpha.send(deployment("b"))
@@ -107,7 +107,7 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
 
 
 def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
-    """A journal that a user damaged is not guessed at."""
+    """A damaged journal is an error."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("a"))
     path = journal_path(tmp_path, "alpha")
@@ -117,7 +117,7 @@ def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
 
 
 def test_a_journal_of_another_fleet_is_refused(tmp_path: Path) -> None:
-    """Copies on nodes that are not there cannot be taken over."""
+    """Workloads on missing nodes cannot be restored."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("a"))
     with pytest.raises(RejectedError, match="another data folder"):
@@ -125,7 +125,7 @@ def test_a_journal_of_another_fleet_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
-    """What is over and removed is left out, and the cluster is as before."""
+    """Finished and removed workloads are left out, and the cluster is as before."""
     alpha = world(data=tmp_path)
     for number in range(50):
         alpha.send(deployment(f"j{number}", expected_duration_s=1), removal(f"j{number}"))
@@ -146,18 +146,18 @@ def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
 
 
 def test_a_cluster_name_is_no_path(tmp_path: Path) -> None:
-    """Whatever a cluster is called, its journal lies in the data folder."""
+    """For any cluster name, its journal is in the data folder."""
     assert journal_path(tmp_path, "../north/1").parent == tmp_path
 
 
 def test_a_journal_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
-    """Where no file can be, the error says so."""
+    """The error names the file that cannot be opened."""
     with pytest.raises(UnavailableError, match="journal"):
         Journal(tmp_path)
 
 
 def test_every_create_is_written_before_it_is_answered(tmp_path: Path) -> None:
-    """Who has an answer finds the create, or the refusal, in the journal with all it took."""
+    """An acknowledged create or rejection is in the journal with all its resources."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("a", WHOLE), deployment("b"))
     _, made, refused = read_journal(journal_path(tmp_path, "alpha"))
@@ -168,7 +168,7 @@ def test_every_create_is_written_before_it_is_answered(tmp_path: Path) -> None:
 
 
 def made(job: str, attempt: int, at_ns: int, *slices: DeviceSlice) -> Created:
-    """Make an entry as a cluster with careless books would."""
+    """Create an entry of a cluster with wrong accounting."""
     placed = deployment(job, *slices).placements
     return Created(at_ns, job, attempt, job, "default", "", 1_000, 1_024, placed, at_ns, None)
 
@@ -184,7 +184,7 @@ def made(job: str, attempt: int, at_ns: int, *slices: DeviceSlice) -> Created:
     ],
 )
 def test_the_audit_finds_what_was_broken(entries: Sequence[Entry], says: str | None) -> None:
-    """Two attempts alive at a time, a copy twice and a device beyond its room are found, and nothing else."""
+    """It finds parallel attempts, duplicate workloads and devices over capacity, and nothing else."""
     found = violations(small(), {"alpha": entries})
     assert bool(found) == bool(says)
     if says:
@@ -192,7 +192,7 @@ def test_the_audit_finds_what_was_broken(entries: Sequence[Entry], says: str | N
 
 
 def test_the_audit_looks_across_clusters() -> None:
-    """An attempt in one cluster while another attempt is alive in a second is found; parts of one attempt are not."""
+    """Attempts that live in parallel in two clusters are found; parts of one attempt are not."""
     two = fleet(*(cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")))
     first, second = made("a", 1, 1), made("a", 2, 2)
     there = second.placements[0]
@@ -204,7 +204,7 @@ def test_the_audit_looks_across_clusters() -> None:
 
 
 def test_a_simulated_cluster_passes_the_audit(tmp_path: Path) -> None:
-    """What its own books allow is what the audit allows."""
+    """The cluster's accounting and the audit agree."""
     alpha = world(data=tmp_path)
     for number in range(200):
         alpha.send(deployment(f"j{number}", places=(number % 3,), expected_duration_s=5))

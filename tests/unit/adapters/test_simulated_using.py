@@ -1,4 +1,4 @@
-"""What simulated clusters say is really used of their devices."""
+"""Real use of devices in simulated clusters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from seaway.testing.clocks import VirtualClock
 
 
 def made(clock: VirtualClock, *, measures: bool) -> SimulatedBackends:
-    """Make a cluster of one node of two devices."""
+    """Create a cluster of one node of two devices."""
     world = fleet(cluster(node(gpu(uuid="one"), gpu(uuid="two"), name="node-1"), name="alpha"))
     return SimulatedBackends(world, clock, Options(start_delay_s=1, waits=False, measures=measures))
 
 
 def command() -> Command:
-    """Make a deployment that holds half of device ``one``."""
+    """Create a deployment with half of device ``one``."""
     place = Placement("job-1", 0, "alpha", "node-1", (DeviceSlice("one", 40_960, 500),))
     return Deployment("job-1", 1, "alpha", JobSpec("work", job(gpus=1).demand), (place,))
 
@@ -45,7 +45,7 @@ def test_what_runs_uses_some_of_what_it_holds() -> None:
 
 
 def test_who_does_not_measure_or_cannot_be_reached_says_nothing() -> None:
-    """Nothing is not the same as nothing used."""
+    """Unknown use is not zero use."""
     clock = VirtualClock()
     assert usage_of("alpha", made(clock, measures=False).clusters()) == {}
     world = made(clock, measures=True)

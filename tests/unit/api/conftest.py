@@ -17,7 +17,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def rig() -> Iterator[Rig]:
-    """Make a control plane over two small clusters."""
+    """Create a control plane over two small clusters."""
     made = make_rig()
     yield made
     made.plane.stop()

@@ -1,4 +1,4 @@
-"""A control plane in memory behind the interface, and a client for it."""
+"""A control plane in memory behind the API, and a client for it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ JOB = {"name": "train", "resources": {"cpu": 1, "memory": "1Gi", "gpus": 1, "gpu
 
 
 def small_cluster(name: str, gateway: str) -> Cluster:
-    """Make a cluster of two nodes of two devices."""
+    """Create a cluster of two nodes of two devices."""
     return cluster(*(node(gpu(), gpu()) for _ in range(2)), name=name, gateway=gateway, region="eu")
 
 
 @dataclass
 class Rig:
-    """A control plane, its application, and tokens by role, and ``other`` of another tenant's user."""
+    """A control plane, its application, and tokens by role, with ``other`` for a user of another tenant."""
 
     plane: ControlPlane
     app: FastAPI
@@ -44,14 +44,14 @@ class Rig:
     tokens: dict[str, str] = field(default_factory=dict)
 
     def step(self, times: int = 1) -> None:
-        """Let the control loop go round."""
+        """Run cycles of the control loop."""
         for _ in range(times):
             self.plane.controller.step()
             self.clock.advance_s(2)
 
     @asynccontextmanager
     async def client(self, token: str = "admin") -> AsyncIterator[httpx.AsyncClient]:
-        """Make a client that has one of the tokens; none for an empty name."""
+        """Create a client with one of the tokens; none for an empty name."""
         transport = httpx.ASGITransport(self.app)
         headers = {"authorization": f"Bearer {self.tokens[token]}"} if token else {}
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
@@ -73,7 +73,7 @@ def make_rig(
     server: Mapping[str, Any] | None = None,
     policies: PolicySettings | None = None,
 ) -> Rig:
-    """Make a control plane over two small clusters, with the tenants ``default`` and ``other``."""
+    """Create a control plane over two small clusters, with the tenants ``default`` and ``other``."""
     clock, store = VirtualClock(), MemoryStore()
     links = [Link("site", "gw-a", 1_000_000, bandwidth_mbps=1000), Link("site", "gw-b", 9_000_000, bandwidth_mbps=1000)]
     world = fleet(small_cluster("a", "gw-a"), small_cluster("b", "gw-b"), links=links)

@@ -1,4 +1,4 @@
-"""What the description says."""
+"""The API's description."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ MODELS: dict[str, type[BaseModel]] = {each.__name__: each for each in MESSAGES} 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_examples_are_what_they_are_examples_of(name: str) -> None:
-    """Each example can be read as its message, and leaves nothing out that the message shows."""
+    """Each example is valid for its message, and has all fields that the message shows."""
     read = MODELS[name].model_validate(EXAMPLES[name])
     assert read.model_dump(exclude_unset=True, mode="json") == EXAMPLES[name]
 
 
 def test_every_body_has_an_example(rig: Rig) -> None:
-    """Whoever reads the description sees for each body what it may be, as do the main answers."""
+    """Each request body has an example, and so have the main answers."""
     described = describe(rig.app)
     schemas: dict[str, Any] = described["components"]["schemas"]
     lacking, answers = [], 0
@@ -99,7 +99,7 @@ def test_what_stands_below_a_field_is_told_of_it(rig: Rig, message: str, field: 
     ],
 )
 async def test_parameters_are_refused_in_our_words(rig: Rig, query: str, field: str, says: str) -> None:
-    """What is wrong with a parameter is said as for fields of bodies; deleted jobs are found in no way."""
+    """Errors of parameters are reported as for fields of bodies; no parameter finds deleted jobs."""
     async with rig.client("user") as client:
         for path in ("jobs", "job-counts"):
             answer = await client.get(f"/api/v1/{path}?{query}")

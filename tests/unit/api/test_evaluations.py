@@ -17,7 +17,7 @@ CSV = {"content-type": "text/csv"}
 
 
 def rows(**placed: tuple[int, ...]) -> list[Row]:
-    """Make rows of policies by the jobs that each placed on one instance after the other."""
+    """Create rows of policies from the jobs that each placed on each instance."""
     return [
         Row(policy, "node", f"seed{at}", 0, jobs=10, placed=count, fragmentation=1.5)
         for policy, counts in placed.items()
@@ -36,7 +36,7 @@ def as_csv(found: list[Row]) -> str:
 
 
 async def test_what_the_command_wrote_is_kept_and_summed_up(rig: Rig) -> None:
-    """Best first, each with its interval; as JSON or CSV it is the same, and the same again changes nothing."""
+    """The best comes first, each with its interval; JSON and CSV are equal, and a repetition changes nothing."""
     found = rows(greedy=(5, 5), fgd=(6, 8))
     async with rig.client("operator") as client:
         first = await client.put(PATH, json=as_json(found))
@@ -60,7 +60,7 @@ async def test_what_the_command_wrote_is_kept_and_summed_up(rig: Rig) -> None:
 
 
 async def test_only_operators_bring_evaluations(rig: Rig) -> None:
-    """Users are refused."""
+    """Users cannot upload evaluations."""
     async with rig.client("user") as client:
         assert (await client.put(PATH, json=as_json(rows(fgd=(1,))))).status_code == 403
 
@@ -80,7 +80,7 @@ async def test_only_operators_bring_evaluations(rig: Rig) -> None:
     ],
 )
 async def test_what_is_no_evaluation_in_json_is_refused(rig: Rig, given: str, says: str) -> None:
-    """With what is wrong, and where; nothing is kept."""
+    """The error names the place, and nothing is stored."""
     async with rig.client("operator") as client:
         answer = await client.put(PATH, content=given, headers={"content-type": "application/json"})
         assert (answer.status_code, (await client.get(PATH)).status_code) == (422, 404)
@@ -99,7 +99,7 @@ async def test_what_is_no_evaluation_in_json_is_refused(rig: Rig, given: str, sa
     ],
 )
 async def test_what_is_no_evaluation_in_csv_is_refused(rig: Rig, given: bytes, says: str) -> None:
-    """With what is wrong, and where; a file that was cut off is seen."""
+    """The error names the place; a truncated file is detected."""
     async with rig.client("operator") as client:
         answer = await client.put(PATH, content=given, headers=CSV)
     assert answer.status_code == 422, answer.text

@@ -1,4 +1,4 @@
-"""The jobs in examples/ are taken."""
+"""The jobs in examples/ are valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_each_example_starts_on_the_demo_fleet() -> None:
-    """Every example can be submitted as it stands, and would start at once."""
+    """Every example can be submitted unchanged, and starts immediately."""
     clock = VirtualClock()
     settings = Settings(server=ServerSettings(no_auth=True))
     backends = SimulatedBackends(demo_fleet(), clock)

@@ -1,4 +1,4 @@
-"""Looking for nodes, devices and slices over HTTP."""
+"""Queries for nodes, devices and slices over HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FLEET = "/api/v1/fleet"
 
 
 async def test_what_is_free_is_found_and_counted(rig: Rig) -> None:
-    """Filters narrow down, whatever the page; the answer says how many there are, and how much of them is free."""
+    """Filters apply to all pages; the answer has the number of matches, and their free resources."""
     await rig.submit(resources={"gpus": 1, "gpu_memory": "8Gi", "gpu_cores": "50%"})
     rig.step(3)
     async with rig.client("viewer") as client:
@@ -40,7 +40,7 @@ async def test_what_is_free_is_found_and_counted(rig: Rig) -> None:
     ("name", "value"), [("free_memory_mib", "-1"), ("free_core_milli", "much"), ("ready", "perhaps"), ("colour", "red")]
 )
 async def test_wrong_filters_are_refused_by_name(rig: Rig, name: str, value: str) -> None:
-    """What cannot be meant is refused, and said of which filter it is."""
+    """An invalid filter is rejected, with its name."""
     async with rig.client("viewer") as client:
         answer = await client.get(f"{FLEET}/nodes", params={name: value})
     assert answer.status_code == 422
@@ -49,7 +49,7 @@ async def test_wrong_filters_are_refused_by_name(rig: Rig, name: str, value: str
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 async def test_slices_come_in_pages_with_their_devices(rig: Rig, limit: int) -> None:
-    """Page after page gives each slice once, with what of its device it is; whose another tenant's is stays hidden."""
+    """The pages have each slice once, with its share of the device; other tenants' names stay hidden."""
     for token, queue in (("user", "default"), ("other", "theirs"), ("user", "default"), ("user", "default")):
         await rig.submit(token, queue=queue, resources={"gpus": 2, "gpu_memory": "8Gi", "gpu_cores": "10%"})
     rig.step(3)
@@ -71,7 +71,7 @@ async def test_slices_come_in_pages_with_their_devices(rig: Rig, limit: int) -> 
 
 
 async def test_nodes_that_take_no_work_are_told_from_those_that_do(rig: Rig) -> None:
-    """A node that is cordoned is found among those that take none, and not among the others."""
+    """A cordoned node is listed among nodes that accept no jobs, and not among the others."""
     async with rig.client("operator") as client:
         await client.post("/api/v1/cordons", json={"cluster": "a", "node": "node-1", "reason": "repair"})
         rig.step()

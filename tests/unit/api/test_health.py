@@ -1,4 +1,4 @@
-"""Whether it is ready, and why not."""
+"""Readiness, and the reasons against it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_process_that_was_replaced_is_not_ready(rig: Rig) -> None:
-    """When another process took over the database, whoever wants something stored is told to go elsewhere."""
+    """After another process took over the database, requests for changes get an error that names the reason."""
     async with rig.client("user") as client:
         assert (await client.get("/readyz")).status_code == 200
         MemoryStore(rig.store.database).lead("another")
@@ -27,7 +27,7 @@ async def test_a_process_that_was_replaced_is_not_ready(rig: Rig) -> None:
 
 
 async def test_what_is_stored_comes_first(rig: Rig) -> None:
-    """While the memory does not agree with the database, it is not ready, and says so."""
+    """While the state in memory does not match the database, it is not ready, with that reason."""
     rig.store.fail_next()
     with pytest.raises(Exception, match="told to fail"):
         rig.plane.operations.cordon("a", "", "ada", "repair")

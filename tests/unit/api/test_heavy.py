@@ -1,4 +1,4 @@
-"""Answers that take long, and what they hold up."""
+"""Slow answers, and their effect on others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOBS = "/api/v1/jobs"
 
 
 async def test_what_takes_long_holds_up_nothing_else(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many ask for manifests, reads are answered; who comes when too many wait is told to come again."""
+    """However many clients request manifests, reads are answered; beyond a limit requests get Retry-After."""
     job = await rig.submit()
     rig.step(3)
     go_on = threading.Event()
@@ -48,7 +48,7 @@ async def test_what_takes_long_holds_up_nothing_else(rig: Rig, monkeypatch: pyte
 
 
 async def test_an_answer_holds_so_many_objects_and_leads_to_the_next(rig: Rig) -> None:
-    """A manifest comes in parts, in order, and the last one says so by leading nowhere."""
+    """A manifest comes in parts, in order, and the last one has no link to a next."""
     job = await rig.submit(replicas=3)
     rig.step(3)
     path: str | None = f"{JOBS}/{job['id']}/manifest?limit=2"

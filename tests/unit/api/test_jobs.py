@@ -20,7 +20,7 @@ JOBS = "/api/v1/jobs"
 
 
 async def test_a_job_that_was_submitted_can_be_read(rig: Rig) -> None:
-    """What is answered with 201 is stored, and its address leads to it."""
+    """A job is stored when its submit gets 201, and its URL is in the answer."""
     async with rig.client("user") as client:
         made = await client.post(JOBS, json=JOB)
         assert (made.status_code, made.json()["state"]) == (201, "pending")
@@ -30,7 +30,7 @@ async def test_a_job_that_was_submitted_can_be_read(rig: Rig) -> None:
 
 
 async def test_a_job_is_found_by_its_name_too(rig: Rig) -> None:
-    """A name stands for the latest job of exactly that name."""
+    """A name refers to the latest job of exactly that name."""
     await rig.submit(name="train")
     second = await rig.submit(name="train")
     await rig.submit(name="train-more")
@@ -40,7 +40,7 @@ async def test_a_job_is_found_by_its_name_too(rig: Rig) -> None:
 
 
 async def test_a_job_may_be_submitted_as_yaml(rig: Rig) -> None:
-    """The short format is taken as people write it."""
+    """The short format is accepted as users write it."""
     async with rig.client("user") as client:
         answer = await client.post(
             JOBS,
@@ -51,7 +51,7 @@ async def test_a_job_may_be_submitted_as_yaml(rig: Rig) -> None:
 
 
 async def test_the_same_key_submits_once(rig: Rig) -> None:
-    """A key sent again gives the job that there is; with another body it is a conflict."""
+    """A repeated key returns the existing job; with another body it is a conflict."""
     async with rig.client("user") as client:
         key = {"idempotency-key": "k1"}
         first = await client.post(JOBS, json=JOB, headers=key)
@@ -64,7 +64,7 @@ async def test_the_same_key_submits_once(rig: Rig) -> None:
 
 
 async def test_a_dry_run_stores_nothing(rig: Rig) -> None:
-    """The scheduler answers where a job would go, and there is no job after."""
+    """The scheduler reports the place of the job, and no job is stored."""
     async with rig.client("user") as client:
         trial = await client.post(f"{JOBS}?dry_run=true", json=JOB)
         jobs = await client.get(JOBS)
@@ -75,7 +75,7 @@ async def test_a_dry_run_stores_nothing(rig: Rig) -> None:
 
 
 async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
-    """A request that is too large for the empty fleet is told what would fit."""
+    """The error for a request that is too large for the empty fleet names what would fit."""
     async with rig.client("user") as client:
         answer = await client.post(JOBS, json={"name": "a", "resources": {"gpus": 3}})
     assert answer.status_code == 422
@@ -84,7 +84,7 @@ async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
 
 
 async def test_unknown_names_are_told_together(rig: Rig) -> None:
-    """Unknown queues, gateways and templates are told at once, each with its field."""
+    """Unknown queues, gateways and templates are reported together, each with its field."""
     wrong = {"name": "a", "queue": "no", "gateway": "no", "template": "no"}
     async with rig.client("user") as client:
         answer = await client.post(JOBS, json=wrong)
@@ -106,7 +106,7 @@ async def test_a_list_goes_from_new_to_old_in_pages(rig: Rig) -> None:
 
 
 async def test_a_list_can_be_filtered(rig: Rig) -> None:
-    """Each parameter narrows the list, and unknown ones are refused rather than passed over."""
+    """Each parameter narrows the list, and unknown ones are rejected."""
     await rig.submit(name="a", labels={"team": "x"})
     await rig.submit(name="b")
     rig.step(3)
@@ -134,7 +134,7 @@ async def test_a_list_can_be_filtered(rig: Rig) -> None:
 
 
 async def test_a_change_names_the_version_it_is_meant_for(rig: Rig) -> None:
-    """A change of an old version is refused, and without any version a replacement is too."""
+    """A change of an old version is rejected, and so is a replacement without a version."""
     job = await rig.submit()
     async with rig.client("user") as client:
         path, tag = f"{JOBS}/{job['id']}", f'"{job["id"]}.1"'
@@ -147,7 +147,7 @@ async def test_a_change_names_the_version_it_is_meant_for(rig: Rig) -> None:
 
 
 async def test_a_patch_changes_what_it_names(rig: Rig) -> None:
-    """What a merge patch leaves out stays, and null takes a field back to its default."""
+    """Fields that a merge patch leaves out stay, and null resets a field to its default."""
     job = await rig.submit(priority=5, labels={"a": "1", "b": "2"})
     async with rig.client("user") as client:
         answer = await client.patch(f"{JOBS}/{job['id']}", json={"priority": None, "labels": {"a": None}})
@@ -163,7 +163,7 @@ async def test_a_patch_changes_what_it_names(rig: Rig) -> None:
 
 
 async def test_a_patch_that_names_no_version_is_put_to_the_newest(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that moves between the look and the change is looked at again; who named a version is told instead."""
+    """A patch without a version is retried after a concurrent change; one with a version is a conflict."""
     job = await rig.submit(labels={"a": "1"})
     path = f"{JOBS}/{job['id']}"
     admit = type(rig.plane.admission).admit
@@ -184,7 +184,7 @@ async def test_a_patch_that_names_no_version_is_put_to_the_newest(rig: Rig, monk
 
 
 async def test_who_has_a_version_gets_no_body(rig: Rig) -> None:
-    """A read of the version that is known already answers 304."""
+    """A read with the current version's tag gets 304."""
     job = await rig.submit()
     async with rig.client("user") as client:
         path = f"{JOBS}/{job['id']}"
@@ -194,7 +194,7 @@ async def test_who_has_a_version_gets_no_body(rig: Rig) -> None:
 
 
 async def test_a_job_is_sent_on_its_way(rig: Rig) -> None:
-    """Suspend, resume, cancel and delete do what they say, and what cannot follow is a conflict."""
+    """Suspend, resume, cancel and delete work, and an invalid transition is a conflict."""
     job = await rig.submit()
     path = f"{JOBS}/{job['id']}"
     async with rig.client("user") as client:
@@ -210,7 +210,7 @@ async def test_a_job_is_sent_on_its_way(rig: Rig) -> None:
 
 
 async def test_a_job_can_be_looked_into(rig: Rig) -> None:
-    """A running job shows its reason, events, attempts, manifest, logs and what the scheduler sees."""
+    """A running job has its reason, events, attempts, manifest, logs and the scheduler's explanation."""
     job = await rig.submit()
     rig.step(3)
     path = f"{JOBS}/{job['id']}"
@@ -243,7 +243,7 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
 
 
 async def test_attempts_come_in_pages(rig: Rig) -> None:
-    """What was tried over and over is listed a page at a time, and the last page leads nowhere."""
+    """Attempts are listed page by page, and the last page has no next."""
     job = await rig.submit()
     rig.step(3)
     first = rig.store.attempts(job["id"])[0]
@@ -258,7 +258,7 @@ async def test_attempts_come_in_pages(rig: Rig) -> None:
 
 
 async def test_attempts_tell_of_the_replicas_that_are_asked_for(rig: Rig) -> None:
-    """A part of many replicas comes alone, in attempts and in what clusters tell, and a part past the last is empty."""
+    """A range of replicas limits attempts and status, and a range past the last is empty."""
     job = await rig.submit(replicas=3)
     rig.step(3)
     async with rig.client("viewer") as client:
@@ -270,7 +270,7 @@ async def test_attempts_tell_of_the_replicas_that_are_asked_for(rig: Rig) -> Non
 
 
 async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:
-    """What was never placed became no objects, which is a conflict and no fault."""
+    """A job that was never placed has no objects, which is a conflict and not an error of the server."""
     job = await rig.submit()
     async with rig.client("user") as client:
         for part in ("manifest", "logs"):
@@ -282,14 +282,14 @@ async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:
     ["nothing", "'; DROP TABLE jobs;--", "..%2f..%2fetc%2fpasswd", "%00", "a" * 5000, "ZZZZZZZZZZZZZ", "7zzzzzzzzzzzz"],
 )
 async def test_there_is_no_such_job(rig: Rig, ref: str) -> None:
-    """Whatever stands where a job's id should, the answer is that there is none."""
+    """Any invalid reference to a job gets 404."""
     async with rig.client("user") as client:
         for path in ("", "/explain", "/events", "/manifest"):
             assert (await client.get(f"{JOBS}/{ref}{path}")).status_code == 404
 
 
 async def test_without_a_database_requests_are_told_to_come_again(rig: Rig) -> None:
-    """When the database does not answer, 503 says after how many seconds to try again."""
+    """When the database does not answer, 503 has Retry-After."""
     async with rig.client("user") as client:
         rig.store.fail_next(UnavailableError("gone", retry_after_s=7))
         answer = await client.post(JOBS, json=JOB)
@@ -300,7 +300,7 @@ async def test_without_a_database_requests_are_told_to_come_again(rig: Rig) -> N
 
 
 async def test_our_own_faults_tell_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unexpected error is a 500 that tells no more than that."""
+    """An unexpected error is a 500 without details."""
 
     def broken(*_: object) -> None:
         raise RuntimeError("secret internals")
@@ -313,7 +313,7 @@ async def test_our_own_faults_tell_nothing(rig: Rig, monkeypatch: pytest.MonkeyP
 
 
 async def test_a_change_can_be_tried(rig: Rig) -> None:
-    """A dry run of a change is checked as the change would be, and changes and notes nothing."""
+    """A dry run of a change has the same checks, and neither changes nor audits anything."""
     job = await rig.submit()
     path = f"{JOBS}/{job['id']}"
     async with rig.client("user") as client:
@@ -329,7 +329,7 @@ async def test_a_change_can_be_tried(rig: Rig) -> None:
 
 
 async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
-    """A slash that is written as %2F leads to no other operation."""
+    """A slash written as %2F leads to no other operation."""
     job = await rig.submit()
     async with rig.client("user") as client:
         answer = await client.get(f"{JOBS}/{job['id']}%2fexplain")
@@ -338,7 +338,7 @@ async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
 
 
 async def test_a_template_says_whether_a_job_comes_back(rig: Rig) -> None:
-    """Whoever submits or changes it: a service is started again, and is none any more as another kind of work."""
+    """On submit and update, a service is restarted, and no longer when its kind changes."""
     made = await rig.submit(template="deployment")
     assert rig.plane.jobs.find(made["id"]).spec.restarts
     async with rig.client("user") as client:

@@ -20,18 +20,18 @@ ENDS = {"source": "gw-1", "target": "gw-2"}
 
 
 def sample(at_s: int, latency_ns: int | None = 100, **fields: int) -> LinkSample:
-    """Make a sample so many seconds after 1970."""
+    """Create a sample at a time, seconds since 1970."""
     usual = {"jitter_ns": 10, "loss_ppm": 0, "bandwidth_mbps": 0, "used_mbps": 0}
     return link_sample(at_ns=at_s * NS, latency_ns=latency_ns, **ENDS, **{**usual, **fields})
 
 
 def month(rig: Rig) -> dict[str, str]:
-    """Return what asks for the last thirty days, a day a step."""
+    """Return the parameters for the last thirty days, a day per step."""
     return {**ENDS, "since": moment(rig.clock.now_ns() - 30 * 86_400 * NS), "step": "86400"}
 
 
 async def test_each_step_says_what_was_measured_within_it(rig: Rig) -> None:
-    """Least, mean and most of what is known; steps without samples are not there, and other links do not count."""
+    """Minimum, mean and maximum of known values are returned; empty steps are left out, and other links ignored."""
     now_s = rig.clock.now_ns() // NS // 3600 * 3600 - 3600
     known = {"bandwidth_mbps": 1000, "used_mbps": 7}
     first = [
@@ -59,7 +59,7 @@ async def test_each_step_says_what_was_measured_within_it(rig: Rig) -> None:
 
 
 async def test_a_week_is_read_whole(rig: Rig) -> None:
-    """However many pages of samples it has, each counts once."""
+    """Each sample counts once over any number of pages."""
     now_s = rig.clock.now_ns() // NS
     rig.store.commit([Change(insert=[sample(now_s - 60 * minute) for minute in range(2500)])])
     async with rig.client("viewer") as client:
@@ -68,7 +68,7 @@ async def test_a_week_is_read_whole(rig: Rig) -> None:
 
 
 async def test_more_steps_than_anybody_sees_are_refused(rig: Rig) -> None:
-    """With what to do; so is a link that is not named."""
+    """Too many steps are rejected with the remedy; so is a request without a link."""
     async with rig.client("viewer") as client:
         answer = await client.get(PATH, params={**ENDS, "since": "1990-01-01T00:00:00Z", "step": 60})
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "step")

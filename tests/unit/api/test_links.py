@@ -15,7 +15,7 @@ JOB: dict[str, Any] = {"gateway": "site", "network": {"min_bandwidth": "400Mbps"
 @pytest.mark.parametrize("path", ["/api/v1/links", "/api/v1/fleet/links"])
 @pytest.mark.parametrize("name", ["source", "target", "cluster"])
 async def test_gateways_and_clusters_that_are_not_there_are_refused(rig: Rig, path: str, name: str) -> None:
-    """A name with a slip gives no empty list: the field is named, and what there is."""
+    """A mistyped name is an error with the field and the existing names, not an empty list."""
     async with rig.client("viewer") as client:
         answer = await client.get(path, params={name: "nope"})
         assert answer.status_code == 422
@@ -26,7 +26,7 @@ async def test_gateways_and_clusters_that_are_not_there_are_refused(rig: Rig, pa
 
 
 async def test_history_that_ends_before_it_begins_is_refused(rig: Rig) -> None:
-    """It could only be empty; one moment is a time."""
+    """Such a range would always be empty; a single moment is valid."""
     async with rig.client("viewer") as client:
         query = {"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T09:59:59Z"}
         answer = await client.get("/api/v1/links", params=query)
@@ -37,7 +37,7 @@ async def test_history_that_ends_before_it_begins_is_refused(rig: Rig) -> None:
 
 
 async def test_a_parameter_that_is_given_twice_is_refused(rig: Rig) -> None:
-    """Neither of its values is taken without a word."""
+    """A duplicate parameter is an error."""
     async with rig.client("viewer") as client:
         answer = await client.get("/api/v1/links?source=site&source=gw-a")
         assert answer.status_code == 422
@@ -45,7 +45,7 @@ async def test_a_parameter_that_is_given_twice_is_refused(rig: Rig) -> None:
 
 
 async def test_links_and_candidates_show_what_is_promised_and_what_is_free(rig: Rig) -> None:
-    """With 400 of 1000 promised 600 are free, of the link and for the job that is tried next."""
+    """With 400 of 1000 reserved 600 are free, on the link and for the next tried job."""
     await rig.submit(**JOB, placement={"clusters": ["a"]})
     rig.plane.controller.step()
     rig.plane.controller.step()
@@ -61,7 +61,7 @@ async def test_links_and_candidates_show_what_is_promised_and_what_is_free(rig: 
 
 @pytest.mark.parametrize(("name", "known"), [("gateway", "gw-a"), ("site", "site")])
 async def test_links_at_a_gateway_or_a_site_are_those_that_begin_or_end_there(rig: Rig, name: str, known: str) -> None:
-    """A filter takes both directions; a name that there is not is refused by name."""
+    """A filter selects both directions; an unknown name is rejected by name."""
     async with rig.client("viewer") as client:
         found = (await client.get("/api/v1/fleet/links", params={name: known})).json()["links"]
         assert found
@@ -72,7 +72,7 @@ async def test_links_at_a_gateway_or_a_site_are_those_that_begin_or_end_there(ri
 
 
 async def test_the_worst_links_come_first_and_the_others_are_counted(rig: Rig) -> None:
-    """Of two links the slower one is the worst; with a limit of one the other is still in the total."""
+    """Of two links the slower one is the worst; with a limit of one the total still counts both."""
     async with rig.client("viewer") as client:
         found = (await client.get("/api/v1/fleet/links", params={"worst": "latency", "limit": 1})).json()
         assert [(each["source"], each["target"]) for each in found["links"]] == [("site", "gw-b")]
@@ -81,7 +81,7 @@ async def test_the_worst_links_come_first_and_the_others_are_counted(rig: Rig) -
 
 
 async def test_the_matrix_has_a_figure_of_each_link_and_nothing_where_there_is_none(rig: Rig) -> None:
-    """Rows are where links come from, columns where they lead; gateways say what they stand before."""
+    """Rows are sources, columns are targets; each gateway has its cluster or site."""
     async with rig.client("viewer") as client:
         matrix = (await client.get("/api/v1/fleet/links/matrix")).json()
         assert [(each["name"], each["clusters"], each["site"]) for each in matrix["gateways"]] == [

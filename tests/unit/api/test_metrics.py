@@ -18,7 +18,7 @@ from tests.unit.api.rig import Rig
 pytestmark = pytest.mark.anyio
 
 BUCKETS = ("0.00025", "0.001", "1", "+Inf")
-"""Some bounds of times of decisions."""
+"""Some bounds of the histograms of decision times."""
 
 LABELS = {
     *("cluster", "direction", "gateway", "kind", "le", "operation", "outcome", "policy"),
@@ -45,11 +45,11 @@ OWN = (
     ("seaway_http_requests_total", "operation", "status"),
     ("seaway_build_info", "version", "python"),
 )
-"""Some of the control plane's own figures, and their labels."""
+"""Some of the control plane's own metrics, and their labels."""
 
 
 async def test_metrics_are_there_as_text_and_as_json(rig: Rig) -> None:
-    """The same series, Seaway's own figures beside them in the text."""
+    """Both have the same series; the text also has Seaway's own metrics."""
     await rig.submit()
     rig.step(3)
     async with rig.client("admin") as client:
@@ -71,7 +71,7 @@ async def test_metrics_are_there_as_text_and_as_json(rig: Rig) -> None:
 
 @pytest.mark.parametrize("path", ["/metrics", "/api/v1/metrics"])
 async def test_one_metric_or_one_cluster_can_be_asked_for(rig: Rig, path: str) -> None:
-    """What is not asked for is left out, Seaway's own figures too."""
+    """Other metrics are left out, including Seaway's own."""
     async with rig.client("viewer") as client:
         one = (await client.get(path, params={"metric": "GPUDeviceCoreLimit"})).text
         assert "GPUDeviceMemoryLimit" not in one
@@ -85,7 +85,7 @@ async def test_one_metric_or_one_cluster_can_be_asked_for(rig: Rig, path: str) -
 
 @pytest.mark.parametrize("path", ["/metrics", "/api/v1/metrics"])
 async def test_unknown_names_are_refused_with_the_nearest(rig: Rig, path: str) -> None:
-    """A problem names the parameter and what was probably meant."""
+    """The error names the parameter and a suggestion."""
     async with rig.client("viewer") as client:
         answer = await client.get(path, params={"metric": "GPUDeviceCoresLimit"})
         assert answer.status_code == 422
@@ -95,7 +95,7 @@ async def test_unknown_names_are_refused_with_the_nearest(rig: Rig, path: str) -
 
 
 async def test_names_of_others_stay_hidden_from_tenants(rig: Rig) -> None:
-    """A viewer of a tenant sees how much others hold, not who; operators see all."""
+    """A viewer of a tenant sees others' amounts without names; operators see all."""
     await rig.submit("other", queue="theirs", name="secret")
     rig.step(2)
     live = rig.plane.controller.live.fleet
@@ -119,7 +119,7 @@ async def test_names_of_others_stay_hidden_from_tenants(rig: Rig) -> None:
 
 
 async def test_fallbacks_of_trained_policies_are_counted_by_policy_and_reason(rig: Rig) -> None:
-    """What something else decided in a trained policy's place is a counter, how long decisions took a histogram."""
+    """Fallback decisions are a counter, and decision times a histogram."""
     counts = rig.plane.policies.counts
     for took_ns in (200_000, 700_000, 2_000_000_000):
         counts.decided("pilot", took_ns)
@@ -139,7 +139,7 @@ async def test_fallbacks_of_trained_policies_are_counted_by_policy_and_reason(ri
 
 
 async def test_the_control_planes_own_figures_have_few_labels(rig: Rig) -> None:
-    """Each has the labels that docs/metrics.md tells of, none of which names a job, a pod or a user."""
+    """Each has the labels in docs/metrics.md, none of which names a job, a pod or a user."""
     await rig.submit()
     rig.step(3)
     async with rig.client("operator") as client:
@@ -156,21 +156,21 @@ async def test_the_control_planes_own_figures_have_few_labels(rig: Rig) -> None:
 
 
 VAGUE = re.compile(r"\b(?:of it|for that|they took)\b")
-"""What points at something that stands elsewhere."""
+"""References to another text."""
 
 FEWEST = 4
-"""Words that say of what a figure is."""
+"""Minimum number of words in a help text."""
 
 
 async def families(rig: Rig, role: str = "operator") -> dict[str, Metric]:
-    """Return what a role is told, by name."""
+    """Return the metrics of a role, by name."""
     async with rig.client(role) as client:
         text = (await client.get("/metrics")).text
     return {each.name: each for each in text_string_to_metric_families(text)}
 
 
 async def test_every_help_stands_on_its_own(rig: Rig) -> None:
-    """It is read alone, with no other metric's before it: it says of what, and in which unit what has one is."""
+    """It is read alone: it names the subject, and the unit if there is one."""
     told = await families(rig)
     ours = {name: each.documentation for name, each in told.items() if name.startswith("seaway_")}
     assert [(name, says) for name, says in ours.items() if VAGUE.search(says) or len(says.split()) < FEWEST] == []
@@ -180,7 +180,7 @@ async def test_every_help_stands_on_its_own(rig: Rig) -> None:
 
 
 async def test_what_has_not_happened_yet_is_there_with_nothing(rig: Rig) -> None:
-    """So that the first time is a rise: placements of each policy that a queue goes by, and waits in each queue."""
+    """The first event then is an increase: placements of each queue's policy, and waits in each queue."""
     told = await families(rig)
     placed = {one.labels["policy"]: one.value for one in told["seaway_jobs_placed"].samples}
     queues = rig.plane.controller.live.queues.values()
@@ -201,7 +201,7 @@ async def test_what_runs_and_what_it_takes_is_told(rig: Rig) -> None:
 
 
 async def test_stages_are_histograms_of_seconds(rig: Rig) -> None:
-    """Every stage is there, also one that nothing came through yet; the last bucket has all that was counted."""
+    """Every stage is there, also an unused one; the last bucket has the total count."""
     await rig.submit()
     rig.step(3)
     async with rig.client("operator") as client:

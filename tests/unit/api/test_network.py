@@ -1,4 +1,4 @@
-"""The network between gateways over HTTP: who sets it, who reports, and what is refused."""
+"""The network between gateways over HTTP: settings, reports, and rejections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def report(rig: Rig, number: int = 1, **fields: Any) -> dict[str, Any]:  # noqa:
 
 
 def made(rig: Rig) -> None:
-    """Set the network, with an agent's token for each of two gateways."""
+    """Set the network, with an agent token for each of two gateways."""
     from seaway.wire.network_in import NetworkConfigIn
 
     rig.plane.network.configuration.put(NetworkConfigIn.model_validate(example()).config(), "rig")
@@ -47,19 +47,19 @@ def made(rig: Rig) -> None:
 
 @pytest.fixture
 def net(rig: Rig) -> Rig:
-    """Have a network of three gateways."""
+    """Return a rig with a network of three gateways."""
     made(rig)
     return rig
 
 
 def nothing_taken(rig: Rig) -> bool:
-    """Tell whether no report left a trace, neither in the store nor in the link book."""
+    """Report whether no report changed the store or the link table."""
     book = rig.plane.controller.live.book
     return rig.store.agents() == [] and book.links(rig.clock.now_ns()) == ()
 
 
 async def test_a_network_is_put_read_and_removed(rig: Rig) -> None:
-    """What was put is shown as it can be put again, as JSON and as YAML, with its version as the tag."""
+    """The network is returned as it can be put again, as JSON and as YAML, with its version as the tag."""
     async with rig.client("operator") as client:
         assert (await client.get(NETWORK)).status_code == 404
         first = await client.put(NETWORK, json=example(), headers={"if-none-match": "*"})
@@ -78,7 +78,7 @@ async def test_a_network_is_put_read_and_removed(rig: Rig) -> None:
 
 
 async def test_a_change_is_made_to_the_version_it_was_meant_for(net: Rig) -> None:
-    """Who says which version he saw changes no other, and who says that there is none re-creates none."""
+    """A put with a version changes no other version, and one that expects none replaces none."""
     faster = example(probe={"interval": "5s"})
     async with net.client("operator") as client:
         for headers in ({"if-match": '"7"'}, {"if-none-match": "*"}):
@@ -89,7 +89,7 @@ async def test_a_change_is_made_to_the_version_it_was_meant_for(net: Rig) -> Non
 
 
 async def test_a_dry_run_tells_and_changes_nothing(net: Rig) -> None:
-    """A dry run says what would become different and leaves no trace, not in the audit log either."""
+    """A dry run reports the differences and changes nothing, not even the audit log."""
     before = len(net.store.commits)
     async with net.client("operator") as client:
         answer = await client.put(f"{NETWORK}?dry_run=true", json=example(gateways=[], paths=[]))
@@ -99,7 +99,7 @@ async def test_a_dry_run_tells_and_changes_nothing(net: Rig) -> None:
 
 
 async def test_mistakes_are_told_together_with_where_they_are(rig: Rig) -> None:
-    """What is wrong with a network, each field and all of it together, is told at once, and nothing is set."""
+    """All errors of a network, of fields and of the whole, are reported together, and nothing is set."""
     wrong = example()
     wrong["gateways"][0]["speeed"] = "1Gbps"
     wrong["gateways"][1]["address"] = "nowhere"
@@ -117,7 +117,7 @@ async def test_mistakes_are_told_together_with_where_they_are(rig: Rig) -> None:
 
 
 async def test_paths_of_every_pair_of_many_gateways_are_taken(rig: Rig) -> None:
-    """A network may be larger than other bodies, as JSON and as YAML; it has bounds of its own."""
+    """A network may be larger than other bodies, as JSON and as YAML; it has its own limits."""
     text = orjson.dumps(network_text(make_network(52, make_paths(52))))
     large = text + b" " * rig.plane.settings.body_limit_bytes
     async with rig.client("operator") as client:
@@ -136,7 +136,7 @@ async def test_paths_of_every_pair_of_many_gateways_are_taken(rig: Rig) -> None:
 
 
 async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
-    """An agent gets the targets of its own gateway, an operator of any; no one else gets them."""
+    """An agent gets the targets of its own gateway, an operator those of any; others get none."""
     asked = f"{NETWORK}/targets"
     async with net.client("gw-1") as client:
         answer = await client.get(asked, params={"gateway": "gw-1"})
@@ -165,7 +165,7 @@ async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
 
 
 async def test_what_an_agent_reports_becomes_a_link(net: Rig) -> None:
-    """A report that is right is taken without an entry in the audit log, and decisions go by what it says."""
+    """A valid report is accepted without an audit entry, and decisions use its values."""
     audited = len(net.store.audit(0, 100))
     async with net.client("gw-1") as client:
         assert (await client.post(REPORTS, json=report(net))).status_code == 204
@@ -184,17 +184,17 @@ async def test_what_an_agent_reports_becomes_a_link(net: Rig) -> None:
     [("", 401), ("forged", 401), ("user", 403), ("operator", 403), ("admin", 403), ("agent", 403), ("gw-2", 403)],
 )
 async def test_forged_reports_are_refused(net: Rig, token: str, status: int) -> None:
-    """No one but a gateway's own agent reports for it: not without a token, nor with any other; nothing is taken."""
+    """Only a gateway's own agent can report for it: other tokens, or none, are rejected without effect."""
     own = net.tokens["gw-1"]
     net.tokens["forged"] = own[:-4] + ("AAAA" if own[-4:] != "AAAA" else "BBBB")
     async with net.client(token) as client:
         assert (await client.post(REPORTS, json=report(net))).status_code == status
     assert nothing_taken(net)
-    assert net.plane.network.agents.views()[0].refused == 0  # it is not the agent who is to blame
+    assert net.plane.network.agents.views()[0].refused == 0  # the agent is not to blame
 
 
 async def test_a_revoked_agent_reports_no_more(net: Rig) -> None:
-    """From when its token is revoked an agent's reports are refused."""
+    """An agent's reports are rejected as soon as its token is revoked."""
     (token,) = (each for each in net.store.tokens() if each.name == "gw-1")
     net.plane.access.revoke(token.id)
     async with net.client("gw-1") as client:
@@ -203,7 +203,7 @@ async def test_a_revoked_agent_reports_no_more(net: Rig) -> None:
 
 
 async def test_replayed_reports_are_refused(net: Rig) -> None:
-    """A report sent again, or an older one, is answered with 409 and changes nothing."""
+    """A repeated or older report gets 409 and changes nothing."""
     first = report(net, 5)
     async with net.client("gw-1") as client:
         assert (await client.post(REPORTS, json=first)).status_code == 204
@@ -218,7 +218,7 @@ async def test_replayed_reports_are_refused(net: Rig) -> None:
 
 
 async def test_oversized_reports_are_refused(net: Rig) -> None:
-    """Too many rounds or too many bytes are refused, however they are sent."""
+    """Too many rounds or too many bytes are rejected, in any encoding."""
     one = report(net)["rounds"][0]
     many = [{**one, "at_ns": one["at_ns"] + at} for at in range(MAX_ROUNDS + 1)]
     text = orjson.dumps(report(net)) + b" " * MAX_REPORTED_BYTES
@@ -272,7 +272,7 @@ async def test_oversized_reports_are_refused(net: Rig) -> None:
     ],
 )
 async def test_malformed_reports_are_refused(net: Rig, field: str, value: object) -> None:
-    """A report with a wrong field is refused, the field is named, and nothing of the rest is taken."""
+    """A report with an invalid field is rejected as a whole, with the name of the field."""
     wrong = report(net)
     wrong["rounds"].append({**wrong["rounds"][0], "target": "gw-3"})
     (wrong["rounds"][0] if field.startswith("rounds[0]") else wrong)[field.rpartition(".")[2]] = value
@@ -287,7 +287,7 @@ async def test_malformed_reports_are_refused(net: Rig, field: str, value: object
     "body", [b"", b"null", b"[]", b"{", b'{"gateway":"gw-1","gateway":"gw-2"}', b"\xff", b"[" * 100_000]
 )
 async def test_what_is_no_report_is_refused(net: Rig, body: bytes) -> None:
-    """Whatever bytes come, they are refused and nothing breaks."""
+    """Any other bytes are rejected without further effect."""
     async with net.client("gw-1") as client:
         answer = await client.post(REPORTS, content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422
@@ -295,7 +295,7 @@ async def test_what_is_no_report_is_refused(net: Rig, body: bytes) -> None:
 
 
 async def test_an_agent_that_floods_is_slowed_down(net: Rig) -> None:
-    """Beyond some reports in one go an agent gets 429 before its report is even read, and others go on."""
+    """Beyond a burst of reports an agent gets 429 before its report is read, and others continue."""
     async with net.client("gw-1") as client:
         for number in range(MAX_AT_ONCE):
             assert (await client.post(REPORTS, json=report(net, number + 1))).status_code == 204
@@ -308,7 +308,7 @@ async def test_an_agent_that_floods_is_slowed_down(net: Rig) -> None:
 
 
 async def test_a_gateway_learns_what_it_has_to_have_and_confirms(net: Rig) -> None:
-    """Its agent's token gets the network with the active paths, and what it confirms is shown to whoever may look."""
+    """An agent's token gets the network with the active paths; its confirmation is shown to authorized users."""
     rig_token = net.plane.access.create("gw-3", Role.AGENT, "", None, "rig", gateway="gw-3")[1]
     net.tokens["gw-3"] = rig_token
     path = f"{NETWORK}/gateways/gw-3"
@@ -331,7 +331,7 @@ async def test_a_gateway_learns_what_it_has_to_have_and_confirms(net: Rig) -> No
         assert (await client.post(f"{path}/applied", json=written)).status_code == 204
         audited = len(net.store.audit(0, 100))
         assert (await client.post(f"{path}/applied", json=written)).status_code == 204
-        assert len(net.store.audit(0, 100)) == audited  # it was no news
+        assert len(net.store.audit(0, 100)) == audited  # it changed nothing
         assert (await client.get(f"{NETWORK}/gateways/gw-1")).status_code == 403
     async with net.client("viewer") as client:
         assert (await client.get(path)).json()["applied"] == {"gw-1": "via-2"}
@@ -342,7 +342,7 @@ async def test_a_gateway_learns_what_it_has_to_have_and_confirms(net: Rig) -> No
 
 
 async def test_a_gateway_that_confirms_and_confirms_has_to_wait(net: Rig) -> None:
-    """Beyond some in one go it gets 429, whatever it says and of whom: nothing is written, nor audited."""
+    """Beyond a burst it gets 429 for any content: nothing is written, nor audited."""
     applied = f"{NETWORK}/gateways/gw-1/applied"
     async with net.client("gw-1") as client:
         for number in range(MAX_AT_ONCE):
@@ -360,7 +360,7 @@ async def test_a_gateway_that_confirms_and_confirms_has_to_wait(net: Rig) -> Non
 
 
 async def test_an_agents_token_is_made_for_its_gateway(net: Rig) -> None:
-    """An admin makes it and sees which gateway it is for; without one, or for another role, it is refused."""
+    """An admin creates it and sees its gateway; without a gateway, or for another role, it is rejected."""
     async with net.client("admin") as client:
         given = {"name": "third", "role": "agent", "gateway": "gw-3"}
         made = (await client.post("/api/v1/tokens", json=given)).json()
@@ -371,7 +371,7 @@ async def test_an_agents_token_is_made_for_its_gateway(net: Rig) -> None:
 
 
 async def test_where_nobody_is_asked_who_he_is_everybody_reports() -> None:
-    """Without tokens everybody is an admin on this machine, and may speak for any gateway there is."""
+    """Without authentication every local client is an admin, and may report for any existing gateway."""
     rig = make_rig(no_auth=True)
     made(rig)
     async with rig.client("") as client:
@@ -380,7 +380,7 @@ async def test_where_nobody_is_asked_who_he_is_everybody_reports() -> None:
 
 
 async def test_a_running_job_keeps_its_gateway(net: Rig) -> None:
-    """A gateway that a running job uses is removed by force only, and a dry run says so."""
+    """A gateway that a running job uses is removed only with force, and a dry run reports that."""
     await net.submit(name="far", gateway="site")
     net.step(4)
     config = net.plane.network.configuration

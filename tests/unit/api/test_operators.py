@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_fleet_is_shown_in_pages(rig: Rig) -> None:
-    """Nodes and devices come a page at a time, in their order, and can be narrowed down."""
+    """Nodes and devices are listed by page, in their order, with filters."""
     async with rig.client("viewer") as client:
         first = (await client.get("/api/v1/fleet/nodes", params={"limit": 3})).json()
         rest = (await client.get("/api/v1/fleet/nodes", params={"limit": 3, "after": first["next"]})).json()
@@ -30,7 +30,7 @@ async def test_the_fleet_is_shown_in_pages(rig: Rig) -> None:
 
 
 async def test_history_begins_where_it_is_asked_to(rig: Rig) -> None:
-    """Samples come oldest first, from a moment on."""
+    """Samples are listed oldest first, from the given time."""
     rig.step(60)
     async with rig.client("viewer") as client:
         path = "/api/v1/fleet/history"
@@ -45,7 +45,7 @@ async def test_history_begins_where_it_is_asked_to(rig: Rig) -> None:
 @pytest.mark.parametrize("kind", ["clusters", "links"])
 @pytest.mark.parametrize("limit", [1, 2, 3])
 async def test_history_comes_in_pages(rig: Rig, kind: str, limit: int) -> None:
-    """Page after page gives what one page has, though several samples are of one moment; the last leads nowhere."""
+    """The pages together equal one page, also with several samples of one moment; the last has no next."""
     rig.step(60)
     path = f"/api/v1/fleet/history/{kind}"
     async with rig.client("viewer") as client:
@@ -65,7 +65,7 @@ async def test_history_comes_in_pages(rig: Rig, kind: str, limit: int) -> None:
 
 
 async def test_comparisons_come_in_pages(rig: Rig) -> None:
-    """How challengers decided comes from new to old, of one queue or of all, as far back as it is kept."""
+    """Shadow comparisons are listed new to old, of one queue or of all, over the whole retention."""
     rows: list[Record] = [shadow_result(id=at, queue="q" if at % 2 else "r") for at in range(1, 7)]
     rig.plane.writer.require(Change(insert=rows))
     async with rig.client("operator") as client:
@@ -77,7 +77,7 @@ async def test_comparisons_come_in_pages(rig: Rig) -> None:
 
 
 async def test_a_cordon_keeps_new_work_away(rig: Rig) -> None:
-    """A cordoned cluster is listed with who did it, and takes work again after."""
+    """A cordoned cluster is listed with the author, and accepts jobs again after uncordon."""
     async with rig.client("operator") as client:
         made = await client.post("/api/v1/cordons", json={"cluster": "a", "reason": "repair"})
         assert (made.status_code, made.json()["actor"]) == (201, "operator")
@@ -92,7 +92,7 @@ async def test_a_cordon_keeps_new_work_away(rig: Rig) -> None:
 
 
 async def test_queues_pools_and_tenants_come_and_go(rig: Rig) -> None:
-    """They are made, changed, read and removed by name, and what is in use or always there stays."""
+    """They are created, changed, read and removed by name; objects in use and defaults cannot be removed."""
     async with rig.client("admin") as client:
         assert (await client.put("/api/v1/pools/east", json={"clusters": ["a"]})).status_code == 200
         assert (await client.put("/api/v1/tenants/new", json={"description": "x"})).json()["name"] == "new"
@@ -116,7 +116,7 @@ async def test_queues_pools_and_tenants_come_and_go(rig: Rig) -> None:
 
 @pytest.mark.parametrize("kind", ["queues", "pools", "tenants"])
 async def test_a_change_counts_for_the_version_that_it_names(rig: Rig, kind: str) -> None:
-    """What was changed since a user read it is not changed over it, nor removed; what was not is."""
+    """A change or removal with an old version is rejected; one with the current version succeeds."""
     path = f"/api/v1/{kind}/new"
     async with rig.client("admin") as client:
         first = await client.put(path, json={"description": "one"}, headers={"if-none-match": "*"})
@@ -141,7 +141,7 @@ async def test_a_change_counts_for_the_version_that_it_names(rig: Rig, kind: str
 
 
 async def test_policies_can_be_chosen_from(rig: Rig) -> None:
-    """Each policy says what it does and which queues have it, as far as who asks may know."""
+    """Each policy has a description and its queues, as far as the user may see them."""
     async with rig.client("user") as client:
         policies = {each["name"]: each for each in (await client.get("/api/v1/policies")).json()["policies"]}
         assert policies["bestfit"]["queues"] == ["default"]
@@ -151,7 +151,7 @@ async def test_policies_can_be_chosen_from(rig: Rig) -> None:
 
 
 async def test_what_left_the_fleet_is_forgotten_by_operators(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster that is gone is shown while something is held there; cluster_removal it is told, and put down."""
+    """A removed cluster is shown while resources are held there; its removal is an event, and audited."""
     held = await rig.submit()
     rig.step(5)
     where = (rig.plane.jobs.find(held["id"]).clusters)[0]

@@ -1,4 +1,4 @@
-"""Copies that no job accounts for, over HTTP."""
+"""Orphaned workloads, over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_orphans_are_listed_and_removed_by_operators(rig: Rig) -> None:
-    """An orphan is listed with what it holds; having it removed is told, and put down."""
+    """An orphan is listed with its resources; its removal is an event, and audited."""
     held = await rig.submit()
     rig.step(5)
     attempt = rig.store.attempts(held["id"])[-1]

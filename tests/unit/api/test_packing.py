@@ -1,4 +1,4 @@
-"""Metrics are packed for who asks for that."""
+"""Metrics are compressed for clients that accept it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("path", ["/metrics?cluster=a", "/api/v1/metrics"])
 async def test_who_asks_for_gzip_gets_the_same_packed(rig: Rig, path: str) -> None:
-    """As Prometheus always does; who does not gets it as it is, and caches are told that there are two."""
+    """Prometheus always accepts gzip; other clients get plain text, and caches get a Vary header."""
     async with rig.client("operator") as client:
         plain = await client.get(path, headers={"accept-encoding": "identity"})
         request = client.build_request("GET", path, headers={"accept-encoding": "gzip"})
@@ -32,12 +32,12 @@ async def test_who_asks_for_gzip_gets_the_same_packed(rig: Rig, path: str) -> No
     [("gzip", True), ("deflate, GZIP;q=0.5", True), ("gzip;q=0", False), ("gzip; q=0.000", False), ("br", False)],
 )
 def test_what_a_client_takes_is_what_it_names(header: str, *, takes: bool) -> None:
-    """A weight of nothing is a refusal."""
+    """A weight of zero is a refusal."""
     assert takes_gzip(header) is takes
 
 
 def test_a_long_answer_is_packed_while_it_is_made() -> None:
-    """What is packed is handed on before the rest is there."""
+    """Compressed parts are sent before the rest is generated."""
     made = 0
 
     def pieces() -> list[bytes]:

@@ -18,7 +18,7 @@ MINE = pack(cluster_policy("mine"))
 
 
 async def test_a_policy_comes_and_goes(rig: Rig) -> None:
-    """What is brought is listed with what it says of itself, comes back byte by byte, and is gone when removed."""
+    """A policy is listed with its manifest, returned byte by byte, and gone after its removal."""
     async with rig.client("operator") as client:
         made = await client.post(PATH, content=MINE, headers=SENT)
         assert (made.status_code, made.json()["name"]) == (201, "mine")
@@ -45,7 +45,7 @@ async def test_a_policy_comes_and_goes(rig: Rig) -> None:
 
 
 async def test_heuristics_are_shown_as_well(rig: Rig) -> None:
-    """What no one trained has no file and is always there."""
+    """A heuristic has no file and always exists."""
     async with rig.client("operator") as client:
         shown = await client.get(f"{PATH}/bestfit")
         assert (shown.json()["trained"], shown.json()["source"]) == (None, "seaway")
@@ -56,7 +56,7 @@ async def test_heuristics_are_shown_as_well(rig: Rig) -> None:
 
 
 async def test_the_tag_of_a_policy_covers_its_queues(rig: Rig) -> None:
-    """Who read it before a queue had it is shown it again, a heuristic and a trained one alike."""
+    """A change of its queues changes the tag, for heuristics and trained policies."""
     async with rig.client("operator") as client:
         await client.post(PATH, content=MINE, headers=SENT)
         tags = {name: (await client.get(f"{PATH}/{name}")).headers["etag"] for name in ("greedy", "mine")}
@@ -67,7 +67,7 @@ async def test_the_tag_of_a_policy_covers_its_queues(rig: Rig) -> None:
 
 
 async def test_what_is_no_sound_policy_is_refused(rig: Rig) -> None:
-    """A body of another kind, a damaged file and another policy of a taken name are told apart."""
+    """Another media type, a damaged file and a name in use have different errors."""
     async with rig.client("operator") as client:
         assert (await client.post(PATH, json={})).status_code == 415
         damaged = await client.post(PATH, content=MINE[:-9], headers=SENT)
@@ -80,7 +80,7 @@ async def test_what_is_no_sound_policy_is_refused(rig: Rig) -> None:
 
 
 async def test_viewers_look_and_operators_change(rig: Rig) -> None:
-    """Bringing, activating and removing take an operator; who did it stands in the audit log."""
+    """Upload, activation and removal require an operator, who is in the audit log."""
     async with rig.client("viewer") as client:
         assert (await client.post(PATH, content=MINE, headers=SENT)).status_code == 403
         assert (await client.post(f"{PATH}/greedy/activate", json={"queue": "default"})).status_code == 403
@@ -96,7 +96,7 @@ async def test_viewers_look_and_operators_change(rig: Rig) -> None:
 
 
 async def test_a_policy_is_activated(rig: Rig) -> None:
-    """A queue is placed by it from then on, and the answer says that nothing is left to wait for."""
+    """The queue uses it from then on, and the answer reports that no wait is left."""
     async with rig.client("operator") as client:
         done = await client.post(f"{PATH}/greedy/activate", json={"queue": "default"})
         assert done.json()["left"] == ""
@@ -114,7 +114,7 @@ async def test_a_policy_is_activated(rig: Rig) -> None:
 
 
 async def test_a_policy_in_use_is_not_removed(rig: Rig) -> None:
-    """It can be when no queue has it any more."""
+    """It can be removed when no queue uses it any more."""
     async with rig.client("operator") as client:
         await client.post(PATH, content=MINE, headers=SENT)
         rig.plane.store.queues = lambda: [Queue("q", shadow="mine")]  # type: ignore[method-assign]
@@ -123,7 +123,7 @@ async def test_a_policy_in_use_is_not_removed(rig: Rig) -> None:
 
 
 async def test_a_trained_policy_is_compared_before_it_decides(rig: Rig) -> None:
-    """It is refused until it was the queue's shadow for long enough, and becomes that when asked to."""
+    """It is rejected until it was the queue's shadow for long enough, and becomes the shadow on request."""
     async with rig.client("operator") as client:
         await client.post(PATH, content=MINE, headers=SENT)
         path = f"{PATH}/mine/activate"

@@ -1,4 +1,4 @@
-"""What queues hold and what waits in them, over HTTP."""
+"""Usage and pending jobs of queues, over HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HUGE = {"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "100%"}
 
 
 async def test_what_is_held_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig) -> None:
-    """Each queue says what its jobs hold and how many wait, to each tenant of its own jobs only."""
+    """Each queue has the usage of its jobs and the number of pending ones; tenants see only their own jobs."""
     for _ in range(5):  # two devices each, and there are eight
         await rig.submit(resources=HUGE)
     await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)
@@ -35,7 +35,7 @@ async def test_what_is_held_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig)
 
 
 async def test_what_waits_stands_in_the_order_in_which_it_is_tried(rig: Rig) -> None:
-    """Priority goes first, then who came first; each job says its place and why it waits, page by page."""
+    """Jobs are ordered by priority, then by submit time; each has its position and reason, page by page."""
     for name in ("one", "two", "three", "four"):
         await rig.submit(name=name, resources=HUGE)
     rig.step(5)

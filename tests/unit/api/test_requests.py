@@ -27,7 +27,7 @@ JSON = {"content-type": "application/json"}
     ],
 )
 async def test_every_error_is_a_problem(rig: Rig, method: str, path: str, status: int) -> None:
-    """Whatever goes wrong is told as problem details with its status and path."""
+    """Every error has problem details with its status and path."""
     async with rig.client() as client:
         answer = await client.request(method, path)
     assert answer.status_code == answer.json()["status"] == status
@@ -49,13 +49,13 @@ async def test_every_error_is_a_problem(rig: Rig, method: str, path: str, status
     ],
 )
 async def test_bodies_of_another_kind_are_refused(rig: Rig, headers: dict[str, str], body: bytes) -> None:
-    """A body that is not JSON in UTF-8, as it is, gets 415."""
+    """A body that is not plain JSON in UTF-8 gets 415."""
     async with rig.client() as client:
         assert (await client.post(JOBS, content=body, headers=headers)).status_code == 415
 
 
 async def test_bodies_may_not_be_too_large(rig: Rig) -> None:
-    """A body above the limit gets 413, whether it says its length or comes in pieces."""
+    """A body above the limit gets 413, with a length or in chunks."""
     limit = rig.plane.settings.body_limit_bytes
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -72,7 +72,7 @@ async def test_bodies_may_not_be_too_large(rig: Rig) -> None:
 
 
 async def test_a_header_that_counts_stands_there_once(rig: Rig) -> None:
-    """Two of a header that decides something are refused, for it is not clear which is meant."""
+    """Duplicates of a significant header are rejected, because the meaning is ambiguous."""
     async with rig.client() as client:
         for name in ("idempotency-key", "content-type", "authorization", "if-match"):
             answer = await client.post(JOBS, json=JOB, headers=[(name, "a"), (name, "b")])
@@ -81,7 +81,7 @@ async def test_a_header_that_counts_stands_there_once(rig: Rig) -> None:
 
 
 async def test_addresses_and_headers_are_bounded(rig: Rig) -> None:
-    """Addresses and headers without end are refused before anything looks at them."""
+    """Addresses and headers beyond the limits are rejected before they are processed."""
     async with rig.client() as client:
         assert (await client.get(f"{JOBS}/{'a' * 9000}")).status_code == 400
         assert (await client.get(JOBS, headers={"x": "a" * 70_000})).status_code == 400
@@ -89,7 +89,7 @@ async def test_addresses_and_headers_are_bounded(rig: Rig) -> None:
 
 
 async def test_a_policy_file_has_a_bound_of_its_own(rig: Rig) -> None:
-    """All that the format allows is taken, by programs and by pages, however small other bodies must be."""
+    """The format's whole size is accepted, from programs and pages, whatever the limit of other bodies."""
     async with rig.client("admin") as client:
         for path, status in (("/api/v1/policies", 422), ("/_nicegui/client/x/upload/1", 404)):
             for size, expected in ((LARGEST_FILE, status), (LARGEST_FILE + 1, 413)):
@@ -98,7 +98,7 @@ async def test_a_policy_file_has_a_bound_of_its_own(rig: Rig) -> None:
 
 
 async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
-    """Where no one is asked who he is, pages of other sites and names that are not this machine's get nothing."""
+    """Without authentication, pages of other sites and foreign host names get nothing."""
     rig = make_rig(no_auth=True)
     async with rig.client("") as client:
         assert (await client.post(JOBS, json=JOB)).status_code == 201
@@ -112,7 +112,7 @@ async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
 
 
 async def test_health_needs_no_token(rig: Rig) -> None:
-    """Whether it runs and can work is said to everybody; figures are not."""
+    """Liveness and readiness are public; metrics are not."""
     async with rig.client("") as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         assert (await client.get("/readyz")).status_code == 200
@@ -124,7 +124,7 @@ async def test_health_needs_no_token(rig: Rig) -> None:
 
 
 async def test_figures_are_counted_by_operation(rig: Rig) -> None:
-    """Requests are counted by operation and status, with what the control loop counts."""
+    """Requests are counted by operation and status, beside the control loop's metrics."""
     await rig.submit()
     async with rig.client("admin") as client:
         await client.get("/nothing/at/all")
@@ -136,7 +136,7 @@ async def test_figures_are_counted_by_operation(rig: Rig) -> None:
 
 
 async def test_the_description_is_whole(rig: Rig) -> None:
-    """Every reference in the description leads somewhere, and each operation tells its role and its errors."""
+    """Every reference in the description resolves, and each operation has its role and its errors."""
     async with rig.client("") as client:
         described = (await client.get("/openapi.json")).json()
         page = await client.get("/docs")
@@ -157,7 +157,7 @@ async def test_the_description_is_whole(rig: Rig) -> None:
 
 
 async def test_an_unknown_parameter_is_told_with_those_there_are(rig: Rig) -> None:
-    """The parameters that are named are those that an operation takes, and no other."""
+    """The error lists exactly the parameters of the operation."""
     async with rig.client() as client:
         detail = (await client.get(JOBS, params={"stat": "x"})).json()["detail"]
     there = detail.partition("unknown parameter; available: ")[2].split(", ")
@@ -166,7 +166,7 @@ async def test_an_unknown_parameter_is_told_with_those_there_are(rig: Rig) -> No
 
 
 async def test_a_field_twice_is_refused(rig: Rig) -> None:
-    """Of two values for one field none is meant, in a body and in a patch."""
+    """Two values for one field are an error, in a body and in a patch."""
     kind = {"content-type": "application/json"}
     job = await rig.submit()
     async with rig.client("user") as client:

@@ -1,4 +1,4 @@
-"""What Prometheus is told with the token that its configuration says to make."""
+"""Metrics for Prometheus' token, as its configuration defines it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DOCS = Path(__file__).parents[3] / "docs"
 FAMILIES = re.compile(r'__name__=~"([^"]+)"')
 NAMES = re.compile(r"\b(?:seaway_|v?GPU|ClusterGPU|UserToCluster|ClusterToCluster)\w+")
 TOLD_OF = ("_bucket", "_total")
-"""What stands behind the name of a family in those of its series."""
+"""Suffixes of series after the name of their metric."""
 
 
 def queries() -> list[str]:
-    """Return what rules and dashboards ask."""
+    """Return the queries of rules and dashboards."""
     rules = [
         rule["expr"]
         for path in (DEPLOY / "prometheus" / "rules").glob("*.yml")
@@ -37,7 +37,7 @@ def queries() -> list[str]:
 
 
 async def test_the_documented_token_is_told_every_metric_that_is_asked_for(rig: Rig) -> None:
-    """What rules and dashboards go by is told to it, by name; a viewer's is not told all."""
+    """The token gets all metrics of rules and dashboards; a viewer's does not."""
     rig.plane.policies.counts.decided("pilot", 200_000)
     rig.plane.policies.counts.fell_back("pilot", Reason.SLOW, "slower than 5 ms")
     texts = {}
@@ -59,7 +59,7 @@ async def test_the_documented_token_is_told_every_metric_that_is_asked_for(rig: 
 
 
 def test_every_document_has_the_same_token_made() -> None:
-    """The chart and the guide say what the configuration says."""
+    """The chart and the guide agree with the configuration."""
     texts = [
         DOCS / "metrics.md",
         DEPLOY / "helm" / "seaway" / "values.yaml",

@@ -1,4 +1,4 @@
-"""What tenants see of each other: nothing."""
+"""Tenants see nothing of each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOBS = "/api/v1/jobs"
 
 
 async def test_queues_of_others_are_not_there(rig: Rig) -> None:
-    """A user is told the same of another tenant's queue as of one that is not there; an operator is told more."""
+    """For a user, another tenant's queue is the same as a missing one; an operator sees it."""
     told = {}
     for name in ("theirs", "nowhere"):
         async with rig.client("user") as client:
@@ -32,7 +32,7 @@ async def test_queues_of_others_are_not_there(rig: Rig) -> None:
 
 
 async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of orphans hold ids of others' jobs: clusters and events show them to operators and admins alone."""
+    """Names of orphans contain ids of others' jobs: clusters and events show them to operators and admins alone."""
     views = [replace(each, orphans=("sw-x-1",)) for each in rig.plane.overview.clusters()]
     monkeypatch.setattr(rig.plane.overview, "clusters", lambda: views)
     for token, names in (("viewer", []), ("user", []), ("operator", ["sw-x-1"]), ("admin", ["sw-x-1"])):
@@ -46,7 +46,7 @@ async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.Mo
 
 
 async def test_everybodys_figures_are_not_for_tenants(rig: Rig) -> None:
-    """How many jobs and requests there are in all is told to tokens without a tenant."""
+    """Total numbers of jobs and requests are for tokens without a tenant."""
     await rig.submit("other", queue="theirs")
     rig.step()
     for token, sees in (("viewer", False), ("operator", True)):
@@ -58,7 +58,7 @@ async def test_everybodys_figures_are_not_for_tenants(rig: Rig) -> None:
 
 
 async def test_a_key_finds_its_job_whatever_happened_since(rig: Rig) -> None:
-    """Sent again with its key, a submit returns its job, though its queue is closed and would not take it now."""
+    """A repeated submit with its key returns its job, even if its queue is closed now."""
     key = {"idempotency-key": "k1"}
     rig.plane.operations.put_queue(Queue("batch"), "rig")
     rig.step()
@@ -75,7 +75,7 @@ async def test_a_key_finds_its_job_whatever_happened_since(rig: Rig) -> None:
 
 
 async def test_who_has_to_be_thought_about_holds_up_nobody(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the door thinks about one job, others are answered, and jobs like those that it knows are taken in."""
+    """While admission checks one job, others are answered, and jobs like known ones are admitted."""
     await rig.submit()
     thinking, go_on = threading.Event(), threading.Event()
     judge = rig.plane.admission._judge  # noqa: SLF001  # what takes long

@@ -1,4 +1,4 @@
-"""A trained policy from its file to the jobs that it places."""
+"""A trained policy from its file to its placements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_trained_policy_is_watched_and_then_decides(rig: Rig) -> None:
 
 
 async def test_another_file_under_an_old_name_decides(rig: Rig) -> None:
-    """Where a policy is removed and another brought by its name, that is asked, and starts in the shadow again."""
+    """A policy of the same name as a removed one is used, and starts as a shadow again."""
     titles = []
     async with rig.client("admin") as client:
         for seed in range(2):
@@ -67,7 +67,7 @@ async def test_another_file_under_an_old_name_decides(rig: Rig) -> None:
 
 
 async def test_jobs_that_something_else_decided_do_not_count(rig: Rig) -> None:
-    """A policy for another number of clusters never answers: it may not decide, however long it was a shadow."""
+    """A policy for another number of clusters never answers: it cannot become active, however long it was a shadow."""
     file = cluster_policy(clusters=9)
     rig.plane.policies.bring(pack(file), "ada")
     async with rig.client("admin") as client:
@@ -83,7 +83,7 @@ async def test_jobs_that_something_else_decided_do_not_count(rig: Rig) -> None:
 
 
 async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Rig) -> None:
-    """What `policies.fallback` says decides in its place, told and counted; once it is there it decides itself."""
+    """`policies.fallback` decides instead, reported and counted; when the policy is available it decides itself."""
     rig.plane.writer.require(Change(put=[Queue(DEFAULT, policy="tiny")]))
     rig.step(3)
     assert rig.plane.controller.scheduler.readiness.wait("tiny", most_s=60)
@@ -112,7 +112,7 @@ name = "BestFit"
 
 
 async def test_a_trained_policy_decides_beside_other_plugins(tmp_path: Path) -> None:
-    """A profile of the server's folder may be chosen once its policy is there, and decided in the shadow before."""
+    """A profile of the server's folder can be chosen once its policy exists, after a time as a shadow."""
     (tmp_path / "both.toml").write_text(BOTH, encoding="utf-8")
     rig = make_rig(policies=PolicySettings(profiles_dir=str(tmp_path), shadow_jobs=1))
     queue = f"/api/v1/queues/{DEFAULT}"
@@ -143,7 +143,7 @@ async def test_a_trained_policy_decides_beside_other_plugins(tmp_path: Path) -> 
 
 
 async def test_a_profile_whose_policy_has_no_answer_still_decides(tmp_path: Path) -> None:
-    """The heuristic scores in the policy's place, which the attempt says, and each time is counted."""
+    """The heuristic scores instead, reported in the attempt, and each fallback is counted."""
     (tmp_path / "both.toml").write_text(BOTH, encoding="utf-8")
     rig = make_rig(policies=PolicySettings(profiles_dir=str(tmp_path), shadow_jobs=0))
     rig.plane.policies.bring(pack(cluster_policy(clusters=9)), "ada")
@@ -160,7 +160,7 @@ async def test_a_profile_whose_policy_has_no_answer_still_decides(tmp_path: Path
 
 
 def test_a_profile_may_not_take_the_name_of_a_trained_policy(tmp_path: Path) -> None:
-    """Which of the two a queue means would not be clear, so that the server does not start."""
+    """The name would be ambiguous, so the server does not start."""
     (tmp_path / "mine.toml").write_text(BOTH.replace("both", "pilot"), encoding="utf-8")
     with pytest.raises(RejectedError, match="there is a trained policy 'pilot'"):
         make_rig(policies=PolicySettings(profiles_dir=str(tmp_path)))

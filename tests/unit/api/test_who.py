@@ -1,4 +1,4 @@
-"""Who may do what: roles, tenants, tokens, the audit log."""
+"""Authorization: roles, tenants, tokens, the audit log."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ BODIES: dict[str, Any] = {
 }
 QUERIES = {"uncordon": {"cluster": "a"}, "list_targets": {"gateway": "gw-a"}}
 OF_AGENTS = {"submit_report": (), "confirm_applied": (), "list_targets": (Role.OPERATOR, Role.ADMIN)}
-"""What takes the agent of that gateway, and who else may do it; of other roles, not even the higher ones."""
+"""Operations that require the agent of the gateway, and other allowed roles; further roles are not allowed."""
 
 
 def operations(rig: Rig) -> list[tuple[str, str, str, Role]]:
-    """List all operations that take a role: id, method, path, role."""
+    """List all operations that require a role: id, method, path, role."""
     from seaway.api.http.openapi import describe
 
     return [
@@ -46,7 +46,7 @@ def operations(rig: Rig) -> list[tuple[str, str, str, Role]]:
 
 
 def filled(path: str, job: str) -> str:
-    """Put values into a path."""
+    """Fill the parameters of a path."""
     for name, value in (
         ("{job}", job),
         ("{cluster}", "a"),
@@ -60,7 +60,7 @@ def filled(path: str, job: str) -> str:
 
 @pytest.mark.parametrize("role", Role)
 async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
-    """Who has the role is let in, who has less gets 403, and who has no token 401."""
+    """The role is enough, a lower role gets 403, and no token gets 401."""
     job = (await rig.submit())["id"]
     for name, method, path, needed in operations(rig):
         async with rig.client(role.value) as client:
@@ -77,7 +77,7 @@ async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
 
 
 async def test_another_tenant_s_job_is_not_there(rig: Rig) -> None:
-    """For every operation on a job, one of another tenant is as unknown as one that never was."""
+    """For every operation on a job, another tenant's job is the same as a missing one."""
     job = await rig.submit()
     rig.step(3)
     for name, method, path, _ in operations(rig):
@@ -118,7 +118,7 @@ async def test_another_tenant_s_jobs_are_not_listed(rig: Rig) -> None:
 
 
 async def test_jobs_are_submitted_to_one_s_own_tenant(rig: Rig) -> None:
-    """Who belongs to a tenant submits for it and for no other, not even to try."""
+    """A user submits only for the user's own tenant, also in a dry run."""
     assert (await rig.submit("other"))["tenant"] == "other"
     async with rig.client("other") as client:
         for query in ("", "?dry_run=true"):
@@ -129,7 +129,7 @@ async def test_jobs_are_submitted_to_one_s_own_tenant(rig: Rig) -> None:
 
 
 async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
-    """The secret stands in the answer that makes it and nowhere after; revoked, it lets no one in."""
+    """The secret is only in the answer that creates it; a revoked token is rejected immediately."""
     async with rig.client("admin") as client:
         made = await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default", "expires_in": "1h"})
         assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
@@ -147,7 +147,7 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
 
 
 async def test_too_many_failures_have_to_wait(rig: Rig) -> None:
-    """After some failed logins an address is told to wait, but tokens that hold still let in."""
+    """After several failed logins an address must wait, but valid tokens still work."""
     rig.tokens["bad"] = "sw_no_no"
     async with rig.client("bad") as bad, rig.client("user") as good:
         statuses = [(await bad.get("/api/v1/me")).status_code for _ in range(MAX_FAILURES + 1)]
@@ -160,7 +160,7 @@ async def test_too_many_failures_have_to_wait(rig: Rig) -> None:
 
 
 async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
-    """Who asked for what stands there with the answer's status, refused or not; reading is not noted."""
+    """Each request for a change is recorded with the answer's status, rejected or not; reads are not."""
     job = await rig.submit()
     async with rig.client("viewer") as viewer, rig.client("other") as other:
         await viewer.post("/api/v1/jobs", json=JOB)
@@ -184,7 +184,7 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
 
 
 async def test_a_job_is_stored_together_with_who_submitted_it(rig: Rig) -> None:
-    """When a submit is answered its entry is stored, once, and nothing of it where the job was not stored."""
+    """A submit's audit entry is stored with the job, once, and not without it."""
     job = await rig.submit()
     targets = [entry.target for entry in rig.store.audit(0, 100)]
     assert targets == [f"/api/v1/jobs/{job['id']}"]
@@ -202,7 +202,7 @@ async def test_a_job_is_stored_together_with_who_submitted_it(rig: Rig) -> None:
 
 
 async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:
-    """An admin who would lock out everybody is told what to do instead; forced, it is done."""
+    """The error for an admin who would lock out all admins names the remedy; with force it works."""
     token_id = rig.tokens["admin"].split("_")[1]
     async with rig.client("admin") as client:
         kept = await client.delete(f"/api/v1/tokens/{token_id}")
@@ -213,7 +213,7 @@ async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:
 
 
 async def test_the_audit_log_names_what_was_made(rig: Rig) -> None:
-    """Whoever reads it finds the job or token that came of a request, not just where it was asked for."""
+    """An entry names the created job or token, not just the path."""
     job = await rig.submit()
     async with rig.client("admin") as client:
         token = (await client.post("/api/v1/tokens", json={"name": "new", "role": "admin"})).json()

@@ -73,7 +73,7 @@ def changed(asked: Job, field: str, value: int) -> Job:
 
 
 def fits(snapshot: Snapshot, asked: Job) -> bool:
-    """Tell whether a job would be placed now."""
+    """Report whether a job would be placed now."""
     return choose(PROFILE, cycle_for(snapshot, asked)) >= 0
 
 

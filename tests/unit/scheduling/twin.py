@@ -124,7 +124,7 @@ def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
 
 
 def holds_two(device: Device, demand: Demand) -> bool:
-    """Tell whether a card with nothing on it would take two slices of a demand, were it allowed at all."""
+    """Report whether a card with nothing on it would take two slices of a demand, were it allowed at all."""
     rules = DeviceRules(exclusive=False)
     card = Card(replace(device, healthy=True, cordoned=False))
     for _ in range(2):
@@ -211,7 +211,7 @@ class Twin:
             )
 
     def link_fits(self, cluster: Cluster, demand: Demand, paid: bool) -> bool:
-        """Tell whether the link from the user to a cluster keeps every bound."""
+        """Report whether the link from the user to a cluster keeps every bound."""
         need = demand.network
         if not need.any or (cluster.gateway and cluster.gateway == demand.gateway):
             return True
@@ -228,14 +228,14 @@ class Twin:
         return False
 
     def resources_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
-        """Tell whether a node has the CPU and the memory, and takes another pod."""
+        """Report whether a node has the CPU and the memory, and takes another pod."""
         cpu, memory, pods = self.used[cluster.name, node.name]
         asked = demand.request
         enough = asked.cpu_milli <= node.cpu_milli - cpu and asked.memory_mib <= node.memory_mib - memory
         return enough and (node.pods is None or pods < node.pods)
 
     def devices_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
-        """Tell whether a node's cards have room, on one NUMA node if need be (5)."""
+        """Report whether a node's cards have room, on one NUMA node if need be (5)."""
         cards, gpus = self.cards[cluster.name, node.name], demand.request.gpus
         if not gpus or not demand.devices.same_numa:
             return room_on(cards, demand) >= gpus
@@ -244,7 +244,7 @@ class Twin:
 
 
 def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:
-    """Tell whether a job may go to a node at all, whatever is free there."""
+    """Report whether a job may go to a node at all, whatever is free there."""
     rules = demand.nodes
     return (
         node.ready

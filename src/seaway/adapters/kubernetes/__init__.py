@@ -1,1 +1,1 @@
-"""Real clusters: what Kubernetes, vGPU layers and Karmada show of themselves, and how they are told. See ADR 12."""
+"""Adapters for Kubernetes clusters, GPU-sharing device plugins and Karmada. See ADR 12."""

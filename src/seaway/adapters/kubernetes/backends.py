@@ -1,4 +1,4 @@
-"""All clusters of a folder of kubeconfigs: joined when a file appears there, left when it goes."""
+"""Clusters of a folder of kubeconfigs. Seaway follows a cluster while its kubeconfig is in the folder."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _ContextState:
-    """A context, and what is known of where it leads.
+    """State of a context and of the cluster that it refers to.
 
     Attributes
     ----------
     digest
-        A digest of what its kubeconfig says of it.
+        Digest of the context's kubeconfig entries.
     uid
-        Who the cluster is; empty where that may not be read, None before it answered.
+        UID of the cluster; empty if Seaway may not read it, None before the cluster answers.
     cluster
-        As it is followed; None for one that another context leads to already.
+        The cluster that Seaway follows; None if another context refers to the same cluster.
     health
-        Of that. Nothing that the cluster says counts before its name is settled.
+        Health of the cluster. Seaway ignores the cluster's reports until its name is confirmed.
     identifying
-        Asks it who it is.
+        Task that reads the UID.
     confirmed
-        Whether its name is kept.
+        True after the cluster's name is stored.
     """
 
     digest: str
@@ -57,7 +57,7 @@ class _ContextState:
     confirmed: bool = False
 
     def leave(self) -> None:
-        """End following it."""
+        """Stop following the cluster."""
         if self.identifying:
             self.identifying.cancel()
         if self.cluster:
@@ -66,14 +66,14 @@ class _ContextState:
 
 
 class KubernetesBackends:
-    """`Backends` over the clusters that a folder's kubeconfigs reach.
+    """`Backends` for the clusters that the kubeconfigs of a folder refer to.
 
     Parameters
     ----------
     folder
-        Its files are looked at every time when a user asks for the clusters.
+        Folder of kubeconfigs. Each call to `clusters` reads it again.
     names
-        What clusters are called; None to remember it for as long as this process lives.
+        Names of clusters; None to store them only in this process.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class KubernetesBackends:
     ) -> None:
         self._folder = folder
         self._cluster_options = cluster_options or ClusterOptions()
-        self._random = Random(seed)  # spreads retries; nothing secret
+        self._random = Random(seed)  # for jitter, not for security
         self._names = names or ClusterNames()
         find(folder)
         self._reactor = EventLoopThread()
@@ -100,12 +100,12 @@ class KubernetesBackends:
         self._reported: frozenset[str] = frozenset()
 
     def clusters(self) -> Sequence[KubernetesCluster]:
-        """Return the clusters by name, as the folder has them now.
+        """Return the clusters of the folder's current contexts, sorted by name.
 
         Raises
         ------
         UnavailableError
-            When the folder cannot be read right now, or the names of clusters cannot be.
+            When the folder or the names of clusters cannot be read now.
         """
         with self._lock:
             self._sync()
@@ -113,7 +113,7 @@ class KubernetesBackends:
             return tuple(sorted(followed, key=lambda each: each.cluster))
 
     def _sync(self) -> None:
-        """Join and leave clusters, so that they are those of the folder, by their names."""
+        """Join new clusters and leave removed ones, so that they match the folder."""
         try:
             found = find(self._folder)
         except RejectedError as error:
@@ -140,21 +140,21 @@ class KubernetesBackends:
         self._confirm_names(names)
 
     def _state_of(self, context: Context) -> _ContextState:
-        """Return what is known of a context; nothing when its file says something else of it, whenever it was written.
+        """Return the state of a context, or a new state if its kubeconfig entries changed.
 
-        Whoever mounts a Secret writes all of its files again when one changes.
+        Compare digests, not modification times: kubelet rewrites all files of a mounted Secret when one changes.
         """
         before = self._contexts.get(context)
         return before if before and before.digest == context.digest else _ContextState(context.digest)
 
     def _assign_names(self, there: Mapping[Context, _ContextState]) -> dict[Context, str]:
-        """Return what the clusters are to be called to which contexts lead."""
+        """Return the cluster name of each context."""
         called = {(each.file, each.context): met.cluster.cluster for each, met in self._contexts.items() if met.cluster}
         before = {each: name for each in there if (name := called.get((each.file, each.context)))}
         return assign_names({each: met.uid for each, met in there.items()}, before, self._names)
 
     def _confirm_names(self, names: Mapping[Context, str]) -> None:
-        """Keep the names of clusters that said who they are; what those tell counts from then on."""
+        """Store the names of identified clusters. From then on, Seaway uses their reports."""
         for context, met in self._contexts.items():
             if met.uid is None or met.confirmed or not met.cluster or names.get(context) != met.cluster.cluster:
                 continue
@@ -166,7 +166,7 @@ class KubernetesBackends:
             met.health.succeeded(IDENTITY_PATH)
 
     def _warn_of_name(self, context: Context, name: str, *, known: bool) -> None:
-        """Say when a context does not lead to the cluster that its name says."""
+        """Log a warning when a context does not refer to the cluster of that name."""
         plain = cluster_name(context.context)
         if known and name not in {plain, suffixed(context)}:
             log.warning("%s leads to the cluster that is known as %s, and is called so", _context_text(context), name)
@@ -177,15 +177,15 @@ class KubernetesBackends:
             log.warning(says, _context_text(context), plain, name)
 
     def gateways(self) -> Sequence[Gateway]:
-        """Return the gateways; nothing tells of any yet."""
+        """Return no gateways: these backends report none."""
         return ()
 
     def links(self) -> Sequence[Link]:
-        """Return the links; nothing measures any yet."""
+        """Return no links: these backends measure none."""
         return ()
 
     def close(self) -> None:
-        """Leave all clusters."""
+        """Stop following all clusters."""
         with self._lock:
             self._closed = True
             for met in self._contexts.values():
@@ -193,7 +193,7 @@ class KubernetesBackends:
         self._reactor.close()
 
     def _join(self, context: Context, met: _ContextState, name: str) -> None:
-        """Begin to follow a cluster."""
+        """Start to follow a cluster."""
         cluster_options = self._cluster_options
         api = Api(name, Credentials(context.file, context.context), request_timeout_s=cluster_options.request_timeout_s)
         met.health = health = Health((IDENTITY_PATH, *sources(kinds_of(cluster_options.templates))))
@@ -207,18 +207,18 @@ class KubernetesBackends:
             met.identifying = self._reactor.run_forever(f"who {name} is", self._identify(met, api, health))
 
     async def _identify(self, met: _ContextState, api: Api, health: Health) -> None:
-        """Find out who a cluster is, and keep its name where it has the right one; else the next look mends that."""
+        """Read the UID of a cluster and confirm its name. The next `_sync` corrects a wrong name."""
         met.uid = await read_identity(api, health, self._random)
         in_thread(self._confirm_names_later)
 
     def _confirm_names_later(self) -> None:
-        """Keep names that are right, in a thread that may wait."""
+        """Confirm names in a thread that may block."""
         with self._lock:
             if not self._closed:
                 self._confirm_names(self._assign_names(self._contexts))
 
     def _log_problems(self, problems: Sequence[str]) -> None:
-        """Say once what is wrong with files and contexts."""
+        """Log each problem of files and contexts once."""
         for why in problems:
             if why not in self._reported:
                 log.warning("%s", why)

@@ -1,4 +1,4 @@
-"""One real cluster, as the control loop's port has it."""
+"""Adapter of one Kubernetes cluster to the `Backend` port of the control loop."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 LOGS_S = 20.0
 MAX_FOLLOWED = 24
-"""Logs of one cluster that are followed at once: each takes a connection, and watches and calls need some."""
+"""Maximum number of logs of one cluster that users follow. Each needs a connection; watches and calls need others."""
 
 CLOSE_S = 5.0
 RETRY_AFTER_S = 5
 
 PODS_TERMINATING = Answer(done=False, reason="its pods have not ended yet")
-"""The answer to a removal whose objects are deleted while pods of it still run, and hold devices."""
+"""Answer to a removal after its objects are deleted, while its pods still run and use devices."""
 
 NOT_LISTED = Answer(done=False, reason="it is not known yet what there is of it")
-"""The answer to a removal from a cluster that does not tell what is there: pods of it may be."""
+"""Answer to a removal from a cluster that is not reporting, because its pods may still run."""
 
 
 class KubernetesCluster:
-    """A `Backend`: a view that is kept told, and a deployer.
+    """A `Backend` that watches a cluster and deploys to it.
 
     Parameters
     ----------
     reactor
-        Where all of it runs.
+        Thread that runs all coroutines of the cluster.
     api
         The cluster's API server.
     scraping
-        Whether and where it is read what is really used.
+        Settings for reading measured GPU use.
     """
 
     def __init__(
@@ -76,26 +76,26 @@ class KubernetesCluster:
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
         return self._view.name
 
     @property
     def view(self) -> ClusterView:
-        """What is there."""
+        """View of the cluster's objects."""
         return self._view
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return what changed since `cursor`."""
+        """Return the changes since `cursor`."""
         return self._view.changes(cursor, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Future[Answer]]:
-        """Begin to carry out commands, each for itself."""
+        """Start to execute commands, independently of each other."""
         return [self._reactor.submit(self._carry_out(each)) for each in commands]
 
     async def _carry_out(self, command: Command) -> Answer:
-        """Carry out a command, once the cluster has said who it is, and was listed.
+        """Execute a command, once the cluster is identified and listed.
 
-        Before that no one knows which labels and devices its nodes have, nor what is there of an attempt.
+        Before that, node labels, devices and the objects of attempts are not known.
         """
         if not self._health.complete:
             why = self._health.unreachable_reason(0).removeprefix(f"{self.cluster}: ")
@@ -108,18 +108,18 @@ class KubernetesCluster:
         return self._terminating_answer() if self._has_running_pods(command) else answer
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Return the objects that a deployment becomes, pins and all."""
+        """Return the objects of a deployment, with devices pinned."""
         return [each.pinned() for each in self._deployer.manifests(deployment)]
 
     def logs(self, workload: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last lines of a container of a replica."""
+        """Return the last log lines of a replica's container."""
         source = Source.of(self._pod(workload, replica), container)
         return iter(self._reactor.run(read_end(self._api, source, tail), LOGS_S))
 
     def follow_log(  # see `Following`
         self, workload: str, replica: int, tail: int, after: str, give: Give, container: str = ""
     ) -> Future[None]:
-        """Give the lines of a container of a replica as they are written; see `Following`."""
+        """Stream the log lines of a replica's container; see `Following`."""
         source = Source.of(self._pod(workload, replica), container)
         if self._followed >= MAX_FOLLOWED:
             raise UnavailableError(
@@ -135,7 +135,7 @@ class KubernetesCluster:
             self._followed -= 1
 
     def _pod(self, workload: str, replica: int) -> PodSummary:
-        """Return the pod of a replica; raises `RejectedError` when there is none."""
+        """Return the pod of a replica; raise `RejectedError` if there is none."""
         job_id, _, attempt = workload.removeprefix("sw-").rpartition("-")
         seats = self._view.replica_pods((job_id, int(attempt) if attempt.isdecimal() else 0))
         if replica not in seats:
@@ -143,7 +143,7 @@ class KubernetesCluster:
         return seats[replica]
 
     def _terminating_answer(self) -> Answer:
-        """Say what a removal waits for, and what may be why that takes so long."""
+        """Return the answer to a pending removal, with the kinds that Seaway cannot list."""
         unseen = sorted({*self._health.unavailable(), *self._deployer.unlistable()})
         if not unseen:
             return PODS_TERMINATING
@@ -152,11 +152,13 @@ class KubernetesCluster:
         )
 
     def _has_running_pods(self, removal: Removal) -> bool:
-        """Tell whether pods of an attempt still run: they may be ending, or Karmada may not reach their cluster.
+        """Report whether pods of an attempt still run. Karmada may also not reach their cluster.
 
-        Those whose node is down do not count: no one can say when they are gone, and nothing new comes there. A node
-        that is only cordoned, as `kubectl drain` does first, says when they are. One that has no node yet may get one
-        before the cluster's garbage collector comes to it.
+        Ignore pods on nodes that are down: they may never be reported as gone, and the node gets no new pods. Count
+        pods on
+        cordoned nodes (`kubectl drain`), because these nodes report the end of pods. Count pods without a node: they
+        may
+        get one before the cluster's garbage collector deletes them.
         """
         pods = self._view.pods_of((removal.job_id, removal.attempt))
         return any(pod.holds_resources and (not pod.node or self._is_reachable(pod.node)) for pod in pods)
@@ -166,17 +168,17 @@ class KubernetesCluster:
         return known is not None and known.reachable
 
     def collector_state(self) -> CollectorState:
-        """Return how collecting goes."""
+        """Return the state of the collector."""
         state = self._view.collector_state()
         problems = state.problems | self._health.counts()
         return replace(state, problems=problems, scrapes=self._measured.counts() if self._measured else {})
 
     def usage(self) -> Mapping[str, NodeUsage]:
-        """Return what is really used, by node; nothing where that is not read."""
+        """Return the measured use by node; empty if scraping is off."""
         return self._measured.usage() if self._measured else {}
 
     def close(self) -> None:
-        """End following it."""
+        """Stop following the cluster."""
         self._view.close()
         for each in self._running:
             each.cancel()

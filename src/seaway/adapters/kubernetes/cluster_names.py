@@ -1,4 +1,4 @@
-"""What Seaway calls the clusters that contexts lead to, and who each of these clusters is."""
+"""Names and identities of the clusters that contexts refer to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seaway.application.clusters import ClusterNames
 from seaway.domain.errors import UnavailableError
 
 IDENTITY_PATH = "/api/v1/namespaces/kube-system"
-"""The object whose uid tells a cluster from all others: it is there from a cluster's first moment to its last.
+"""Object with the UID that identifies a cluster: it exists for the cluster's whole life.
 
 References
 ----------
@@ -26,14 +26,14 @@ Kubernetes KEP-2149, ClusterId for ClusterSet identification: the uid of kube-sy
 """
 
 NO_IDENTITY_REASONS = frozenset({"Forbidden", "NotFound"})
-"""Reasons of an API server for not saying who its cluster is."""
+"""Reasons of an API server for refusing to return the UID."""
 
 MAX_PAUSE_S = 1.0
-"""Pause between two questions at most: nothing that a cluster says counts before it said who it is."""
+"""Maximum pause between two requests. Seaway ignores a cluster's reports until the cluster is identified."""
 
 
 async def read_identity(api: Api, health: Health, random: Random) -> str:
-    """Ask a cluster who it is until it answers; return its uid, empty where Seaway may not read it."""
+    """Request a cluster's UID until it answers; return an empty text if Seaway may not read it."""
     backoff = Backoff(random, max_s=MAX_PAUSE_S)
     while True:
         try:
@@ -52,17 +52,17 @@ async def read_identity(api: Api, health: Health, random: Random) -> str:
 def assign_names(
     uids: Mapping[Context, str | None], before: Mapping[Context, str], names: ClusterNames
 ) -> dict[Context, str]:
-    """Give every context the name of its cluster; one that leads where another does already gets none.
+    """Return the cluster name of each context. A second context of the same cluster gets no name.
 
-    A cluster that was known before keeps its name. One that is new is called like its context; equal names get the
-    file's name as a suffix. One that has not answered yet is called as before, until it turns out to be another.
+    A known cluster keeps its name. A new cluster gets the name of its context; equal names get the file's name as a
+    suffix. A cluster that has not answered yet keeps its previous name until its UID shows that it is another cluster.
 
     Parameters
     ----------
     uids
-        Who the clusters say they are; empty for one that may not be asked, None for one that has not answered yet.
+        UIDs of the clusters; empty if Seaway may not read it, None if the cluster has not answered yet.
     before
-        What the clusters were called to which the contexts led until now.
+        Current names of the clusters, by context.
     """
     given: dict[Context, str] = {}
     taken: set[str] = set()
@@ -91,7 +91,7 @@ def assign_names(
 
 
 def _unused(name: str, blocked: Set[str]) -> str:
-    """Return a name, with a number behind it where that is taken."""
+    """Return a free name; append a number if `name` is blocked."""
     unique, number = name, 2
     while unique in blocked:
         unique, number = f"{name}-{number}", number + 1
@@ -99,5 +99,5 @@ def _unused(name: str, blocked: Set[str]) -> str:
 
 
 def suffixed(context: Context) -> str:
-    """Return a context's name with its file's behind it."""
+    """Return the context's name with its file's name as a suffix."""
     return f"{cluster_name(context.context)}-{cluster_name(context.file.stem)}"

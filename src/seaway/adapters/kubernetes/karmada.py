@@ -1,4 +1,4 @@
-"""All members of a Karmada control plane: seen through its proxy, told through its policies."""
+"""Members of a Karmada control plane, observed through its proxy and controlled through its policies."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
 
 LEFTOVER_INTERVAL_S = 30.0
-"""How often it is looked for, seconds."""
+"""Interval between two searches for leftovers, in seconds."""
 
 
 class LeftoverTracker:
-    """Has members tell of it, as of what never ran there. For one event loop.
+    """Detection of objects in Karmada's control plane whose attempt is missing in the member. For one event loop.
 
     Parameters
     ----------
     owned
-        What is there of each attempt in Karmada's control plane.
+        Objects of each attempt in Karmada's control plane.
     """
 
     def __init__(self, owned: OwnerIndex) -> None:
@@ -56,14 +56,15 @@ class LeftoverTracker:
         self._before: set[AttemptKey] = set()
 
     def look(self, views: Mapping[str, ClusterView]) -> None:
-        """Look for it: what a member has nothing of for the second time in a row is not just being written.
+        """Mark attempts that are missing in a member in two consecutive searches.
 
-        Nothing is left whose workload is there, as it comes to its member however long that takes.
+        One search is not enough, because the objects may be in the middle of a write. Attempts with a workload in the
+        control plane are no leftovers: Karmada delivers them, however long that takes.
 
         Parameters
         ----------
         views
-            The members, by name.
+            Views of the members, by name.
         """
         idle = self._owned.idle()
         there = {name: views[name].known() for name in {key[2] for key in idle} & views.keys()}
@@ -75,13 +76,13 @@ class LeftoverTracker:
 
 
 class MemberSpec(Part, frozen=True):
-    """What is wanted of a member."""
+    """Specification of a member cluster."""
 
     region: str = ""
 
 
 class MemberObject(Part, frozen=True):
-    """A member."""
+    """A member cluster."""
 
     metadata: Meta = Meta()
     spec: MemberSpec = MemberSpec()
@@ -96,33 +97,33 @@ def proxy(name: str) -> str:
 
 
 class Members:
-    """Keeps which members there are, for any thread."""
+    """Cache of the member clusters, for any thread."""
 
     def __init__(self) -> None:
         self._regions: dict[str, str] = {}
 
     def regions(self) -> dict[str, str]:
-        """Return the members' regions, by name; empty where none is known."""
+        """Return the members' regions by name; a region is empty if it is not known."""
         return dict(self._regions)
 
     async def replace(self, items: Sequence[MemberObject]) -> None:
-        """Take these for all members."""
+        """Replace all members with those of a list."""
         self._regions = {each.metadata.name: each.spec.region for each in items}
 
     def put(self, item: MemberObject) -> None:
-        """Take a member as it is now."""
+        """Add or update a member."""
         self._regions = self._regions | {item.metadata.name: item.spec.region}
 
     def drop(self, item: MemberObject) -> None:
-        """Note that a member left."""
+        """Remove a member."""
         self._regions = {name: region for name, region in self._regions.items() if name != item.metadata.name}
 
     def broken(self, what: Broken) -> None:
-        """Leave a member as it was."""
+        """Ignore a member that cannot be decoded: the previous version stays."""
 
 
 FIRST_LIST_TIMEOUT_S = 5.0
-"""How long is waited for the first list of members."""
+"""Maximum wait for the first list of members."""
 
 LEFTOVER_CHECK_S = 0.02
 
@@ -131,18 +132,18 @@ POLICIES = (
     Source("/apis/policy.karmada.io/v1alpha1/propagationpolicies", Item, SELECTOR),
     Source("/apis/policy.karmada.io/v1alpha1/overridepolicies", Item, SELECTOR),
 )
-"""What of Seaway's own objects is in Karmada's control plane only."""
+"""Kinds of Seaway's objects that are only in Karmada's control plane."""
 
 
 class KarmadaBackends:
-    """`Backends` over the members of a Karmada control plane.
+    """`Backends` for the members of a Karmada control plane.
 
     Parameters
     ----------
     kubeconfig
-        Of the control plane; its current context.
-    wishes
-        How the members are to be used.
+        Kubeconfig of the control plane; its current context is used.
+    cluster_options
+        Options of the members.
 
     Raises
     ------
@@ -155,7 +156,7 @@ class KarmadaBackends:
     ) -> None:
         credentials = Credentials(kubeconfig, current_context(kubeconfig))
         self._cluster_options = cluster_options or ClusterOptions()
-        self._random = Random(seed)  # spreads retries; nothing secret
+        self._random = Random(seed)  # for jitter, not for security
         self._reactor = EventLoopThread()
         self._looking = Lock()
         self._api = Api("Karmada", credentials, request_timeout_s=self._cluster_options.request_timeout_s)
@@ -177,7 +178,7 @@ class KarmadaBackends:
         Raises
         ------
         UnavailableError
-            Until it is known which there are.
+            When the members are not listed in time.
         """
         give_up_s = monotonic() + FIRST_LIST_TIMEOUT_S
         while not self._health.has(MEMBERS.path):
@@ -195,15 +196,15 @@ class KarmadaBackends:
             return tuple(self._clusters[name] for name in sorted(self._clusters))
 
     def gateways(self) -> Sequence[Gateway]:
-        """Return the gateways; nothing tells of any yet."""
+        """Return no gateways: these backends report none."""
         return ()
 
     def links(self) -> Sequence[Link]:
-        """Return the links; nothing measures any yet."""
+        """Return no links: these backends measure none."""
         return ()
 
     def close(self) -> None:
-        """Leave all members."""
+        """Stop following all members."""
         for cluster in self._clusters.values():
             cluster.close()
         self._following.cancel()
@@ -211,7 +212,7 @@ class KarmadaBackends:
         self._reactor.close()
 
     def _join(self, name: str, region: str) -> KubernetesCluster:
-        """Begin to follow a member."""
+        """Start to follow a member."""
         api = self._api.proxied(name, proxy(name))
         health = Health(sources(self._kinds))
         view = self._cluster_options.view(self._cluster_options.cluster(name, region), health, self._reactor)
@@ -224,37 +225,40 @@ class KarmadaBackends:
         )
 
     def _workload_gone(self, key: AttemptKey) -> None:
-        """Have a member tell of an attempt whose workload is gone here: perhaps it was never sent there."""
+        """Mark an attempt as missing in its member when its workload is gone here.
+
+        Karmada may never have delivered the workload.
+        """
         if member := self._clusters.get(key[2]):
             member.view.mark_missing(key[:2])
 
     def reject(self, cluster: str, key: Attempt, source: str, rejection: Rejection) -> None:
-        """Have a member's view say what the member will not have, also one that comes later."""
+        """Report a rejection to the member's view, also if the member joins later."""
         self._denied[source] = (cluster, key, rejection)
         if member := self._clusters.get(cluster):
             member.view.reject(key, source, rejection)
 
     def allow(self, source: str) -> None:
-        """Have the views say no more that something is denied."""
+        """Withdraw a rejection from the views."""
         cluster = self._denied.pop(source, ("",))[0]
         if member := self._clusters.get(cluster):
             member.view.allow(source)
 
     async def _forward_rejections(self, cluster: str) -> None:
-        """Tell a new member's view what is known already."""
+        """Report the current rejections to a new member's view."""
         for source, (where, key, denial) in list(self._denied.items()):
             if where == cluster:
                 self.reject(cluster, key, source, denial)
 
     async def _find_leftovers(self) -> None:
-        """Have members tell, every so often, of what is left in the control plane only."""
+        """Search for leftovers of the control plane at regular intervals."""
         while True:
             await asyncio.sleep(LEFTOVER_INTERVAL_S)
             if self._health.complete:
                 self._left.look({name: member.view for name, member in self._clusters.copy().items()})
 
     async def _follow(self) -> None:
-        """Follow what is in the control plane itself: its members, and Seaway's own objects in their namespace."""
+        """Follow the control plane's own objects: its members, and Seaway's objects in their namespace."""
         namespace = self._cluster_options.namespace
         bound, bell = BOUND.within(namespace), WakeSignal()
         interval_s = self._cluster_options.limits.unreachable_timeout_s / PINGS

@@ -1,7 +1,7 @@
-"""Leadership by a Lease: of several processes one leads, the others wait for it.
+"""Leader election by a Lease: one process leads, the others wait.
 
-As client-go has it, so that other tools understand who leads. No two clocks are compared: whoever waits counts, by its
-own clock, for how long the Lease has not changed; whoever leads stops before anybody else may think it gone.
+The protocol is that of client-go, so that other tools can read the leader. It compares no two clocks. A waiting process
+measures by its own clock how long the Lease is unchanged. The leader stops before another process may take the Lease.
 
 References
 ----------
@@ -26,20 +26,20 @@ from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import UnavailableError
 
 LEADER_LABEL = "seaway.io/leads"
-"""Label of the pod that leads, by which a Service finds it."""
+"""Label of the leader's pod. A Service selects the leader by it."""
 
 JITTER = 1.2
-"""By how many times the pause between two tries to lead is made longer by chance, at most."""
+"""Maximum extra pause between two tries to lead, as a multiple of the retry period."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseDurations:
-    """What is agreed on.
+    """Durations of leader election.
 
     Attributes
     ----------
     lease_duration_s
-        How long a Lease holds that no one renews.
+        How long a Lease is valid without renewal.
     renew_deadline_s
         How long after its last renewal the leader stops; less than `lease_duration_s`.
     retry_period_s
@@ -52,25 +52,25 @@ class LeaseDurations:
 
 
 class Candidate:
-    """Holds a Lease, or waits for it. For one event loop.
+    """Process that holds a Lease or waits for it. For one event loop.
 
     Parameters
     ----------
     api
-        Where the Lease is.
+        API server of the Lease.
     namespace, name
-        Which one; made when it is not there.
+        The Lease; created if it does not exist.
     identity
-        Who this is; no one else may be called so.
+        Unique name of this process.
     clock
-        Seconds, by a clock that goes on while the process does not.
+        Clock in seconds that advances while the process is suspended.
 
     Attributes
     ----------
     leader
-        Who held it when it was last seen; empty for nobody.
+        Last observed holder; empty if no process held the Lease.
     until_s
-        Until when this process may act as its holder, by `clock`.
+        End of this process's leadership, by `clock`.
     """
 
     def __init__(
@@ -95,26 +95,26 @@ class Candidate:
 
     @property
     def left_s(self) -> float:
-        """For how long this process may still act as the leader, seconds; 0 or less when it may not."""
+        """Remaining seconds of this process's leadership; 0 or less if it does not lead."""
         return self.until_s - self._clock()
 
     @property
     def holds(self) -> bool:
-        """Whether this process may act as the leader right now."""
+        """True if this process may act as the leader now."""
         return self.left_s > 0
 
     @property
     def lost(self) -> bool:
-        """Whether another user held it when it was last seen."""
+        """True if another process held the Lease when it was last read."""
         return self.leader not in ("", self._identity)
 
     async def attempt(self) -> bool:
-        """Take the Lease if it is free, or renew it; tell whether it is held now.
+        """Acquire or renew the Lease; return whether this process holds it.
 
         Raises
         ------
         ApiError, UnavailableError
-            When the server refuses or does not answer; a Lease that was held is held on until `until_s`.
+            When the server refuses or does not answer. A Lease that this process holds stays valid until `until_s`.
         """
         began_s = self._clock()
         found = await self._read()
@@ -125,12 +125,12 @@ class Candidate:
         except ApiError as error:
             if not error.conflict:
                 raise
-            return False  # another user was quicker
+            return False  # another process was faster
         self.until_s = began_s + self._terms.renew_deadline_s
         return True
 
     async def release(self) -> None:
-        """Give the Lease back, so that no one has to wait for its end; raises as `attempt`."""
+        """Release the Lease, so that other processes need not wait until it expires; raise as `attempt`."""
         found = await self._read()
         spec = found.get("spec") or {}
         self.until_s = float("-inf")
@@ -138,7 +138,7 @@ class Candidate:
             await self._write(found, spec | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()})
 
     async def _read(self) -> dict[str, Any]:
-        """Return the Lease; one without a spec when it is not there."""
+        """Return the Lease, without a spec if it does not exist."""
         try:
             found: dict[str, Any] = msgspec.json.decode(
                 await self._api.get(f"{self._collection}/{self._metadata['name']}"), type=dict[str, Any]
@@ -150,7 +150,7 @@ class Candidate:
         return found
 
     async def _write(self, found: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-        """Write the Lease, unless another user did since it was read."""
+        """Write the Lease, unless another process wrote it after it was read."""
         body = {**found, "spec": spec}
         if "resourceVersion" in found["metadata"]:
             path = f"{self._collection}/{self._metadata['name']}"
@@ -160,7 +160,7 @@ class Candidate:
         self._observe(spec)
 
     def _may_take(self, spec: Mapping[str, Any]) -> bool:
-        """Look whether the Lease is this process's, no one's, or has not changed for as long as it holds."""
+        """Check that the Lease is free or held by this process, or was unchanged for its duration."""
         if spec != self._seen:
             self._observe(spec)
         duration_s = spec.get("leaseDurationSeconds") or self._terms.lease_duration_s
@@ -183,24 +183,24 @@ class Candidate:
 
 
 class LeaderLabel(Protocol):
-    """Where it can be seen from outside who leads."""
+    """Label that shows the leader to other components."""
 
     async def show(self, *, leads: bool) -> str:
-        """Show whether this process leads; return what keeps it from that, empty when it is shown."""
+        """Show whether this process leads; return the error, or an empty text on success."""
 
 
 class NoLeaderLabel:
-    """For who needs none."""
+    """Leader label that has no effect."""
 
-    async def show(self, *, leads: bool) -> str:  # nobody looks
+    async def show(self, *, leads: bool) -> str:
         """Do nothing."""
         return ""
 
 
 class PodLeaderLabel:
-    """A label of the pod that this process is in: with a Service that asks for it, requests go to the leader alone.
+    """Label of this process's pod. A Service that selects it sends requests only to the leader.
 
-    It outlives a container, so that one which waits takes away first what the one before it left.
+    The label outlives a container. A waiting process therefore first removes the label that an earlier container left.
     """
 
     def __init__(self, api: Api, namespace: str, pod: str) -> None:
@@ -209,7 +209,7 @@ class PodLeaderLabel:
         self._shown: bool | None = None
 
     async def show(self, *, leads: bool) -> str:
-        """See `Sign`."""
+        """Set or remove the label; see `LeaderLabel`."""
         if self._shown is leads:
             return ""
         try:
@@ -222,16 +222,16 @@ class PodLeaderLabel:
 
 @dataclass(frozen=True, slots=True)
 class LeadershipStatus:
-    """How a process stands that would lead.
+    """Status of a process in the leader election.
 
     Attributes
     ----------
     reason
-        Why it does not lead; empty when it does.
+        Reason why it does not lead; empty if it leads.
     can_take_over
-        Whether it can take over from who leads.
+        True if it can take over from the leader.
     label_error
-        What keeps it from showing that it leads.
+        Error that prevents it from showing that it leads.
     """
 
     reason: str = ""
@@ -240,7 +240,7 @@ class LeadershipStatus:
 
     @property
     def leads(self) -> bool:
-        """Whether it leads."""
+        """True if it leads."""
         return not self.reason
 
 
@@ -251,13 +251,13 @@ async def lead(
     label: LeaderLabel,
     on_status: Callable[[LeadershipStatus], None],
 ) -> str:
-    """Wait for a Lease, hold it for as long as it can be renewed, and return why it is held no more.
+    """Wait for a Lease, hold it while it can be renewed, and return the reason for its loss.
 
     Parameters
     ----------
     on_status
-        Called after each try to get it, when it is held, and then when what keeps it from being shown begins, changes
-        or ends.
+        Called after each try to acquire the Lease and when it is held. While it is held, called when the error of the
+        label changes.
     """
     while (stand := await _try_once(candidate)).reason:
         if stand.can_take_over and (trouble := await label.show(leads=False)):
@@ -267,7 +267,7 @@ async def lead(
     on_status(stand)
     why = trouble = ""
     while True:
-        with suppress(TimeoutError):  # a pause, in which it is shown
+        with suppress(TimeoutError):  # pause, and update the label
             async with asyncio.timeout(durations.retry_period_s):
                 before, trouble = trouble, await label.show(leads=True)
                 if trouble != before:
@@ -288,7 +288,7 @@ async def lead(
 
 
 async def _try_once(candidate: Candidate) -> LeadershipStatus:
-    """Try once; tell how that went."""
+    """Try once to acquire the Lease; return the status."""
     try:
         if await candidate.attempt():
             return LeadershipStatus()
@@ -298,5 +298,5 @@ async def _try_once(candidate: Candidate) -> LeadershipStatus:
 
 
 def _now() -> str:
-    """Return the time of day as Kubernetes' MicroTime; for people, nothing is decided by it."""
+    """Return the current time as Kubernetes' MicroTime, for display only."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

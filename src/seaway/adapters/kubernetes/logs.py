@@ -1,9 +1,9 @@
-"""Logs of pods: the end of one, and lines as they are written.
+"""Logs of pods: their last lines, and a stream of new lines.
 
 References
 ----------
 Kubernetes API, "Read log of the specified Pod": ``follow``, ``sinceTime``, ``tailLines``, ``limitBytes``,
-``timestamps``. ``sinceTime`` counts whole seconds on its way to a kubelet, whatever is asked for.
+``timestamps``. Kubernetes rounds ``sinceTime`` to whole seconds on its way to a kubelet.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from seaway.domain.errors import RejectedError
 
 MAX_LINES = 10_000
 MAX_BYTES = 4 << 20
-"""Of a log, from its end, are kept and shown."""
+"""Maximum number of bytes from the end of a log that Seaway stores and shows."""
 
 LARGEST_BYTES = 64 << 20
-"""Of the lines that are asked for, from their start, a server is to send. Kubelets keep 10 MiB of a log, if not told
-otherwise, so this ends what would never."""
+"""Maximum number of bytes that a server may send for the requested lines, counted from their start. Kubelets store 10
+MiB of a log by default, so this limit only stops endless responses."""
 
 LONGEST_LINE = 256 << 10
-"""A longer one is cut in pieces."""
+"""Maximum bytes of a line. Longer lines are split."""
 
 IDLE_TIMEOUT_S = 120.0
-"""How long a log may be silent before it is requested again, as a dead connection looks the same."""
+"""Maximum time without new lines before Seaway requests the log again, because the connection may be dead."""
 
 NS_PER_S = 1_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,14 +38,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read: a container of a pod, by name; empty for the only one there is."""
+    """A container of a pod. The name is empty for the only container."""
 
     pod: PodSummary
     container: str
 
     @classmethod
     def of(cls, pod: PodSummary, container: str) -> Source:
-        """Find a container, or the first where none is named; raises `NoContainerError`."""
+        """Return the named container, or the first if no name is given; raise `NoContainerError`."""
         names = [*(each.name for each in pod.containers), *pod.init_containers]
         if container and container not in names:
             raise NoContainerError(container, names)
@@ -53,29 +53,29 @@ class Source:
 
     @property
     def path(self) -> str:
-        """Where it is read."""
+        """Path of the log."""
         return f"/api/v1/namespaces/{self.pod.namespace}/pods/{self.pod.name}/log"
 
     def params(self, tail: int) -> dict[str, str]:
-        """Return what asks for it, from its last lines on."""
+        """Return the query parameters for the last lines."""
         params = {"tailLines": str(max(0, min(tail, MAX_LINES)))}
         return {**params, "container": self.container} if self.container else params
 
 
 async def read_end(api: Api, source: Source, tail: int) -> list[str]:
-    """Return the last lines of a container; raises `RejectedError` where there are none."""
+    """Return the last lines of a container; raise `RejectedError` if there are none."""
     params = {**source.params(tail), "limitBytes": str(LARGEST_BYTES)}
     try:
         said = await api.tail(source.path, params, MAX_BYTES)
     except ApiError as error:
         raise RejectedError(f"{api.name}: {error}") from None
     if len(said) == MAX_BYTES:
-        said = said.partition(b"\n")[2] or said  # the first line has lost its start
+        said = said.partition(b"\n")[2] or said  # the first line is incomplete
     return said.decode("utf-8", "replace").splitlines()
 
 
 async def follow(api: Api, source: Source, tail: int, after: str, give: Give) -> None:
-    """Give the lines of a container as they are written, until it ends; see `Following`."""
+    """Stream the lines of a container until it ends; see `Following`."""
     sieve = LineFilter(source.pod.uid, after)
     params = {**source.params(tail), "follow": "true", "timestamps": "true"}
     if sieve.since:
@@ -91,16 +91,16 @@ async def follow(api: Api, source: Source, tail: int, after: str, give: Give) ->
 
 
 class LineFilter:
-    """Knows which lines come again after a connection broke: those up to a place.
+    """Filter for lines that a server sends again after a reconnect.
 
-    A place is the pod, the time of a line, and how many lines had that time.
+    A position consists of the pod, the time of a line, and the number of lines with that time.
 
     Parameters
     ----------
     origin
-        Which pod is read.
+        The pod whose log is read.
     after
-        The place of the last line that is known; of another pod, it is none.
+        Position of the last known line; ignored if it is of another pod.
     """
 
     def __init__(self, origin: str, after: str = "") -> None:
@@ -111,13 +111,13 @@ class LineFilter:
 
     @property
     def since(self) -> str:
-        """From when on lines are to be asked for; empty for from the start."""
+        """Time from which to request lines; empty to request all."""
         if not self._times:
             return ""
         return f"{EPOCH + timedelta(seconds=self._at_ns // NS_PER_S):%Y-%m-%dT%H:%M:%SZ}"
 
     def fresh(self, lines: Sequence[bytes]) -> list[LogLine]:
-        """Return those of some lines that are not known, with their places."""
+        """Return the new lines with their positions."""
         return [line for each in lines if (line := self._line(each))]
 
     def _line(self, written: bytes) -> LogLine | None:
@@ -140,7 +140,7 @@ class LineFilter:
 
 
 def time_of(stamp: bytes) -> int | None:
-    """Read a time with its fraction, RFC 3339, as nanoseconds since 1970; None for what is none."""
+    """Convert an RFC 3339 time with fraction to nanoseconds since 1970; return None if it is invalid."""
     try:
         text = stamp.decode("ascii")
         main, zone = (text[:-1], "+00:00") if text.endswith("Z") else (text[:-6], text[-6:])
@@ -152,7 +152,7 @@ def time_of(stamp: bytes) -> int | None:
 
 
 def _read_position(origin: str, place: str) -> tuple[int, int]:
-    """Return a place's time, and how many lines had it; zeros for what is none of this pod's."""
+    """Return a position's time and its number of lines; zeros if it is invalid or of another pod."""
     whose, _, rest = place.partition(".")
     at, _, times = rest.partition(".")
     known = whose == origin and all(each.isascii() and each.isdecimal() and len(each) < 20 for each in (at, times))
@@ -160,7 +160,7 @@ def _read_position(origin: str, place: str) -> tuple[int, int]:
 
 
 async def cut(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """Cut an answer into lines, as many at a time as came together."""
+    """Split an answer into lines, in batches as they arrive."""
     rest = b""
     async for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

@@ -1,4 +1,4 @@
-"""How real clusters are to be used, whichever way they are reached."""
+"""Options of Kubernetes clusters, with or without Karmada."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from seaway.domain.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """How clusters are to be used.
+    """Options of Kubernetes clusters.
 
     Attributes
     ----------
     namespace
-        Where Seaway's objects go.
+        Namespace of Seaway's objects.
     request_timeout_s
-        How long a call to an API server may take.
+        Timeout of calls to an API server.
     known
-        What is known of clusters that they do not say themselves, by name: gateway, region, price.
+        Properties of clusters that clusters do not report, by name: gateway, region, price.
     templates
-        What jobs can become.
+        Templates of the objects that a job creates.
     default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue
-        What objects have, as in `Options`.
+        Values for the objects, as in `TemplateOptions`.
     plugin_options
-        What vGPU layers name otherwise than usual.
+        Custom names of annotations and labels of vGPU device plugins.
     limits
-        How views deal with what takes long.
+        Time limits of views.
     scraping
-        Whether and where it is read what is really used.
+        Settings for reading measured GPU use.
     """
 
     namespace: str = "seaway"
@@ -56,7 +56,7 @@ class ClusterOptions:
     scraping: Scraping = field(default_factory=Scraping)
 
     def cluster(self, name: str, region: str = "") -> Cluster:
-        """Return a cluster without its nodes; `region` is what it says of itself."""
+        """Return a cluster without its nodes; `region` is the region that the cluster reports."""
         known = self.known.get(name, Cluster(name))
         return replace(known, name=name, region=known.region or region, nodes=())
 
@@ -65,7 +65,7 @@ class ClusterOptions:
         return ClusterView(cluster, health, event_loop.call_later, self.limits, self.namespace, self.plugin_options)
 
     def template_options(self, view: ClusterView) -> TemplateOptions:
-        """Return how the objects of a cluster are written."""
+        """Return the template options of a cluster."""
 
         def access(node: str, uuid: str) -> Access | None:
             known = view.node(node)

@@ -1,4 +1,4 @@
-"""Kubernetes' quantities, read with whole numbers only.
+"""Parser of Kubernetes quantities with exact arithmetic.
 
 References
 ----------
@@ -15,7 +15,7 @@ from seaway.domain.errors import RejectedError
 
 MIB = 1 << 20
 LARGEST = (1 << 63) - 1
-"""The largest quantity that Kubernetes keeps."""
+"""Largest quantity that Kubernetes stores."""
 
 _FORM = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]{0,30})(?:\.(?P<part>[0-9]{0,30}))?"
@@ -26,16 +26,16 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 REMEMBERED = 4096
-"""Amounts that are remembered of each unit: a cluster's pods ask for the same few."""
+"""Number of cached quantities per unit: the pods of a cluster request the same few."""
 
 
 def exact(quantity: str | int | float) -> Fraction:
-    """Return what a quantity says, like ``500m``, ``1.5Gi``, ``2e3`` or 4.
+    """Return the value of a quantity, such as ``500m``, ``1.5Gi``, ``2e3`` or 4.
 
     Raises
     ------
     RejectedError
-        When it is not a quantity, negative, or beyond what Kubernetes keeps.
+        When it is not a quantity, is negative, or exceeds the limit of Kubernetes.
     """
     text = str(quantity)
     found = _FORM.fullmatch(text)
@@ -52,7 +52,7 @@ def exact(quantity: str | int | float) -> Fraction:
 
 @lru_cache(REMEMBERED)
 def milli(quantity: str | int | float, *, down: bool = False) -> int:
-    """Return a quantity in thousandths, rounded up: what is asked for; or down: what there is.
+    """Return a quantity in thousandths; round requests up, capacities `down`.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def milli(quantity: str | int | float, *, down: bool = False) -> int:
 
 @lru_cache(REMEMBERED)
 def mebibytes(quantity: str | int | float, *, down: bool = False) -> int:
-    """Return a quantity of bytes in MiB, rounded up: what is asked for; or down: what there is.
+    """Return a quantity of bytes in MiB; round requests up, capacities `down`.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def mebibytes(quantity: str | int | float, *, down: bool = False) -> int:
 
 @lru_cache(REMEMBERED)
 def integer(quantity: str | int | float, *, down: bool = False) -> int:
-    """Return a quantity as a whole number, rounded up (as Kubernetes rounds) or down.
+    """Return a quantity as an integer, rounded up (as Kubernetes does) or down.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every method of probing has to offer."""
+"""Interface and common part of the probe methods."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from seaway.probing import packets
 from seaway.probing.rounds import Arrival
 
 MAX_AT_ONCE = 4096
-"""Most answers read before something else gets its turn."""
+"""Maximum number of answers to read before other work."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePath:
-    """How a target is reached.
+    """Path to a target.
 
     Attributes
     ----------
     address
-        As sockets take it.
+        Socket address.
     header
-        Segment routing header; empty as routes lead.
+        Segment routing header; empty for the default route.
     """
 
     address: tuple[str, int]
@@ -34,24 +34,24 @@ class ProbePath:
 
 
 class Channel(Protocol):
-    """Sends probes by one method and reads their answers.
+    """Sender of probes by one method, and reader of their answers.
 
     Attributes
     ----------
     prompt
-        Whether answers must be read as soon as they come, because no one stamps them.
+        True if answers must be read immediately, because the kernel does not timestamp them.
     """
 
     prompt: bool
 
     def fileno(self) -> int:
-        """Return what to wait for until there is something to read."""
+        """Return the file descriptor to poll for answers."""
 
     def begin(self, probes: int) -> None:
-        """Get ready for a round of so many probes, other channels' too."""
+        """Prepare for a round with the given number of probes in all channels."""
 
     def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
-        """Send a probe, and return when it left by the steady clock, nanoseconds.
+        """Send a probe; return its send time by the monotonic clock, in nanoseconds.
 
         Raises
         ------
@@ -60,17 +60,17 @@ class Channel(Protocol):
         """
 
     def receive(self) -> list[Arrival]:
-        """Return what arrived, waiting for nothing."""
+        """Return the available answers without waiting."""
 
     def reset(self) -> None:
-        """Let go of what was not answered."""
+        """Discard the state of unanswered probes."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
 
 def probe_path(target: Target, port: int) -> ProbePath:
-    """Return how a target is reached."""
+    """Return the path to a target."""
     address, family, header = target.address, socket.AF_INET, b""
     if isinstance(address, IPv6Address):
         family, header = socket.AF_INET6, packets.segments_left_address(target.segments, address)
@@ -80,14 +80,14 @@ def probe_path(target: Target, port: int) -> ProbePath:
 
 
 class SocketChannel:
-    """A socket, what arrives at it, and when what it sent left.
+    """Socket with its receive buffer and send timestamps.
 
     Parameters
     ----------
     opened
-        The socket, which is closed with this.
+        The socket, which is closed with the channel.
     packet_bytes
-        As much as an answer can have, and one more.
+        Maximum size of an answer plus one.
     """
 
     prompt = False
@@ -99,22 +99,22 @@ class SocketChannel:
         self._header = b""
 
     def fileno(self) -> int:
-        """Return the socket."""
+        """Return the file descriptor of the socket."""
         return self._socket.fileno()
 
     def begin(self, probes: int) -> None:
-        """Have the kernel say when probes leave, unless there are many."""
+        """Enable the kernel's send timestamps, unless there are many probes."""
         self._departures.begin(probes)
 
     def reset(self) -> None:
-        """Leave late answers to be recognised as such."""
+        """Do nothing: late answers are recognized when they arrive."""
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
     def _turn_to(self, path: ProbePath) -> None:
-        """Have what is sent from now on go that way."""
+        """Set the segment routing header of the socket."""
         if path.header != self._header:
             route_through(self._socket, path.header)
             self._header = path.header

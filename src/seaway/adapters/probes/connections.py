@@ -1,8 +1,8 @@
-"""Probes by TCP: how long a connection takes to be accepted or refused.
+"""Probes by TCP: the time until a connection is accepted or refused.
 
 References
 ----------
-RFC 6298, section 2: a lost SYN is sent again after a second; a connection that took a second one has lost the first.
+RFC 6298, section 2: a lost SYN is sent again after a second. A connection that took a second lost its first SYN.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RESEND_NS = 1_000_000_000
 _IP_BIND_ADDRESS_NO_PORT = 24
 _RESET_ON_CLOSE = struct.pack("@ii", 1, 0)
 _TCP_INFO = struct.Struct("=68xI28xI")
-"""Where `struct tcp_info` of <linux/tcp.h> has the round-trip time, microseconds, and how much was sent again."""
+"""Fields of `struct tcp_info` of <linux/tcp.h>: round-trip time in microseconds, and number of retransmissions."""
 _ANSWERS = {0, errno.ECONNREFUSED}
 
 
@@ -34,16 +34,16 @@ class _Attempt(NamedTuple):
 
 
 class ConnectionChannel:
-    """TCP over IPv6 or IPv4; a connection is reset as soon as it stands.
+    """TCP over IPv6 or IPv4; each connection is reset as soon as it is established.
 
-    Takes no privilege, but sockets are made while it probes: in the network namespace of the calling thread.
+    It needs no privilege. Sockets are made during a round, in the network namespace of the calling thread.
 
     Parameters
     ----------
     version
-        Of IP: 4 or 6.
+        IP version: 4 or 6.
     source
-        The own address, of that version; None leaves it to the routes.
+        Local address of that version; None for the address that the routes select.
     """
 
     prompt = True
@@ -52,18 +52,18 @@ class ConnectionChannel:
         self._family = socket.AF_INET6 if version == 6 else socket.AF_INET
         self._source = source
         self._poll = select.epoll()
-        self._attempts: dict[int, _Attempt] = {}  # by descriptor, in the order in which they began
+        self._attempts: dict[int, _Attempt] = {}  # by file descriptor, in order of start
         self._arrived: list[Arrival] = []
 
     def fileno(self) -> int:
-        """Return what becomes readable when any connection is decided."""
+        """Return the file descriptor that is readable when a connection is accepted or refused."""
         return self._poll.fileno()
 
     def begin(self, probes: int) -> None:
-        """Leave it to the kernel, which measures accepted connections itself."""
+        """Do nothing: the kernel measures accepted connections itself."""
 
     def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
-        """Begin to connect."""
+        """Start a connection."""
         opened = socket.socket(self._family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -88,7 +88,7 @@ class ConnectionChannel:
         return attempt.started_ns
 
     def receive(self) -> list[Arrival]:
-        """Return the connections that were accepted or refused."""
+        """Return the accepted and refused connections."""
         arrivals, self._arrived = self._arrived, []
         for descriptor, _ in self._poll.poll(0):
             attempt = self._attempts.pop(descriptor)
@@ -99,13 +99,13 @@ class ConnectionChannel:
         return arrivals
 
     def reset(self) -> None:
-        """Give up connections that are not decided."""
+        """Close the pending connections."""
         for attempt in self._attempts.values():
             attempt.opened.close()
         self._attempts.clear()
 
     def close(self) -> None:
-        """Close everything."""
+        """Close all sockets."""
         self.reset()
         self._poll.close()
 
@@ -119,12 +119,12 @@ class ConnectionChannel:
 
 
 def _arrivals(attempt: _Attempt, error: int) -> list[Arrival]:
-    """Return what a decided connection says; nothing if it was not answered, or only when it was tried again."""
+    """Return the arrival of a completed connection; empty without an answer, or after a retransmission."""
     wall_ns, took_ns = time.time_ns(), time.monotonic_ns() - attempt.started_ns
     info = attempt.opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
     rtt_us, sent_again = _TCP_INFO.unpack(info)
     if error not in _ANSWERS or sent_again:
         return []
-    # The kernel knows when a connection was accepted; this process may have looked later. Of a refusal it says nothing.
+    # The kernel measures the time of an accepted connection, but not of a refused one. This process may read it later.
     dwell_ns = max(took_ns - rtt_us * 1000, 0) if not error and rtt_us else 0
     return [Arrival(attempt.probe, attempt.secret, wall_ns, dwell_ns)]

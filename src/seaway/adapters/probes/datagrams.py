@@ -1,4 +1,4 @@
-"""Probes by UDP datagrams, which the reflector at the target sends back."""
+"""Probes by ICMP and by UDP datagrams, which the target or its reflector sends back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class DatagramChannel(SocketChannel):
     Parameters
     ----------
     version
-        Of IP: 4 or 6.
+        IP version: 4 or 6.
     source
-        The own address, of that version; None leaves it to the routes.
+        Local address of that version; None for the address that the routes select.
     """
 
     def __init__(self, version: int, source: Address | None) -> None:
@@ -34,7 +34,7 @@ class DatagramChannel(SocketChannel):
         return at_ns
 
     def receive(self) -> list[Arrival]:
-        """Return the answers that wait."""
+        """Return the available answers."""
         arrivals, departures = [], self._departures
         departures.read()
         for packet, came_ns in self._inbox.read():
@@ -46,8 +46,8 @@ class DatagramChannel(SocketChannel):
 
 
 _PACKET_BYTES = 128
-"""More than an answer can have: 60 of an IPv4 header, 64 of the message."""
-_arrival = Arrival._make  # a third of what a call by position costs
+"""Size above the maximum of an answer: 60 bytes of an IPv4 header, and 64 of the message."""
+_arrival = Arrival._make  # three times as fast as a call with positional arguments
 
 
 class EchoChannel(SocketChannel):
@@ -56,9 +56,9 @@ class EchoChannel(SocketChannel):
     Parameters
     ----------
     version
-        Of IP: 4 or 6.
+        IP version: 4 or 6.
     source
-        The own address, of that version; None leaves it to the routes.
+        Local address of that version; None for the address that the routes select.
     """
 
     def __init__(self, version: int, source: Address | None) -> None:
@@ -77,7 +77,7 @@ class EchoChannel(SocketChannel):
         return at_ns
 
     def receive(self) -> list[Arrival]:
-        """Return the echo replies that wait."""
+        """Return the available echo replies."""
         arrivals, departures = [], self._departures
         departures.read()
         for packet, came_ns in self._inbox.read():

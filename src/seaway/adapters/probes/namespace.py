@@ -1,4 +1,4 @@
-"""A thread that lives in a network namespace, while its process stays where it is."""
+"""Threads in a network namespace other than that of the process."""
 
 from __future__ import annotations
 
@@ -12,43 +12,44 @@ from typing import Protocol, TypeVar
 from seaway.domain.errors import RejectedError
 
 NAMESPACES = Path("/run/netns")
-"""Where `ip netns` keeps namespaces by name."""
+"""Folder of the named namespaces of `ip netns`."""
 _CLONE_NEWNET = 0x40000000
 
 T = TypeVar("T")
 
 
 class Namespaced(Protocol):
-    """Where sockets are made."""
+    """Network namespace in which sockets are made."""
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do something there, and return what came of it."""
+        """Run a function in the namespace, and return its result."""
 
     def close(self) -> None:
-        """Let go of it, once nothing is being done there any more."""
+        """Release the namespace after all calls have ended."""
 
 
 class CurrentNamespace:
-    """The network namespace of the process."""
+    """Network namespace of the process."""
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do it."""
+        """Run the function."""
         return work()
 
     def close(self) -> None:
-        """Leave things as they are."""
+        """Do nothing."""
 
 
 class Namespace:
     """A named network namespace.
 
-    Entering require a privilege (CAP_SYS_ADMIN) and is done once, by a thread that stays: sockets can be made there
-    when the process has no privilege any more.
+    To enter it requires a privilege (CAP_SYS_ADMIN). A permanent thread enters it once, so sockets can be made in it
+    after
+    the process drops its privileges.
 
     Raises
     ------
     RejectedError
-        When there is none of that name, or it may not be entered.
+        When it does not exist, or may not be entered.
     """
 
     def __init__(self, name: str) -> None:
@@ -60,16 +61,16 @@ class Namespace:
             raise
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do something in it, and return what came of it."""
+        """Run a function in the namespace, and return its result."""
         return self._thread.submit(work).result()
 
     def close(self) -> None:
-        """End the thread, once nothing is being done there any more."""
+        """End the thread after all calls have ended."""
         self._thread.shutdown()
 
 
 def open_namespace(netns: str) -> Namespaced:
-    """Return a network namespace by name; the process' own where the name is empty."""
+    """Return a network namespace by name, or that of the process for an empty name."""
     return Namespace(netns) if netns else CurrentNamespace()
 
 
@@ -80,7 +81,7 @@ def _enter(name: str) -> None:
         raise RejectedError(f"network namespace {name!r} not found: {error.strerror}") from error
     try:
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.setns(descriptor, _CLONE_NEWNET) != 0:  # os.setns came with Python 3.12
+        if libc.setns(descriptor, _CLONE_NEWNET) != 0:  # os.setns requires Python 3.12
             why = os.strerror(ctypes.get_errno())
             raise RejectedError(f"cannot enter network namespace {name!r}: {why}; it takes CAP_SYS_ADMIN")
     finally:

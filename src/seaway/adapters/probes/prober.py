@@ -24,7 +24,7 @@ from seaway.probing.rounds import BURST, MIN_PROBES, OpenRound, Pace
 _NS = 1_000_000_000
 _NS_IN_MS = 1_000_000
 _TRY_LATER = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-"""What says that this machine has no room at the moment, which is no property of the way to a target."""
+"""Errors of a temporary lack of resources on this machine, which do not concern the path to a target."""
 _METHODS: dict[Method, Callable[[int, Address | None], Channel]] = {
     Method.ICMP: EchoChannel,
     Method.UDP: DatagramChannel,
@@ -35,22 +35,23 @@ Channels = dict[tuple[Method, int], Channel]
 
 
 def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketProber:
-    """Open everything that require a privilege; what is probed with it later takes none.
+    """Open everything that requires a privilege. Probing itself requires none.
 
-    Raw sockets take CAP_NET_RAW, a namespace takes CAP_SYS_ADMIN, and CAP_NET_ADMIN lets receive buffers be larger
-    than the system's limit. Whoever gives privileges up has to do so for all threads, as `os.setresuid` does.
+    Raw sockets require CAP_NET_RAW, and a namespace requires CAP_SYS_ADMIN. With CAP_NET_ADMIN, receive buffers may
+    exceed
+    the system's limit. The caller must drop privileges for all threads, as `os.setresuid` does.
 
     Parameters
     ----------
     sources
-        The own address, or one of each version of IP; without one the routes decide.
+        Local address, or one for each IP version; without one the routes decide.
     netns
-        Name of the network namespace whose network is probed; the process itself stays where it is.
+        Name of the network namespace to probe from; the process itself does not enter it.
 
     Raises
     ------
     RejectedError
-        When there is no such namespace or address, or a privilege is missing.
+        When the namespace or an address does not exist, or a privilege is missing.
     """
     where = open_namespace(netns)
     try:
@@ -61,11 +62,11 @@ def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketP
 
 
 class SocketProber:
-    """Sends probes by every method, and does it in the thread that calls, or in that of the namespace."""
+    """Prober with all methods. It runs in the calling thread, or in that of the namespace."""
 
     def __init__(self, where: Namespaced, channels: Channels) -> None:
         self.place = where
-        """Where it makes its sockets."""
+        """Namespace in which it makes its sockets."""
         self._channels = channels
         self._closed = False
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
@@ -74,14 +75,14 @@ class SocketProber:
         self._ways: list[tuple[Channel | None, ProbePath]] = []
 
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
-        """Probe every target and wait for the last answer; when it is closed by then, what there is, maybe nothing."""
+        """Probe every target and wait for the last answer. If the prober is closed, return the results so far."""
         with self._probing:
             if not targets or self._closed:
                 return tuple(Round(0, ()) for _ in targets)
             return self.place.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
 
     def close(self) -> None:
-        """End the round that another thread is in, and let go of the sockets."""
+        """End a round in another thread, and close the sockets."""
         self._closed = True
         os.eventfd_write(self._stop, 1)
         with self._probing:
@@ -91,7 +92,7 @@ class SocketProber:
             os.close(self._stop)
 
     def _probe(self, targets: Sequence[Target], how: ProbeConfig, spread_ns: int) -> Sequence[Round]:
-        if self._targets != tuple(targets):  # most rounds go to the same as the one before
+        if self._targets != tuple(targets):  # most rounds have the same targets as the previous one
             self._targets, self._ways = tuple(targets), [self._way(target) for target in targets]
         ways = self._ways
         used = list(dict.fromkeys(channel for channel, _ in ways if channel is not None))
@@ -120,9 +121,9 @@ class SocketProber:
         spread_ns: int,
         longest_ns: int,
     ) -> None:
-        """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
+        """Send all probes, and read answers in between. A probe that cannot be sent for too long counts as unsent."""
         prompt = [channel for channel in used if channel.prompt]
-        burst = 1 if prompt or len(ways) <= MIN_PROBES else min(BURST, len(ways))  # which has no target twice
+        burst = 1 if prompt or len(ways) <= MIN_PROBES else min(BURST, len(ways))  # contains no target twice
         pace = Pace(opened.probes, spread_ns, burst)
         poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
@@ -134,7 +135,7 @@ class SocketProber:
             _receive(opened, used)
 
     def _poll(self, channels: Iterable[Channel]) -> select.poll:
-        """Return what waits until one of them has something to read, or the prober is closed."""
+        """Return a poll object for the channels and the stop signal."""
         poll = select.poll()
         poll.register(self._stop, select.POLLIN)
         for channel in channels:
@@ -166,7 +167,7 @@ def _open(sources: dict[int, Address]) -> Channels:
 def _send_some(
     opened: OpenRound, ways: Sequence[tuple[Channel | None, ProbePath]], first: int, end: int, *, last_chance: bool
 ) -> int:
-    """Send probes one after the other; return how far that came, as the next one may must be tried later."""
+    """Send probes one after another; return the index of the first unsent one, which must be retried."""
     for probe in range(first, end):
         channel, how = ways[probe % len(ways)]
         if channel is None:
@@ -190,7 +191,7 @@ def _receive(opened: OpenRound, used: Sequence[Channel]) -> None:
 
 
 def _offset_ns() -> int:
-    """Return how far the wall clock is ahead of the steady one, from the tightest of a few readings."""
+    """Return the offset of the wall clock from the monotonic clock, by the most precise of a few readings."""
     least_ns, offset_ns = None, 0
     for _ in range(3):
         before_ns = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""Sends UDP probes of other gateways back to them."""
+"""Reflector: returns the UDP probes of other gateways."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from seaway.probing import packets
 
 
 class Reflector:
-    """Answers gateways that it knows, and no one else; an answer is as large as the question.
+    """Server that answers only known gateways; an answer has the size of the probe.
 
     Parameters
     ----------
     source
-        The own address that is asked; ``::`` for any, of IPv4 too.
+        Local address to listen on; ``::`` for any, including IPv4.
 
     Raises
     ------
     RejectedError
-        When the address is not one of this machine's, or the port is taken.
+        When the address is not local, or the port is in use.
     """
 
     def __init__(self, source: Address, port: int) -> None:
@@ -33,7 +33,7 @@ class Reflector:
         self._known: frozenset[str] = frozenset()
 
     def set_gateways(self, gateways: Iterable[IPv6Address | IPv4Address]) -> None:
-        """Answer these from now on, and no others."""
+        """Replace the known gateways."""
         self._known = frozenset(name for each in gateways for name in _names(each))
 
     def serve(self) -> None:
@@ -45,11 +45,11 @@ class Reflector:
             self._answer()
 
     def stop(self) -> None:
-        """Have `serve` return."""
+        """End `serve`."""
         os.eventfd_write(self._stop, 1)
 
     def close(self) -> None:
-        """Let go of the socket, once `serve` returned."""
+        """Close the socket after `serve` returned."""
         self._socket.close()
         os.close(self._stop)
 
@@ -57,7 +57,7 @@ class Reflector:
         for _ in range(MAX_AT_ONCE):
             try:
                 packet, ancillary, _, asker = self._socket.recvmsg(packets.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
-            except OSError:  # nothing more, or what became of an earlier datagram
+            except OSError:  # the queue is empty, or an earlier datagram failed
                 return
             if asker[0] in self._known and packets.is_question(packet):
                 self._send(packet, stamp_ns(ancillary), asker)
@@ -65,10 +65,10 @@ class Reflector:
     def _send(self, question: bytes, came_ns: int, asker: tuple[str, int]) -> None:
         try:
             self._socket.sendto(packets.answer(question, time.time_ns() - came_ns), asker)
-        except OSError:  # there is no way back, or no room: a lost answer, which the other side counts
+        except OSError:  # no route or no buffer: the other side counts a lost answer
             return
 
 
 def _names(address: Address) -> tuple[str, ...]:
-    """Return how an address is told by a socket of its own version of IP, and by one that takes both."""
+    """Return the texts of an address in a socket of its own IP version, and in a dual-stack socket."""
     return (str(address), f"::ffff:{address}") if address.version == 4 else (str(address),)

@@ -1,4 +1,4 @@
-"""Opening sockets and setting their options; everything that require a privilege is here."""
+"""Sockets and their options. This module has everything that requires a privilege."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.probing import packets
 
 Address = IPv4Address | IPv6Address
 
-# <linux/socket.h>, <linux/packets.h> and <linux/icmpv6.h>: what Python's socket module has no names for.
+# <linux/socket.h>, <linux/packets.h> and <linux/icmpv6.h>: constants that are missing in Python's socket module.
 _SO_ATTACH_FILTER = 26
 _SO_SNDBUFFORCE = 32
 _SO_RCVBUFFORCE = 33
@@ -28,21 +28,21 @@ Ancillary = list[tuple[int, int, bytes]]
 
 
 def open_icmp(version: int, source: Address | None, identifier: int) -> socket.socket:
-    """Open a raw socket that receives echo replies with a certain identifier, and nothing else.
+    """Open a raw socket that receives only echo replies with the given identifier.
 
     Parameters
     ----------
     version
-        4 or 6.
+        IP version: 4 or 6.
     source
-        The own address, of that version; None leaves it to the routes.
+        Local address of that version; None for the address that the routes select.
 
     Raises
     ------
     RejectedError
-        When that is not allowed, or the address is not one of this machine's.
+        When a privilege is missing, or the address is not local.
     OSError
-        When there is no such protocol here.
+        When this machine does not support the protocol.
     """
     family, protocol = _FAMILIES[version]
     try:
@@ -64,14 +64,14 @@ def open_icmp(version: int, source: Address | None, identifier: int) -> socket.s
 
 
 def open_udp(version: int, source: Address | None, port: int) -> socket.socket:
-    """Open a UDP socket that says when datagrams came.
+    """Open a UDP socket with receive timestamps.
 
     Raises
     ------
     RejectedError
-        When the address is not one of this machine's, or the port is taken.
+        When the address is not local, or the port is in use.
     OSError
-        When there is no such protocol here.
+        When this machine does not support the protocol.
     """
     opened = socket.socket(_FAMILIES[version][0], socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     try:
@@ -84,17 +84,17 @@ def open_udp(version: int, source: Address | None, port: int) -> socket.socket:
 
 
 def prepare(opened: socket.socket) -> None:
-    """Have the kernel stamp what comes in, and give it room for what waits to be sent and read."""
+    """Enable receive timestamps and enlarge the buffers of a socket."""
     opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     for forced, asked in ((_SO_RCVBUFFORCE, socket.SO_RCVBUF), (_SO_SNDBUFFORCE, socket.SO_SNDBUF)):
         try:
             opened.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
-        except PermissionError:  # without CAP_NET_ADMIN the system's limits hold
+        except PermissionError:  # without CAP_NET_ADMIN the system's limits apply
             opened.setsockopt(socket.SOL_SOCKET, asked, _BUFFER_BYTES)
 
 
 def bind(opened: socket.socket, source: Address | None, port: int) -> None:
-    """Bind a socket to an own address and port; leave it alone where neither is given."""
+    """Bind a socket to a local address and port, unless neither is given."""
     if source is None and not port:
         return
     try:
@@ -104,15 +104,15 @@ def bind(opened: socket.socket, source: Address | None, port: int) -> None:
 
 
 def route_through(opened: socket.socket, header: bytes) -> None:
-    """Have an IPv6 socket send along a segment list from now on; as routes lead where it is empty.
+    """Set the segment routing header of an IPv6 socket; an empty one means the default route.
 
-    Takes no privilege. Linux takes such a header for a whole socket only, not for a single message.
+    This requires no privilege. Linux supports such a header only for a whole socket, not for one message.
     """
     opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RTHDR, header)
 
 
 def stamp_ns(ancillary: Ancillary) -> int:
-    """Return when a packet came, by the wall clock; 0 without a stamp."""
+    """Return the receive time of a packet by the wall clock; 0 without a timestamp."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
             seconds: int
@@ -123,7 +123,7 @@ def stamp_ns(ancillary: Ancillary) -> int:
 
 
 def _all_but(kind: int, *, words: int) -> bytes:
-    """Return the set of ICMP message types to be blocked: all but one."""
+    """Return the mask of blocked ICMP message types: all except one."""
     blocked = ~(1 << kind)
     return struct.pack(f"={words}I", *((blocked >> 32 * word) & 0xFFFFFFFF for word in range(words)))
 
@@ -144,7 +144,7 @@ _FAMILIES = {
 
 
 def _attach(opened: socket.socket, program: _Program, identifier: int) -> None:
-    """Have the kernel drop what is not for this socket, before it takes up room."""
+    """Attach a kernel filter that drops packets for other sockets, so that they do not fill the buffer."""
     steps = (
         struct.pack("=HBBI", code, true, false, identifier if operand is None else operand)
         for code, true, false, operand in program

@@ -1,9 +1,9 @@
-"""When probes left, as the kernel has it: a process may lose its core between looking at the clock and sending.
+"""Kernel timestamps of sent and received packets. A process may be preempted between reading the clock and sending.
 
 References
 ----------
-Linux, Documentation/networking/timestamping.rst, sections 1.3.1 (`SOF_TIMESTAMPING_TX_SOFTWARE`) and 2.1.1 (what comes
-back on a socket's error queue).
+Linux, Documentation/networking/timestamping.rst, sections 1.3.1 (`SOF_TIMESTAMPING_TX_SOFTWARE`) and 2.1.1 (packets on
+a socket's error queue).
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ from seaway.adapters.probes.sockets import ANCILLARY_BYTES, SO_TIMESTAMPNS, stam
 from seaway.probing.packets import PAYLOAD_BYTES
 
 MAX_WATCHED = 256
-"""Probes in a round: a stamp and reading it cost a quarter of what a probe does, which adds up where there are many."""
+"""Maximum number of probes in a round with send timestamps. A timestamp adds a quarter to the cost of a probe."""
 
 _SO_TIMESTAMPING = 65
 _WHEN_SENT = 1 << 1 | 1 << 4
 """`SOF_TIMESTAMPING_TX_SOFTWARE` and `SOF_TIMESTAMPING_SOFTWARE`."""
 _NOT_OF_WHAT_COMES = 1 << 17
-"""`SOF_TIMESTAMPING_OPT_RX_FILTER`, from Linux 6.12 on; others give a second stamp, for which no one makes room."""
+"""`SOF_TIMESTAMPING_OPT_RX_FILTER`, since Linux 6.12. Older kernels add a second receive timestamp, for which there is
+no buffer."""
 _PACKET_BYTES = 2304
-"""A whole probe: headers of a link and of IPv6, a segment routing header of 127 segments, the message."""
+"""Maximum size of a probe: link header, IPv6 header, segment routing header of 127 segments, and message."""
 _MSG_ERRQUEUE = 0x2000
 _TRIES, _AT_ONCE_NS = 3, 2_000
-"""Two clocks are looked at again when more than so much time passed in between."""
+"""Maximum time between the readings of two clocks; after a longer one they are read again."""
 
 
 class SendTimestamps:
-    """Notes when the probes of a socket are sent, and how much later they left.
+    """Recorded send times of a socket's probes, and the delays until the kernel sent them.
 
-    A probe is known by its payload, which the kernel gives back with the whole packet.
+    The kernel returns the sent packet, and its payload identifies the probe.
     """
 
     def __init__(self, opened: socket.socket) -> None:
         self._socket = opened
         self.watching = False
-        """Whether the kernel says it in this round."""
+        """True if timestamps are enabled in this round."""
         self._noted_ns: dict[bytes, int] = {}
         self._late_ns: dict[bytes, int] = {}
 
     def begin(self, probes: int) -> None:
-        """Watch a round of so many probes if that is affordable, and let go of the one before."""
+        """Enable timestamps for a round unless it has too many probes, and discard those of the previous round."""
         self._noted_ns.clear()
         self._late_ns.clear()
         wanted = probes <= MAX_WATCHED
@@ -54,7 +55,7 @@ class SendTimestamps:
             self.watching = wanted
 
     def now_ns(self, payload: bytes) -> int:
-        """Return what the steady clock says, nanoseconds, just before a probe is sent."""
+        """Return the monotonic time in nanoseconds just before a probe is sent, and record the wall time."""
         if not self.watching:
             return time.monotonic_ns()
         for _ in range(_TRIES):
@@ -65,7 +66,7 @@ class SendTimestamps:
         return now_ns
 
     def read(self) -> None:
-        """Take in what the kernel says of those that left."""
+        """Read the kernel's send timestamps."""
         while True:
             try:
                 packet, ancillary, _, _ = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES, _MSG_ERRQUEUE)
@@ -77,7 +78,7 @@ class SendTimestamps:
                 self._late_ns[payload] = max(stamp_ns(ancillary) - noted_ns, 0)
 
     def late_ns(self, payload: bytes) -> int:
-        """Return how much later than noted a probe left that was answered; 0 where no one says."""
+        """Return the delay between the recorded and the real send time of an answered probe; 0 if unknown."""
         if payload in self._noted_ns:
             self.read()
         return self._late_ns.pop(payload, 0)
@@ -91,7 +92,7 @@ class SendTimestamps:
 
 AT_ONCE = 64
 _MOST = 4096
-"""Most packets read before something else gets its turn."""
+"""Maximum number of packets to read before other work."""
 _BYTE = ctypes.c_char
 
 
@@ -118,18 +119,18 @@ class _Message(ctypes.Structure):
 
 _SIZE_T = ctypes.sizeof(ctypes.c_size_t)
 _STAMP = struct.Struct(f"={_SIZE_T}xii{socket.CMSG_LEN(0) - _SIZE_T - 8}xqq")
-"""One control message: its level and kind, seconds and nanoseconds."""
+"""One control message: level, kind, seconds and nanoseconds."""
 _recvmmsg = ctypes.CDLL(None).recvmmsg
 _recvmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p)
 
 
 class BatchReceiver:
-    """What waits at a socket whose packets the kernel stamps.
+    """Reader of a socket with receive timestamps.
 
     Parameters
     ----------
     packet_bytes
-        What is read of a packet at most.
+        Maximum number of bytes to read of a packet.
     """
 
     def __init__(self, opened: socket.socket, packet_bytes: int) -> None:
@@ -148,7 +149,7 @@ class BatchReceiver:
         self._fresh = bytes(self._raw), bytes(AT_ONCE * ANCILLARY_BYTES)
 
     def read(self) -> list[tuple[bytes, int]]:
-        """Return packets and when they came by the wall clock, nanoseconds; 0 without a stamp."""
+        """Return packets with their receive times by the wall clock in nanoseconds; 0 without a timestamp."""
         found: list[tuple[bytes, int]] = []
         while len(found) < _MOST:
             came = _recvmmsg(self._socket.fileno(), self._address, AT_ONCE, socket.MSG_DONTWAIT, None)
@@ -159,7 +160,7 @@ class BatchReceiver:
         return found
 
     def _take(self, came: int, found: list[tuple[bytes, int]]) -> None:
-        """Take packets out, and make room for others."""
+        """Copy packets out of the buffers, and reset the buffers."""
         each, start = self._each, 0
         packets = bytes(memoryview(self._packets)[: came * each])
         stamps = _STAMP.iter_unpack(memoryview(self._stamps)[: came * ANCILLARY_BYTES])
@@ -173,6 +174,6 @@ class BatchReceiver:
 
 
 def _room(size: int) -> tuple[bytearray, int]:
-    """Return memory and where it is."""
+    """Return a buffer and its address."""
     room = bytearray(size)
     return room, ctypes.addressof(_BYTE.from_buffer(room))

@@ -1,1 +1,1 @@
-"""Simulated clusters: everything a `Backend` does, with books of their own, and faults on demand."""
+"""Simulated clusters: complete implementations of `Backend` with their own resource accounting and fault injection."""

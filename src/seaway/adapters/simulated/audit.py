@@ -1,7 +1,7 @@
-"""What really ran where: proofs from the journals of all clusters.
+"""Audit of executed workloads by the journals of all clusters.
 
-A test of the control plane reads the journals afterwards. They were written by the clusters, which count for
-themselves, so they tell whether the control plane kept its promises whatever it went through.
+Tests of the control plane read the journals afterwards. The clusters write them from their own accounting. They
+therefore show whether the control plane met its guarantees under any faults.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ def read_journals(fleet: Fleet, data: Path) -> dict[str, list[Entry]]:
 
 
 def violations(fleet: Fleet, journals: Mapping[str, Iterable[Entry]]) -> list[str]:
-    """Say which rules were broken; nothing when all were kept.
+    """Return the violated rules; empty if there are none.
 
-    The rules: no cluster had a copy twice, no job had copies of two attempts alive at a time, in whatever
-    clusters, and no node and no device was given beyond what it has.
+    The rules: no cluster has a workload twice. No job has workloads of two attempts at the same time, in any clusters.
+    No
+    node and no device is overcommitted.
 
     Parameters
     ----------
     journals
-        Entries of each cluster. Their times have to come from one clock; what ended when something else
-        began is taken to have ended before.
+        Entries of each cluster. Their times must come from one clock. Of two entries with the same time, the end of a
+        workload counts as earlier than the start of another.
     """
     found = [f"cluster {each.name}: {why}" for each in fleet.clusters for why in _overbooked(each, journals[each.name])]
     found.extend(_two_attempts(journals))
@@ -58,7 +59,7 @@ def _overbooked(cluster: Cluster, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _two_attempts(journals: Mapping[str, Iterable[Entry]]) -> Iterator[str]:
-    """Go through the copies of all clusters in the order of time."""
+    """Check the workloads of all clusters in the order of time."""
     steps = sorted(_steps(journals), key=lambda step: step[:2])
     live: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for _, begins, cluster, (job_id, attempt) in steps:
@@ -75,7 +76,7 @@ def _two_attempts(journals: Mapping[str, Iterable[Entry]]) -> Iterator[str]:
 
 
 def _steps(journals: Mapping[str, Iterable[Entry]]) -> Iterator[tuple[int, bool, str, Key]]:
-    """Yield when copies began (True) and ended (False), each once."""
+    """Yield each start (True) and end (False) of a workload once."""
     for cluster, entries in journals.items():
         live: set[Key] = set()
         for entry in entries:

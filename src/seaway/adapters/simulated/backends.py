@@ -16,18 +16,18 @@ from seaway.domain.network import Gateway, Link
 
 
 class SimulatedBackends:
-    """`Backends` over a fleet of simulated clusters.
+    """`Backends` for a fleet of simulated clusters.
 
     Parameters
     ----------
     fleet
-        Clusters, gateways and links; the links stay as they are until `measure` says otherwise.
+        Clusters, gateways and links; `measure` replaces the links.
     clock
-        The time in all clusters.
+        Clock of all clusters.
     options
-        How they behave.
+        Options of the clusters.
     data
-        A folder for their journals; None keeps no state beyond the process.
+        Folder for journals; None to keep state only in the process.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class SimulatedBackends:
         return self._fleet.links
 
     def measure(self, links: Sequence[Link]) -> None:
-        """Have links be as they are given from now on."""
+        """Replace the links."""
         self._fleet = replace(self._fleet, links=tuple(links))
 
     def cluster(self, name: str) -> SimulatedCluster:
@@ -68,18 +68,18 @@ class SimulatedBackends:
         Raises
         ------
         RejectedError
-            When there is none of that name.
+            When there is no such cluster.
         """
         if name not in self._clusters:
             raise RejectedError(f"cluster {name!r} not found; available: {', '.join(self._clusters)}")
         return self._clusters[name]
 
     def stop_waiting(self) -> None:
-        """Let waiting calls return; from now on none waits."""
+        """End all waiting calls, and prevent further waits."""
         for each in self._clusters.values():
             each.stop_waiting()
 
     def close(self) -> None:
-        """Let waiting calls return, and let go of the journals."""
+        """End all waiting calls, and close the journals."""
         for each in self._clusters.values():
             each.close()

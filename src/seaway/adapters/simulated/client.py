@@ -1,4 +1,4 @@
-"""Simulated clusters of another process, over HTTP."""
+"""HTTP client for simulated clusters in another process."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class RemoteSimulatedCluster:
     Parameters
     ----------
     url
-        The server.
+        URL of the server.
     cluster
-        The cluster's name.
+        Name of the cluster.
     timeout_s
-        How long a call may take, beyond what `changes` is told to wait.
+        Timeout of a call, in addition to the wait of `changes`.
     """
 
     def __init__(self, url: str, cluster: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -46,58 +46,59 @@ class RemoteSimulatedCluster:
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
         return self._name
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return what changed since `cursor`; everything when it is empty or too old."""
+        """Return the changes since `cursor`, or a full report if it is empty or too old."""
         asked = {"cursor": cursor, "wait_s": wait_s}
         return self._admission.get("/changes", asked, messages.CHANGES.validate_json, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Carry out commands in one request; return an answer for each, in their order."""
+        """Execute commands in one request; return their answers in order."""
         return self._admission.post("/commands", messages.write_commands(commands), messages.ANSWERS.validate_json)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Return a Kubernetes Job for each replica, as a cluster would be sent it."""
+        """Return a Kubernetes Job for each replica, as for a real cluster."""
         return manifests(deployment)
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last lines of a replica."""
+        """Return the last log lines of a replica."""
         require_container(container)
         lines: list[str] = self._admission.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
         return iter(lines)
 
     def cause(self, trouble: Trouble) -> None:
-        """Bring a fault about; see `seaway.adapters.simulated.fault_commands`."""
+        """Inject a fault; see `seaway.adapters.simulated.fault_commands`."""
         self._admission.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
 
     def heal(self, kind: str, target: str = "") -> None:
-        """End a fault; kind ``all`` ends every one that was ordered."""
+        """End a fault; the kind ``all`` ends every injected fault."""
         self._admission.post("/heal", messages.HEALING.dump_json(messages.Healing(kind, target)), orjson.loads)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close all connections."""
         self._admission.close()
 
 
 class RemoteSimulatedBackends:
-    """`Backends` over the simulated clusters of a server.
+    """`Backends` for the simulated clusters of a server.
 
-    Before the server answered once, everything raises `UnavailableError`; after that, clusters and gateways are
-    known as they were when `links` was asked for last, and each cluster says for itself when it does not answer.
+    All methods raise `UnavailableError` until the server answers once. After that, clusters and gateways are those of
+    the
+    last call of `links`, and each cluster reports its own failures.
 
     Parameters
     ----------
     url
-        The server, like ``http://127.0.0.1:7070``.
+        URL of the server, such as ``http://127.0.0.1:7070``.
     timeout_s
-        How long a call may take, beyond what `changes` is told to wait.
+        Timeout of a call, in addition to the wait of `changes`.
 
     Raises
     ------
     RejectedError
-        When `url` is none.
+        When `url` is invalid.
     """
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -121,7 +122,7 @@ class RemoteSimulatedBackends:
         return self._gateways
 
     def links(self) -> Sequence[Link]:
-        """Return the links as the server has them now, and take over which clusters it has."""
+        """Return the server's current links, and update the clusters."""
         return self._learn_anew().links
 
     def cluster(self, name: str) -> RemoteSimulatedCluster:
@@ -130,7 +131,7 @@ class RemoteSimulatedBackends:
         Raises
         ------
         RejectedError
-            When the server has none of that name.
+            When the server has no such cluster.
         """
         self._learn()
         if name not in self._clusters:
@@ -138,7 +139,7 @@ class RemoteSimulatedBackends:
         return self._clusters[name]
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close all connections."""
         self._admission.close()
         for each in self._clusters.values():
             each.close()
@@ -148,7 +149,7 @@ class RemoteSimulatedBackends:
             self._learn_anew()
 
     def _learn_anew(self) -> messages.About:
-        """Ask the server what it has; clusters that it still has are the same objects as before."""
+        """Load the server's clusters and gateways. Keep the objects of clusters that still exist."""
         about = self._admission.get("/about", {}, messages.ABOUT.validate_json)
         with self._lock:
             before = self._clusters
@@ -171,28 +172,28 @@ def _require_url(url: str) -> None:
 
 
 class _Door:
-    """Requests to one place; what goes wrong comes out as Seaway's own errors."""
+    """HTTP client for one base URL that converts errors to Seaway's own."""
 
     def __init__(self, url: str, whom: str, timeout_s: float) -> None:
         self._url = url
         self._whom = whom
         self._timeout_s = timeout_s
-        # No proxy and no settings of the environment: the server is on this machine.
+        # Ignore proxies and settings of the environment: the server is on this machine.
         self._client = httpx.Client(trust_env=False, timeout=httpx.Timeout(timeout_s, connect=CONNECT_S))
 
     def get(self, path: str, asked: dict[str, Any], read: Callable[[bytes], Read], wait_s: float = 0) -> Read:
-        """Ask for something, which the server may take `wait_s` longer to answer."""
+        """Send a GET request, with `wait_s` added to its timeout."""
         timeout = httpx.Timeout(self._timeout_s + wait_s, connect=CONNECT_S)
         request = self._client.build_request("GET", self._url + path, params=asked, timeout=timeout)
         return self._ask(request, read)
 
     def post(self, path: str, body: bytes, read: Callable[[bytes], Read]) -> Read:
-        """Have something done."""
+        """Send a POST request."""
         headers = {"content-type": "application/json"}
         return self._ask(self._client.build_request("POST", self._url + path, content=body, headers=headers), read)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close all connections."""
         self._client.close()
 
     def _ask(self, request: httpx.Request, read: Callable[[bytes], Read]) -> Read:

@@ -1,4 +1,4 @@
-"""A simulated cluster: a `Backend` with books of its own and faults on demand, for any thread."""
+"""A simulated cluster: a thread-safe `Backend` with its own accounting and fault injection."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 
 MEASURE_EVERY_NS = 5_000_000_000
-"""How often it is measured."""
+"""Interval of measurements."""
 
 SWING_NS = 300_000_000_000
-"""How long cores take to go up and down once."""
+"""Period of the simulated core use."""
 
 BYTES_PER_MIB = 1 << 20
 PARTS = 1000
 
 
 def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: int) -> dict[str, NodeUsage]:
-    """Return what is used of each device, by node; the same for the same copies and time.
+    """Return the use of each device, by node. The result depends only on the workloads and the time.
 
-    A replica uses 60 to 95 % of the memory that it holds, and 20 to 100 % of the cores.
+    A replica uses 60 to 95 % of its allocated memory, and 20 to 100 % of its cores.
     """
     memory_bytes = {uuid: 0 for node in nodes.values() for uuid in node.devices}
     core_milli = dict.fromkeys(memory_bytes, 0)
@@ -59,7 +59,7 @@ def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: 
 
 
 FOREVER_S = 3600.0
-"""How long a waiting call sleeps at most before it looks again."""
+"""Maximum sleep of a waiting call before it checks again."""
 
 
 class SimulatedCluster:
@@ -68,13 +68,13 @@ class SimulatedCluster:
     Parameters
     ----------
     cluster
-        Its nodes and devices, as they are when nothing runs.
+        Its nodes and devices without workloads.
     clock
-        Every delay goes by its monotonic time. The time of day is only read once, at the start.
+        Clock whose monotonic time controls every delay. The time of day is only read at the start.
     options
-        How it behaves.
+        Options of the cluster.
     journal
-        A file to keep its state in; None keeps none.
+        File for its state; None for none.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class SimulatedCluster:
         self._used: Mapping[str, NodeUsage] = {}
         self._measure_ns = 0
         faults = self._options.faults
-        self._calls = Random(f"{faults.seed}/{cluster.name}/calls")  # nothing here is a secret
+        self._calls = Random(f"{faults.seed}/{cluster.name}/calls")  # not for security
         entries = read_journal(journal) if journal else []
         self._orders = Orders(self._start_delay_ns)
         self._state = ClusterState(cluster, faults, Journal(None), self._orders, self._options.changes_kept)
@@ -111,13 +111,13 @@ class SimulatedCluster:
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
         return self._state.name
 
-    # The port
+    # Implementation of the port
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return what changed since `cursor`; everything when it is empty or too old."""
+        """Return the changes since `cursor`, or a full report if it is empty or too old."""
         give_up = monotonic() + wait_s
         with self._changed:
             self._hear()
@@ -131,7 +131,7 @@ class SimulatedCluster:
                 self._changed.wait(min(left_s, self._until_due_s()))
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Carry out commands, each for itself; return an answer for each, in their order."""
+        """Execute commands, independently of each other; return their answers in order."""
         with self._changed:
             lost = self._hear()
             with self._acting() as now_ns:
@@ -141,11 +141,11 @@ class SimulatedCluster:
             return answers
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Return a Kubernetes Job for each replica, as a cluster would be sent it."""
+        """Return a Kubernetes Job for each replica, as for a real cluster."""
         return manifests(deployment)
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last lines of a replica: made up from how long it runs."""
+        """Return the last log lines of a replica, generated from its run time."""
         require_container(container)
         with self._changed:
             self._hear()
@@ -157,7 +157,7 @@ class SimulatedCluster:
         return islice(said, max(0, len(said) - max(0, tail)), None)
 
     def usage(self) -> Mapping[str, NodeUsage]:
-        """Return what is used of the devices of each node, where this cluster measures that and can be reached."""
+        """Return the measured use of devices by node; empty if measurement is off or the cluster is unreachable."""
         if not self._options.measures or self._cut:
             return {}
         with self._changed:
@@ -167,38 +167,38 @@ class SimulatedCluster:
                 self._measure_ns = now_ns + MEASURE_EVERY_NS
             return self._used
 
-    # Faults on demand
+    # Fault injection
 
     def fail_node(self, name: str, for_s: float | None = None) -> None:
-        """Have a node fail, with all replicas on it; it comes back after `for_s` seconds, or when it is healed."""
+        """Fail a node with all its replicas. It recovers after `for_s` seconds, or by `heal_node`."""
         with self._acting() as now_ns:
             self._state.set_node(self._state.node(name), now_ns, ready=False, until_ns=_until(now_ns, for_s))
 
     def heal_node(self, name: str) -> None:
-        """Have a node come back; what failed with it stays so."""
+        """Recover a node; its failed workloads stay failed."""
         with self._acting() as now_ns:
             self._state.set_node(self._state.node(name), now_ns, ready=True)
 
     def fail_device(self, uuid: str, for_s: float | None = None) -> None:
-        """Have a device become unhealthy, and the copies that hold a slice of it fail."""
+        """Make a device unhealthy, and fail the workloads that use it."""
         with self._acting() as now_ns:
             node, device = self._state.device(uuid)
             self._state.set_device(node, device, now_ns, healthy=False, until_ns=_until(now_ns, for_s))
 
     def heal_device(self, uuid: str) -> None:
-        """Have a device become well."""
+        """Make a device healthy."""
         with self._acting() as now_ns:
             self._state.set_device(*self._state.device(uuid), now_ns, healthy=True)
 
     def disconnect(self, for_s: float | None = None, *, hangs: bool = False) -> None:
-        """Have every call fail with `UnavailableError`; what runs goes on running.
+        """Make every call raise `UnavailableError`; workloads continue.
 
         Parameters
         ----------
         for_s
-            After how many seconds the cluster answers again by itself; None for not before `reconnect`.
+            Duration in seconds; None until `reconnect`.
         hangs
-            Whether calls first hang until they time out.
+            Make calls hang until their timeout first.
         """
         with self._acting() as now_ns:
             self._cut, self._hangs = True, hangs
@@ -206,39 +206,39 @@ class SimulatedCluster:
             self._state.later(self._cut_until_ns, self._cut_over)
 
     def reconnect(self) -> None:
-        """Have the cluster answer again, also where an outage came by chance."""
+        """End an outage, also a random one."""
         with self._acting():
             self._cut = self._hangs = self._chances.unreachable = False
 
     def slow_down(self, start_delay_s: float | None) -> None:
-        """Have copies to come take so long to start; None for as long as usual."""
+        """Set the start delay of later workloads; None for the default."""
         with self._acting():
             usual = self._start_delay_ns
             self._orders.start_delay_ns = usual if start_delay_s is None else round(start_delay_s * NS_PER_S)
 
     def refuse(self, reason: str) -> None:
-        """Refuse every deployment to come, for `reason`; an empty one ends it."""
+        """Refuse every later deployment with `reason`; an empty reason ends this."""
         with self._acting():
             self._orders.refusal = reason
 
     def fail_starts(self, reason: str) -> None:
-        """Have every copy to come fail at its start, for `reason`; an empty one ends it."""
+        """Fail every later workload at its start with `reason`; an empty reason ends this."""
         with self._acting():
             self._orders.start_error = reason
 
     def fail_copy(self, job_id: str, attempt: int, reason: str) -> None:
-        """Have a copy fail, if it still lives."""
+        """Fail a workload, if it is live."""
         with self._acting() as now_ns:
             self._state.fail(self._state.find((job_id, attempt)), now_ns, reason)
 
     def vanish(self, job_id: str, attempt: int) -> None:
-        """Remove a copy behind Seaway's back."""
+        """Remove a workload without a command from Seaway."""
         with self._acting() as now_ns:
             self._state.find((job_id, attempt))
             self._state.remove((job_id, attempt), now_ns, vanished=True)
 
     def heal(self) -> None:
-        """End every fault that was ordered, and have every node and device come back."""
+        """End all injected faults, and recover all nodes and devices."""
         self.reconnect()
         self.slow_down(None)
         self.refuse("")
@@ -250,13 +250,13 @@ class SimulatedCluster:
                     self._state.set_device(node, device, now_ns, healthy=device.device.healthy)
 
     def stop_waiting(self) -> None:
-        """Let waiting calls return; from now on none waits."""
+        """End all waiting calls, and prevent further waits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let waiting calls return, and let go of the journal: what happens from now on is not kept."""
+        """End all waiting calls, and close the journal; later events are not stored."""
         self.stop_waiting()
         with self._changed:
             self._journal.close()
@@ -268,11 +268,11 @@ class SimulatedCluster:
         return round(self._options.start_delay_s * NS_PER_S)
 
     def _now_ns(self) -> int:
-        """Return the cluster's own time: the time of day when it started, and steady from then on."""
+        """Return the cluster's time: the time of day at its start, advanced by the monotonic clock."""
         return self._clock.monotonic_ns() + self._ahead_ns
 
     def _catch_up(self) -> int:
-        """Carry out what is due, write the journal, wake who waits; return the time."""
+        """Process due events, write the journal, and wake waiting calls; return the time."""
         now_ns, before = self._now_ns(), self._state.log.count
         self._state.advance(now_ns)
         self._journal.flush()
@@ -282,14 +282,14 @@ class SimulatedCluster:
 
     @contextmanager
     def _acting(self) -> Iterator[int]:
-        """Hold the lock and the time for something that changes the cluster."""
+        """Hold the lock for a change of the cluster; yield the time."""
         with self._changed:
             yield self._catch_up()
             self._journal.flush()
             self._changed.notify_all()
 
     def _hear(self) -> bool:
-        """Answer a call or raise `UnavailableError`; tell whether its answer is to be lost."""
+        """Receive a call, or raise `UnavailableError`; return whether to lose its answer."""
         self._catch_up()
         faults = self._options.faults
         chance = self._calls.random() if faults.of_calls else 1.0
@@ -303,7 +303,7 @@ class SimulatedCluster:
         return 0 <= chance < faults.answer_lost
 
     def _hang(self, *, lasting: bool) -> None:
-        """Wait until a call times out, or, unless it is a `lasting` hang, until the cluster answers again."""
+        """Wait for the timeout of a call, or, except for a `lasting` hang, until the cluster answers again."""
         if self._options.waits:
             self._changed.wait_for(lambda: self._closed or not (lasting or self._hangs), self._options.timeout_s)
         if lasting or self._hangs:
@@ -349,12 +349,12 @@ class SimulatedCluster:
 
 
 def read_copy_name(copy: str) -> Key:
-    """Read the name of a copy.
+    """Parse the name of a workload.
 
     Raises
     ------
     RejectedError
-        When it is none.
+        When it is invalid.
     """
     stem, _, attempt = copy.removeprefix("sw-").rpartition("-")
     if not copy.startswith("sw-") or not stem or not attempt.isdecimal():

@@ -1,4 +1,4 @@
-"""Faults by name, as people and the HTTP interface order them."""
+"""Faults by name, for the CLI and the HTTP interface."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from seaway.domain.errors import RejectedError
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is ordered.
+    """An injected fault.
 
     Attributes
     ----------
     target
-        What it is about; each kind says what that is. Empty where there is nothing to say.
+        Target of the fault; its meaning depends on the kind. Empty for none.
     for_s
-        After how many seconds it is over by itself, for `node`, `device`, `cut` and `hang`; None for not.
+        Duration in seconds, for `node`, `device`, `cut` and `hang`; None for no end.
     """
 
     kind: str
@@ -34,11 +34,11 @@ class Kind:
     Attributes
     ----------
     target
-        What its target is, in a word; empty when it takes none, in brackets when it may be left out.
+        Name of its target; empty for none, in brackets if optional.
     says
-        What it does, one line.
+        Description in one line.
     cause, heal
-        Bring it about and end it; None when it cannot be ended.
+        Functions that start and end it; `heal` is None if it cannot be ended.
     """
 
     target: str
@@ -111,19 +111,19 @@ KINDS: dict[str, Kind] = {
     "copy": Kind("COPY", "a copy fails while it runs", _fail_copy, None),
     "vanish": Kind("COPY", "a copy is removed behind Seaway's back", _vanish, None),
 }
-"""Every kind of fault, by name."""
+"""Kinds of faults by name."""
 
 EVERYTHING = "all"
-"""The kind that `heal` takes for whatever was ordered."""
+"""Kind for `heal` that means all injected faults."""
 
 
 def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:
-    """Bring a fault about.
+    """Inject a fault.
 
     Raises
     ------
     RejectedError
-        When there is no such kind, or no such target.
+        When the kind or the target does not exist.
     """
     kind = _kind(trouble.kind)
     if kind.target and not kind.target.startswith("[") and not trouble.target:
@@ -134,12 +134,12 @@ def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:
 
 
 def heal(cluster: SimulatedCluster, kind: str, target: str = "") -> None:
-    """End a fault, or everything that was ordered.
+    """End a fault, or all injected faults.
 
     Raises
     ------
     RejectedError
-        When there is no such kind, or it cannot be ended.
+        When the kind does not exist, or cannot be ended.
     """
     if kind == EVERYTHING:
         cluster.heal()

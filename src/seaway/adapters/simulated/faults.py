@@ -1,4 +1,4 @@
-"""What goes wrong by chance, and drawing it."""
+"""Random faults: their probabilities, and draws."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ REFUSAL = "admission refused (simulated)"
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How much goes wrong by chance; nothing by default.
+    """Probabilities and rates of random faults; none by default.
 
-    Chances are shares from 0 to 1. Those of a copy hang on the seed, its cluster and its name alone: asked
-    for again, what was refused is refused again.
+    Probabilities are between 0 and 1. The faults of a workload depend only on the seed, its cluster and its name. A
+    refused
+    deployment is therefore refused again.
 
     Attributes
     ----------
     seed
-        The same seed, fleet, clock and calls give the same history.
+        Seed. The same seed, fleet, clock and calls give the same history.
     refused
-        Chance that a deployment is refused.
+        Probability that a deployment is refused.
     slow
-        Chance that a copy starts late, by a time with the mean `slow_s`.
+        Probability that a workload starts late, by a time with the mean `slow_s`.
     start_fails, run_fails
-        Chance that a copy fails while it starts, or while it runs.
+        Probability that a workload fails at its start, or while it runs.
     vanishes
-        Chance that a running copy is removed by nobody Seaway knows of.
+        Probability that a running workload is removed without a command from Seaway.
     within_s
-        A copy without an end fails or vanishes within this time after it started; others before their end.
+        Time after the start in which a workload without an end fails or vanishes; others do so before their end.
     request_lost, answer_lost, hangs
-        Chance that a call is not heard; that it is carried out but not answered; that it hangs until it
-        times out and is not carried out.
+        Probability that a call is not received; that it is executed but not answered; that it hangs until its timeout
+        and is not executed.
     node_failures_per_h, device_failures_per_h, outages_per_h
-        How often each node fails, each device fails, and each cluster cannot be reached.
+        Failure rates of each node and of each device, and outage rate of each cluster.
     repair_s, outage_s
-        Mean time until a node or device is back, and a cluster.
+        Mean time to repair of a node or device, and mean duration of an outage.
     """
 
     seed: int = 0
@@ -63,7 +64,7 @@ class Faults:
     outage_s: float = 60
 
     def __post_init__(self) -> None:
-        """Reject chances above all, and negative times and rates."""
+        """Reject probabilities above 1, and negative times and rates."""
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name == "seed":
@@ -75,35 +76,35 @@ class Faults:
 
     @property
     def of_workloads(self) -> bool:
-        """Whether anything may happen to a copy by itself."""
+        """True if faults of workloads are possible."""
         return bool(self.refused or self.slow or self.start_fails or self.run_fails or self.vanishes)
 
     @property
     def of_calls(self) -> bool:
-        """Whether calls may be lost or hang."""
+        """True if calls may be lost or hang."""
         return bool(self.request_lost or self.answer_lost or self.hangs)
 
 
 NO_FAULTS = Faults()
-"""Nothing goes wrong by chance."""
+"""Options without random faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What will become of a copy if no one meddles.
+    """Planned course of a workload without interventions.
 
     Attributes
     ----------
     refused
-        Why it is not taken at all; empty when it is.
+        Reason of its refusal; empty if it is accepted.
     starts_after_ns
-        From its creation to its start.
+        Time from its creation to its start.
     ends_after_ns
-        From its start to its end; None when it runs on.
+        Time from its start to its end; None for no end.
     fails
-        Why its end is a failure; empty for a success.
+        Reason of its failure; empty for a success.
     vanishes_after_ns
-        From its start until it vanishes; None when it does not.
+        Time from its start until it vanishes; None for never.
     """
 
     refused: str = ""
@@ -114,20 +115,20 @@ class Fate:
 
 
 def draw_fate(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | None) -> Fate:
-    """Draw what becomes of a copy.
+    """Draw the course of a workload.
 
     Parameters
     ----------
     name
-        The copy's own in all clusters: with the seed, it decides the draw.
+        Name of the workload, unique in all clusters; it determines the draw together with the seed.
     start_delay_ns
-        How long a copy takes to start.
+        Start delay of a workload.
     runs_ns
-        How long it runs; None for ever.
+        Run time; None for no end.
     """
     if not faults.of_workloads:
         return Fate("", start_delay_ns, runs_ns)
-    random = Random(f"{faults.seed}/{name}")  # nothing here is a secret
+    random = Random(f"{faults.seed}/{name}")  # not for security
     refused, slow, start, run, vanish, at = (random.random() for _ in range(6))
     late_ns = round(random.expovariate(1) * faults.slow_s * NS_PER_S) if slow < faults.slow else 0
     reach_ns = round(faults.within_s * NS_PER_S) if runs_ns is None else runs_ns
@@ -141,16 +142,16 @@ def draw_fate(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | Non
 
 
 class Stream:
-    """Times at which something happens by chance, independent of each other (a Poisson process).
+    """Times of independent random events (a Poisson process).
 
     Parameters
     ----------
     name
-        With the seed, decides the draws.
+        Name that determines the draws together with the seed.
     per_h
-        How often it happens; 0 for never.
+        Events per hour; 0 for none.
     mean_s
-        Mean time until it is mended.
+        Mean time to repair.
     """
 
     def __init__(self, faults: Faults, name: str, per_h: float, mean_s: float) -> None:
@@ -159,41 +160,42 @@ class Stream:
         self._mean_s = mean_s
 
     def gap_ns(self) -> int | None:
-        """Draw the time until it happens next; None when it never does."""
+        """Draw the time to the next event; return None if there is none."""
         if not self._per_h:
             return None
         return round(self._random.expovariate(self._per_h) * S_PER_H * NS_PER_S)
 
     def mended_ns(self) -> int:
-        """Draw the time until it is mended."""
+        """Draw the time to repair."""
         return round(self._random.expovariate(1) * self._mean_s * NS_PER_S)
 
     def pick(self, count: int) -> int:
-        """Draw which of `count` it happens to."""
+        """Draw the index of the affected item out of `count`."""
         return self._random.randrange(count)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How simulated clusters behave.
+    """Options of simulated clusters.
 
     Attributes
     ----------
     faults
-        What goes wrong by chance.
+        Random faults.
     start_delay_s
-        How long a copy takes to start.
+        Start delay of a workload.
     timeout_s
-        After how long a call that hangs gives up.
+        Timeout of a hanging call.
     waits
-        Whether calls may wait, in real time. Without it, as suits a clock that a test moves, `changes`
-        tells at once what there is, and what would hang gives up at once.
+        Whether calls may wait in real time. If not, as for tests with a manual clock, `changes` and hanging calls
+        return
+        immediately.
     changes_kept
-        How many changes a cluster remembers at least; who asks for older ones is told everything.
+        Minimum number of changes in the log; clients with older cursors get a full report.
     measures
-        Whether clusters say what is really used of devices.
+        Whether clusters report the measured use of devices.
     journal_kept
-        A journal with more entries is replaced by a shorter one when the cluster starts.
+        Maximum number of journal entries; a longer journal is compacted at the start.
     """
 
     faults: Faults = NO_FAULTS
@@ -205,7 +207,7 @@ class Options:
     measures: bool = False
 
     def __post_init__(self) -> None:
-        """Reject times that are none."""
+        """Reject negative and infinite values."""
         for name in ("start_delay_s", "timeout_s", "changes_kept", "journal_kept"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):

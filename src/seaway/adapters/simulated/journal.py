@@ -1,7 +1,7 @@
-"""The journal of a cluster: an append-only file of JSON lines that says all that happened in it.
+"""Journal of a cluster: an append-only file of JSON lines with all events.
 
-A cluster that starts again reads its state from it. A test can read it to see what really ran where, whatever
-the control plane believes (`seaway.adapters.simulated.audit`).
+A cluster restores its state from it after a restart. Tests read it to verify the executed workloads independently of
+the control plane (`seaway.adapters.simulated.audit`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUFFIX = ".jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The cluster's process started, for the `times`-th time."""
+    """Start of the cluster's process, the `times`-th one."""
 
     at_ns: int
     times: int
@@ -35,23 +35,24 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A copy was created; its devices are taken from now on.
+    """Creation of a workload, which allocates its devices.
 
     Attributes
     ----------
     at_ns
-        When; as in all entries, nanoseconds since 1970, never before an entry further up.
+        Time, as in all entries: nanoseconds since 1970, never less than in earlier entries.
     name, tenant, image
-        Of its job.
+        Fields of its job.
     cpu_milli, memory_mib
-        What each replica takes of its node.
+        Resources of each replica.
     placements
-        Its replicas, with nodes and devices.
+        Its replicas with nodes and devices.
     starts_ns, ends_ns, fails, vanishes_ns
-        What will become of it if no one meddles: when it starts, when it ends (None for never) and why in
-        failure (empty for success), and when it vanishes (None for never).
+        Planned course without interventions: start, end (None for never), reason of its failure (empty for success),
+        and
+        time when it vanishes (None for never).
     ports
-        Where each replica says that it answers.
+        Ports of each replica.
     """
 
     at_ns: int
@@ -73,7 +74,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A deployment was refused, permanently."""
+    """Permanent refusal of a deployment."""
 
     at_ns: int
     job_id: str
@@ -84,7 +85,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A copy runs."""
+    """Start of a workload."""
 
     at_ns: int
     job_id: str
@@ -94,14 +95,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A copy succeeded, or failed for a reason; it gave its devices back.
+    """End of a workload by success or failure, which frees its devices.
 
     Attributes
     ----------
     replicas
-        Those that failed by themselves; empty when all ended alike.
+        Replicas that failed by themselves; empty if all ended in the same way.
     cause
-        What a failure comes from.
+        Cause of a failure.
     """
 
     at_ns: int
@@ -116,7 +117,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A copy is gone, on command or because it vanished."""
+    """Removal of a workload, by a command or because it vanished."""
 
     at_ns: int
     job_id: str
@@ -127,7 +128,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    """A node failed or came back; `until_ns` is when it will come back by itself."""
+    """Failure or recovery of a node; `until_ns` is the time of its automatic recovery."""
 
     at_ns: int
     node: str
@@ -138,7 +139,7 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class DeviceChanged:
-    """A device became unhealthy or well; `until_ns` is when it will be well by itself."""
+    """Change of a device's health; `until_ns` is the time of its automatic recovery."""
 
     at_ns: int
     node: str
@@ -154,17 +155,17 @@ _ENTRY: TypeAdapter[Any] = TypeAdapter(Annotated[Entry, Discriminator("kind")])
 
 
 def journal_path(folder: Path, cluster: str) -> Path:
-    """Return where a cluster's journal lies in a data folder."""
+    """Return the path of a cluster's journal in a data folder."""
     return folder / (quote(cluster, safe="") + SUFFIX)
 
 
 def read_journal(path: Path) -> list[Entry]:
-    """Read a journal; a file that is not there is empty, and a last line without its end is left out.
+    """Read a journal. A missing file is empty, and an incomplete last line is skipped.
 
     Raises
     ------
     RejectedError
-        When another line is no entry; says which.
+        When another line is invalid; with its number.
     """
     entries: list[Entry] = []
     for number, line in enumerate(_whole_lines(path), 1):
@@ -177,12 +178,12 @@ def read_journal(path: Path) -> list[Entry]:
 
 
 class Journal:
-    """Writes entries; what `flush` was called for outlives the process.
+    """Writer of a journal; entries are durable after `flush`.
 
     Parameters
     ----------
     path
-        The file, which is made when it is not there; None keeps nothing.
+        Path of the file, which is created if missing; None for no file.
 
     Raises
     ------
@@ -203,17 +204,17 @@ class Journal:
                 raise UnavailableError(f"journal {path}: {error}") from error
 
     def add(self, entry: Entry) -> None:
-        """Note an entry, to be written with the next `flush`."""
+        """Add an entry for the next `flush`."""
         if self._file is not None:
             self._lines.append(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
 
     def flush(self) -> None:
-        """Write what was noted.
+        """Write the added entries.
 
         Raises
         ------
         UnavailableError
-            When it cannot be written now; it is kept for the next time.
+            When they cannot be written now; they stay for the next call.
         """
         if self._file is None or not self._lines:
             return
@@ -230,7 +231,7 @@ class Journal:
         self._lines.clear()
 
     def close(self) -> None:
-        """Write what was noted, and let go of the file."""
+        """Write the added entries, and close the file."""
         try:
             self.flush()
         finally:
@@ -240,14 +241,14 @@ class Journal:
 
 
 def compact(path: Path, entries: Iterable[Entry]) -> None:
-    """Replace a journal by `entries`, at once or not at all."""
+    """Replace a journal by `entries` atomically."""
     beside = path.with_suffix(".new")
     beside.write_bytes(b"".join(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE) for entry in entries))
     beside.replace(path)
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the lines that have their end, without it."""
+    """Return the complete lines, without line ends."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -257,14 +258,14 @@ def _whole_lines(path: Path) -> list[bytes]:
 
 @contextmanager
 def locked(data: Path | None) -> Iterator[None]:
-    """Keep a data folder, which is made when it is not there, from other processes; None is not a folder.
+    """Lock a data folder against other processes, and create it if missing; None for no folder.
 
     Raises
     ------
     RejectedError
-        When another process has it.
+        When another process has locked it.
     UnavailableError
-        When it cannot be made.
+        When it cannot be created.
     """
     if data is None:
         yield

@@ -1,4 +1,4 @@
-"""Who holds what in one cluster, counted by the cluster itself."""
+"""Resource accounting of one cluster, independent of the control plane."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
 
 Key = tuple[str, int]
-"""A copy: its job's id and the attempt."""
+"""A workload: job ID and attempt."""
 
 
 @dataclass(slots=True, eq=False)
 class DeviceLedger:
-    """One device, and what is left of it."""
+    """Free resources of a device."""
 
     device: Device
     memory_mib: int
@@ -27,13 +27,13 @@ class DeviceLedger:
     mig_used: int = 0
 
     def refuses(self, taken: DeviceSlice) -> str:
-        """Say why a slice cannot be taken; empty when it can."""
+        """Return the reason why a slice cannot be allocated; empty if it can."""
         name = self.device.uuid
         if not self.healthy or self.device.cordoned:
             return f"device {name} is {'cordoned' if self.healthy else 'unhealthy'}"
         if taken.memory_mib > self.memory_mib:
             return f"device {name} has {self.memory_mib} MiB left, not {taken.memory_mib}"
-        mig = self.device.mode is DeviceMode.MIG  # shares of its cores are rounded up, and may sum to more than all
+        mig = self.device.mode is DeviceMode.MIG  # core shares are rounded up, so their sum may exceed the device
         if taken.core_milli > self.core_milli and not mig:
             return f"device {name} has {self.core_milli} thousandths of its cores left, not {taken.core_milli}"
         if self.slots < 1:
@@ -41,7 +41,7 @@ class DeviceLedger:
         return self._refuses_instance(taken) if mig else ""
 
     def move(self, taken: DeviceSlice, sign: int) -> None:
-        """Give a slice (`sign` 1) or take it back (−1)."""
+        """Allocate (`sign` 1) or free (−1) a slice."""
         self.memory_mib -= sign * taken.memory_mib
         self.core_milli -= sign * taken.core_milli
         self.slots -= sign
@@ -56,7 +56,7 @@ class DeviceLedger:
         return what.format("another instance in place of") if cover & self.mig_used else ""
 
     def _cover(self, taken: DeviceSlice) -> int:
-        """Return the memory slices of an instance as bits; 0 when the device cannot be cut so."""
+        """Return the memory slices of an instance as bits; 0 if the device does not support it."""
         for profile in self.device.mig_profiles:
             if profile.name == taken.mig_profile and taken.mig_start in profile.starts:
                 return ((1 << profile.size) - 1) << taken.mig_start
@@ -65,7 +65,7 @@ class DeviceLedger:
 
 @dataclass(slots=True, eq=False)
 class NodeLedger:
-    """One node, what is left of it, and which copies are on it."""
+    """Free resources of a node, and its workloads."""
 
     node: Node
     place: int
@@ -77,7 +77,7 @@ class NodeLedger:
     workloads: dict[Key, int] = field(default_factory=dict)
 
     def refuses(self, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
-        """Say why a replica cannot be taken, its devices apart; empty when it can."""
+        """Return the reason why a replica does not fit the node, without its devices; empty if it fits."""
         if not self.ready:
             return f"node {self.node.name} is not ready"
         if cpu_milli > self.cpu_milli:
@@ -91,12 +91,12 @@ class NodeLedger:
 
 
 class Books:
-    """All nodes and devices of a cluster.
+    """Resources of all nodes and devices of a cluster.
 
     Parameters
     ----------
     cluster
-        As it is when nothing runs on it.
+        The cluster without workloads.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -107,12 +107,12 @@ class Books:
         self._changed: set[str] = set()
 
     def take(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> str:
-        """Take what a copy needs, all of it or nothing; say why not, or return an empty text.
+        """Allocate all resources of a workload, or none; return the reason of a refusal, or an empty text.
 
         Parameters
         ----------
         cpu_milli, memory_mib
-            Of each replica.
+            Resources of each replica.
         """
         for done, placement in enumerate(placements):
             why = self._take_one(key, placement, cpu_milli, memory_mib)
@@ -122,7 +122,7 @@ class Books:
         return ""
 
     def give_back(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
-        """Give back what `take` took."""
+        """Free the resources that `take` allocated."""
         for placement in placements:
             book = self.nodes[placement.node]
             for taken in placement.slices:
@@ -130,7 +130,7 @@ class Books:
             self._move(book, key, -1, cpu_milli, memory_mib)
 
     def force(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
-        """Take what a copy holds already, whatever its node and devices are like by now."""
+        """Allocate the resources of an existing workload, in any state of its nodes and devices."""
         for placement in placements:
             book = self.nodes[placement.node]
             for taken in placement.slices:
@@ -138,18 +138,18 @@ class Books:
             self._move(book, key, 1, cpu_milli, memory_mib)
 
     def open(self) -> None:
-        """Have every node ready and every device healthy, so that only room counts."""
+        """Make all nodes ready and all devices healthy, so that only capacity counts."""
         for node in self.nodes.values():
             node.ready = True
             for device in node.devices.values():
                 device.healthy = True
 
     def touch(self, node: str) -> None:
-        """Note that a node, or a device of it, is not seen as before."""
+        """Mark a node as changed."""
         self._changed.add(node)
 
     def inventory(self) -> Cluster:
-        """Return the cluster as it is seen now."""
+        """Return the current state of the cluster."""
         if self._changed:
             for name in self._changed:
                 book = self.nodes[name]
@@ -159,7 +159,7 @@ class Books:
         return self._cluster
 
     def troubled(self) -> Iterator[NodeLedger]:
-        """Go through the nodes that failed, or have a device that did."""
+        """Yield the nodes that failed, or have a failed device."""
         for book in self.nodes.values():
             if book.ready != book.node.ready or any(
                 each.healthy != each.device.healthy for each in book.devices.values()
@@ -204,7 +204,7 @@ def _node_book(node: Node, place: int) -> NodeLedger:
 
 
 def _seen(book: NodeLedger) -> Node:
-    """Return a node as it is announced: which of its devices are healthy, and whether it answers."""
+    """Return the reported node: its readiness, and the health of its devices."""
     devices = tuple(
         each.device if each.device.healthy == each.healthy else replace(each.device, healthy=each.healthy)
         for each in book.devices.values()

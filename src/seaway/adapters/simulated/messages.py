@@ -1,4 +1,4 @@
-"""What goes between the server of simulated clusters and its clients: JSON, read and written by type."""
+"""Typed JSON messages between the server of simulated clusters and its clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.domain.network import Gateway, Link
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """The command to take a deployment over."""
+    """Command to create a deployment."""
 
     deployment: Deployment
     kind: Literal["create"]
@@ -24,7 +24,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The command to remove a copy."""
+    """Command to remove a workload."""
 
     removal: Removal
     kind: Literal["remove"]
@@ -32,7 +32,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a server has.
+    """Description of a server.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a request was not carried out."""
+    """Error response."""
 
     message: str
     where: str = ""
@@ -56,7 +56,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """Which fault is to end."""
+    """Request to end a fault."""
 
     kind: str
     target: str = ""
@@ -73,17 +73,17 @@ HEALING: TypeAdapter[Healing] = TypeAdapter(Healing)
 
 
 def write_commands(commands: Sequence[Command]) -> bytes:
-    """Write commands in their order, without what is at its default: a deployment is mostly that."""
+    """Encode commands in order, without default values, which most fields of a deployment have."""
     wrapped = [Remove(each, "remove") if isinstance(each, Removal) else Create(each, "create") for each in commands]
     return COMMANDS.dump_json(wrapped, exclude_defaults=True)
 
 
 def read_commands(body: bytes) -> list[Command]:
-    """Read what `write_commands` wrote.
+    """Decode the output of `write_commands`.
 
     Raises
     ------
     pydantic.ValidationError, seaway.domain.errors.RejectedError
-        When it is something else.
+        When it has another form.
     """
     return [each.removal if isinstance(each, Remove) else each.deployment for each in COMMANDS.validate_json(body)]

@@ -1,4 +1,4 @@
-"""What fails in a simulated cluster by chance, as time goes on."""
+"""Random failures of a simulated cluster over time."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from seaway.adapters.simulated.state import ClusterState
 
 
 class Chances:
-    """Nodes and devices that fail and come back, and outages.
+    """Random failures and repairs of nodes and devices, and random outages.
 
     Parameters
     ----------
     state
-        The cluster; what fails next lies among what is due in it.
+        State of the cluster, which schedules the next failures.
     times
-        How often the cluster's process has been started: each time draws again.
+        Number of starts of the cluster's process; each start has new draws.
 
     Attributes
     ----------
     unreachable
-        Whether the cluster cannot be reached now.
+        True during an outage.
     """
 
     def __init__(self, state: ClusterState, faults: Faults, now_ns: int, times: int) -> None:

@@ -1,6 +1,6 @@
-"""Simulated clusters as a process of their own, which lives on when the control plane does not.
+"""Server process for simulated clusters, which survives a crash of the control plane.
 
-`application` makes the HTTP interface, `Server` serves it on this machine alone.
+`application` makes the HTTP interface; `Server` serves it on the loopback interface.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 
 LOOPBACK = "127.0.0.1"
 MAX_WAIT_S = 60.0
-"""How long a client may have `changes` wait."""
+"""Maximum wait of `changes`."""
 
 LIVELINESS_S = 1
-"""How long requests that are under way may go on when the server ends, seconds."""
+"""Grace period for running requests at shutdown, in seconds."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 Work = Callable[[SimulatedCluster, Request, bytes], Any]
@@ -41,11 +41,12 @@ Work = Callable[[SimulatedCluster, Request, bytes], Any]
 def application(backends: SimulatedBackends) -> Starlette:
     """Make the HTTP interface of simulated clusters.
 
-    ``GET /about`` names clusters, gateways and links. Of each cluster, ``POST /clusters/NAME/commands`` carries
-    out a batch, ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` shows objects,
-    ``GET .../logs?copy=&replica=&tail=`` lines; ``POST .../faults`` and ``POST .../heal`` order what goes wrong.
+    ``GET /about`` returns clusters, gateways and links. For each cluster, ``POST /clusters/NAME/commands`` executes a
+    batch,
+    ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` returns objects, and
+    ``GET .../logs?copy=&replica=&tail=`` returns lines. ``POST .../faults`` and ``POST .../heal`` start and end faults.
 
-    Who is rejected is answered 422, who cannot be served now 503, each with a `Problem`.
+    A rejected request gets status 422, an unavailable cluster 503, each with a `Problem`.
     """
 
     @asynccontextmanager
@@ -76,19 +77,19 @@ def application(backends: SimulatedBackends) -> Starlette:
 
 
 class Server:
-    """Serves simulated clusters over HTTP on this machine.
+    """HTTP server for simulated clusters on this machine.
 
     Parameters
     ----------
     backends
-        The clusters; they are closed with the server.
+        The clusters, which are closed with the server.
     port
-        Where to listen; 0 takes any that is free. From now on, who connects waits instead of being turned away.
+        Port to listen on; 0 for any free port. From now on, connections wait in the socket instead of being refused.
 
     Raises
     ------
     RejectedError
-        When the port is taken.
+        When the port is in use.
     """
 
     def __init__(self, backends: SimulatedBackends, port: int = 0) -> None:
@@ -105,11 +106,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """URL of the server."""
         return f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
 
     def run(self) -> None:
-        """Serve until the process is told to end (SIGINT, SIGTERM) or `stop` is called."""
+        """Serve until a signal (SIGINT, SIGTERM) or `stop`."""
         try:
             self._server.run([self._socket])
         finally:
@@ -117,12 +118,12 @@ class Server:
             self._socket.close()
 
     def start(self) -> None:
-        """Serve in a thread; requests that come before it listens wait in the socket."""
+        """Serve in a thread; earlier requests wait in the socket."""
         self._thread = Thread(target=self.run, name="simulated-clusters", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End what `start` began."""
+        """Stop the server of `start`."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join()
@@ -132,14 +133,14 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Has long polls answered before it waits for requests to end, so that none must be cut off."""
+    """Server that ends long polls at the start of its shutdown, so that no request is cut off."""
 
     def __init__(self, config: uvicorn.Config, backends: SimulatedBackends) -> None:
         super().__init__(config)
         self._backends = backends
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """End what would not end by itself, then everything."""
+        """End the waiting calls, then the server."""
         self._backends.stop_waiting()
         await super().shutdown(sockets)
 
@@ -176,12 +177,12 @@ def _heal(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
 
 
 def _handler(backends: SimulatedBackends, work: Work) -> Handler:
-    """Answer requests by `work`, in a thread, for it may wait; say what went wrong in the form of a `Problem`."""
+    """Return a handler that runs `work` in a thread, because it may block, and converts errors to a `Problem`."""
 
     async def handle(request: Request) -> Response:
         try:
             body = await request.body()
-        except ClientDisconnect:  # whoever asked is gone, as a control plane that is killed
+        except ClientDisconnect:  # the client is gone, for example a killed control plane
             return Response()
         try:
             cluster = backends.cluster(request.path_params["name"])

@@ -1,7 +1,7 @@
-"""What is so in a simulated cluster at one moment; it goes on when it is told the time.
+"""State of a simulated cluster, advanced by explicit times.
 
-Nothing here waits, locks or reads a clock. All that is to happen lies in one heap by its time; `advance` carries
-out what is due, and the change log and the journal are told.
+Nothing here waits, locks or reads a clock. One heap contains all future events by time. `advance` processes due events,
+and adds them to the change log and the journal.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ DONE = Answer(done=True)
 
 @dataclass(slots=True)
 class Orders:
-    """What a user ordered to go wrong with deployments to come.
+    """Injected faults of later deployments.
 
     Attributes
     ----------
     start_delay_ns
-        How long a copy takes to start.
+        Start delay of a workload.
     refusal
-        Why every deployment is refused; empty when none is.
+        Reason for refusing every deployment; empty for none.
     start_error
-        Why every copy fails at its start; empty when none does.
+        Reason for failing every workload at its start; empty for none.
     """
 
     start_delay_ns: int
@@ -57,35 +57,35 @@ class Orders:
 
 
 class ClusterState:
-    """Copies, nodes and devices of one cluster.
+    """Workloads, nodes and devices of one cluster.
 
     Parameters
     ----------
     cluster
-        As it is when nothing runs on it.
+        The cluster without workloads.
     faults
-        What goes wrong by chance.
+        Random faults.
     journal
-        Told everything that happens.
+        Receiver of all events.
     orders
-        What goes wrong by order; may be changed at any time.
+        Injected faults, which may change at any time.
     kept
-        How many changes to remember at least.
+        Minimum number of changes in the log.
 
     Attributes
     ----------
     journal
-        As given; may be replaced by another.
+        Current journal, which may be replaced.
     log
-        What changed.
+        Log of changes.
     records
-        Copies that are listed, whether they live or ended.
+        Listed workloads, live or ended.
     """
 
     def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders, kept: int) -> None:
         self.name = cluster.name
         self.books = Books(cluster)
-        self.log: ChangeLog[Key | None] = ChangeLog(kept)  # None stands for the nodes and devices
+        self.log: ChangeLog[Key | None] = ChangeLog(kept)  # the key None means the nodes and devices
         self.records: dict[Key, Record] = {}
         self.orders = orders
         self._faults = faults
@@ -95,25 +95,25 @@ class ClusterState:
 
     @property
     def next_due_ns(self) -> int | None:
-        """When something happens next by itself; None when nothing will."""
+        """Time of the next scheduled event; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def advance(self, now_ns: int) -> None:
-        """Carry out everything that is due."""
+        """Process all due events."""
         heap = self._heap
         while heap and heap[0][0] <= now_ns:
             due_ns, _, act, subject = heappop(heap)
             act(subject, due_ns)
 
     def later(self, due_ns: int | None, act: Callable[[Any, int], None], subject: Any = None) -> None:  # noqa: ANN401
-        """Have `act` called with `subject` and the time when it is due; None is never."""
+        """Schedule a call of `act` with `subject` and the due time; None for never."""
         if due_ns is not None:
             heappush(self._heap, (due_ns, next(self._numbers), act, subject))
 
-    # Copies
+    # Workloads
 
     def create(self, deployment: Deployment, now_ns: int) -> Answer:
-        """Take a deployment over, unless it is there or does not fit."""
+        """Create a deployment, unless it exists or does not fit."""
         key = (deployment.job_id, deployment.attempt)
         if key in self.records:
             return DONE
@@ -136,7 +136,7 @@ class ClusterState:
         return DONE
 
     def remove(self, key: Key, now_ns: int, *, vanished: bool = False) -> bool:
-        """Remove a copy; tell whether it was there."""
+        """Remove a workload; return whether it existed."""
         record = self.records.pop(key, None)
         if record is None:
             return False
@@ -149,12 +149,12 @@ class ClusterState:
         return True
 
     def fail(self, record: Record, now_ns: int, reason: str) -> None:
-        """Have a copy fail by itself, if it lives."""
+        """Fail a workload by itself, if it is live."""
         if record.phase in LIVE:
             self._end(record, Ended(now_ns, *record.key, succeeded=False, reason=reason))
 
     def _strike(self, record: Record, now_ns: int, reason: str, lost: list[int]) -> None:
-        """Have a copy fail because what its replicas `lost` ran on failed, if it lives."""
+        """Fail a live workload because of the failed node or device of its replicas `lost`."""
         if record.phase in LIVE:
             infrastructure = Cause.INFRASTRUCTURE
             self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), infrastructure))
@@ -173,12 +173,12 @@ class ClusterState:
         return node, node.devices[uuid]
 
     def find(self, key: Key) -> Record:
-        """Return a copy that is listed.
+        """Return a listed workload.
 
         Raises
         ------
         RejectedError
-            When there is none.
+            When it does not exist.
         """
         if key not in self.records:
             raise RejectedError(f"cluster {self.name!r} has no copy of job {key[0]!r}, attempt {key[1]}")
@@ -187,7 +187,7 @@ class ClusterState:
     # Nodes and devices
 
     def set_node(self, node: NodeLedger, now_ns: int, *, ready: bool, until_ns: int | None = None) -> None:
-        """Have a node fail, and with it what runs there, or come back."""
+        """Fail a node with its workloads, or recover it."""
         if not ready:
             node.back_ns = until_ns
             self.later(until_ns, self._node_back, node)
@@ -204,7 +204,7 @@ class ClusterState:
     def set_device(
         self, node: NodeLedger, device: DeviceLedger, now_ns: int, *, healthy: bool, until_ns: int | None = None
     ) -> None:
-        """Have a device become unhealthy, and with it what holds a slice of it, or well."""
+        """Make a device unhealthy and fail the workloads that use it, or make it healthy."""
         if not healthy:
             device.back_ns = until_ns
             self.later(until_ns, self._device_back, (node, device))
@@ -220,10 +220,10 @@ class ClusterState:
                 if lost:
                     self._strike(record, now_ns, f"device {uuid} failed", lost)
 
-    # The beginning
+    # Restore and compaction
 
     def restore(self, entries: Iterable[Entry]) -> int:
-        """Take over what a journal says, without telling it; return how often it was opened."""
+        """Restore the state from a journal without new entries; return the number of starts."""
         times = 0
         for entry in entries:
             if isinstance(entry, Opened):
@@ -239,7 +239,7 @@ class ClusterState:
         return times
 
     def entries(self, now_ns: int, times: int) -> Iterator[Entry]:
-        """Write the state down in as few entries as will do."""
+        """Yield a minimal journal of the state."""
         yield Opened(now_ns, times)
         for record in self.records.values():
             yield record.made
@@ -255,7 +255,7 @@ class ClusterState:
                 if device.healthy != device.device.healthy:
                     yield DeviceChanged(now_ns, node.node.name, uuid, device.healthy, device.back_ns)
 
-    # What happens by itself
+    # Scheduled events
 
     def _step(self, record: Record, due_ns: int) -> None:
         if record.due_ns != due_ns:
@@ -283,7 +283,7 @@ class ClusterState:
         self.books.give_back(record.key, made.placements, made.cpu_milli, made.memory_mib)
 
     def _sweep(self) -> None:
-        """Forget times of copies that are gone once they are most of the heap."""
+        """Remove obsolete events from the heap when they are the majority."""
         if len(self._heap) > 4 * len(self.records) + 1024:
             heap = self._heap
             heap[:] = [each for each in heap if not isinstance(each[3], Record) or each[3].due_ns == each[0]]
@@ -305,7 +305,7 @@ class ClusterState:
         self.log.add(None)
 
     def _unlike(self, deployment: Deployment) -> str:
-        """Say what is wrong with a deployment whatever room there is; empty when nothing is."""
+        """Return an error of a deployment that is independent of capacity; empty for none."""
         if deployment.cluster != self.name:
             return f"the deployment is for cluster {deployment.cluster}"
         if not deployment.placements:

@@ -1,4 +1,4 @@
-"""One copy in a simulated cluster."""
+"""One workload in a simulated cluster."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.placement import Placement
 
 NAMESPACE, CONTAINER = "default", "main"
-"""Where all pods are, and the only container of each."""
+"""Namespace of all pods, and the only container of each."""
 
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A copy as its cluster keeps it.
+    """State of a workload in its cluster.
 
     Attributes
     ----------
     made
-        All that was settled when it was created.
+        Journal entry of its creation, with its planned course.
     culprits
-        Replicas that failed by themselves, and took the others with them; empty when all ended alike.
+        Replicas that failed by themselves and stopped the others; empty if all ended in the same way.
     ended_ns
-        When it ended; None while it lives.
+        Time of its end; None while it is live.
     cause
-        What its failure comes from.
+        Cause of its failure.
     """
 
     made: Created
@@ -53,12 +53,12 @@ class Record:
 
     @property
     def key(self) -> Key:
-        """Its job and attempt."""
+        """Job and attempt."""
         return self.made.job_id, self.made.attempt
 
     @property
     def due_ns(self) -> int | None:
-        """When it changes next by itself; None when it does not."""
+        """Time of its next scheduled change; None for none."""
         made = self.made
         if self.phase is WorkloadPhase.STARTING:
             return made.starts_ns
@@ -69,13 +69,13 @@ class Record:
         return None
 
     def end(self, entry: Ended) -> None:
-        """Note how it ended."""
+        """Record its end."""
         self.phase = WorkloadPhase.SUCCEEDED if entry.succeeded else WorkloadPhase.FAILED
         self.reason, self.culprits, self.cause = entry.reason, entry.replicas, entry.cause
         self.ended_ns = entry.at_ns
 
     def seen(self, cluster: str) -> Workload:
-        """Return what is seen of it."""
+        """Return the reported workload."""
         made, name = self.made, deployment_name(*self.key)
         containers = (Container(CONTAINER, made.ports),)
         replicas = tuple(
@@ -104,20 +104,20 @@ class Record:
 
 
 def gone(key: Key, cluster: str) -> Workload:
-    """Return what is said once of a copy that is removed."""
+    """Return the report of a removed workload."""
     return Workload(*key, cluster, WorkloadPhase.GONE)
 
 
 NS_PER_S = 1_000_000_000
 MAX_STEPS = 20
-"""Lines of progress that a replica writes between its start and its end."""
+"""Number of progress lines of a replica between its start and its end."""
 
 STEP_S = 30
-"""Seconds between two lines of a replica that has no end."""
+"""Seconds between two lines of a replica without an end."""
 
 
 def require_container(name: str) -> None:
-    """Check that every replica has a container of a name; raises `NoContainerError`."""
+    """Check that every replica has the named container; raise `NoContainerError` if not."""
     if name not in {"", CONTAINER}:
         raise NoContainerError(name, [CONTAINER])
 
@@ -128,7 +128,7 @@ def manifests(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
-    """Write what a replica would have written until now; the same whenever it is asked."""
+    """Yield the log lines of a replica until now, always the same ones."""
     made = record.made
     yield _line(made.at_ns, f"replica {replica} of {made.name!r} taken over (simulated)")
     if record.phase is WorkloadPhase.STARTING:
@@ -199,7 +199,9 @@ def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
 
 
 def _limits(deployment: Deployment, placement: Placement) -> dict[str, str]:
-    """Return resources as the vGPU layer names them; memory in MiB and cores in percent points, of each device."""
+    """Return limits with the resource names of the vGPU device plugin; memory in MiB and cores in percent of each
+    device.
+    """
     request = deployment.spec.demand.request
     limits = {"cpu": f"{request.cpu_milli}m", "memory": f"{request.memory_mib}Mi"}
     if placement.slices:

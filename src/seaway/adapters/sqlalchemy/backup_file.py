@@ -1,7 +1,7 @@
-"""The file that a backup is: lines of JSON, compressed, the same for every database.
+"""Format of backup files: compressed lines of JSON, equal for all databases.
 
-The first line says what it is. Then, for each table, a line with its name and columns, a line for each row,
-and a line with their number and checksum. The last line says that it is whole.
+The first line is the header. Each table follows: a line with its name and columns, a line for each row, and a line with
+the number of rows and their checksum. The last line marks the file as complete.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ import orjson
 from seaway.domain.errors import RejectedError
 
 FORMAT = 1
-"""Counts up when files are written in a way that older Seaways cannot read."""
+"""Format version; increased for files that older versions of Seaway cannot read."""
 
 Progress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+"""Callback for progress: completed amount and total amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a backup is of.
+    """Header of a backup.
 
     Attributes
     ----------
     schema
-        State of the tables.
+        Schema version of the tables.
     taken_ns
-        When, nanoseconds since 1970.
+        Time of the backup, nanoseconds since 1970.
     source
         Kind of the database.
     """
@@ -48,14 +48,14 @@ class Header:
 
 
 class BackupWriter:
-    """Writes a file that appears under its name only when it is whole.
+    """Writer of a backup. The file appears under its name only when it is complete.
 
     Parameters
     ----------
     path
-        Where; replaced if it is there.
+        Path of the file; an existing file is replaced.
     header
-        Its first line.
+        Header of the backup.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -71,7 +71,7 @@ class BackupWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Put the file in its place, or remove what was written of it."""
+        """Move the file to its path, or delete the incomplete file."""
         try:
             if kind is None:
                 self._line({"whole": True})
@@ -85,7 +85,7 @@ class BackupWriter:
             self._draft.unlink(missing_ok=True)
 
     def table(self, name: str, columns: Sequence[str], pages: Iterable[Sequence[Sequence[Any]]]) -> None:
-        """Write a table, whose rows come in pages."""
+        """Write a table with pages of rows."""
         self._line({"table": name, "columns": list(columns)})
         digest, count = hashlib.sha256(), 0
         for page in pages:
@@ -101,7 +101,7 @@ class BackupWriter:
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Some rows of a table, as they stand in a file."""
+    """Rows of a table from a backup."""
 
     table: str
     columns: tuple[str, ...]
@@ -109,17 +109,17 @@ class TableRows:
 
 
 class BackupReader:
-    """Reads a file and checks all of it.
+    """Reader of a backup that verifies the whole file.
 
     Parameters
     ----------
     path
-        Which.
+        Path of the file.
 
     Raises
     ------
     RejectedError
-        When it is not a backup, or one of a newer Seaway.
+        When it is not a backup, or is one of a newer Seaway.
     """
 
     def __init__(self, path: Path) -> None:
@@ -135,12 +135,12 @@ class BackupReader:
             raise RejectedError(f"written by a newer Seaway (format {version}): restore it with that", where=str(path))
 
     def pages(self, size: int, progress: Progress | None = None) -> Iterator[TableRows]:
-        """Return all rows, `size` at most in one piece.
+        """Yield all rows in pages of at most `size` rows.
 
         Raises
         ------
         RejectedError
-            When a part of the file is missing or not as it was written.
+            When the file is incomplete or damaged.
         """
         lines = self._lines(progress)
         next(lines)
@@ -152,7 +152,7 @@ class BackupReader:
         raise self._damaged("it ends too early")
 
     def _table(self, head: Any, lines: Iterator[bytes], size: int) -> Iterator[TableRows]:  # noqa: ANN401
-        """Return the rows of one table, and check them against the line after the last."""
+        """Yield the rows of one table, and verify its checksum."""
         try:
             name, columns = str(head["table"]), tuple(map(str, head["columns"]))
         except (KeyError, TypeError):
@@ -178,7 +178,7 @@ class BackupReader:
             raise self._damaged("a line is not as it was written") from None
 
     def _lines(self, progress: Progress | None) -> Iterator[bytes]:
-        """Return lines, and tell how much of the file is read."""
+        """Yield the lines, and report progress."""
         try:
             with self._path.open("rb") as raw, gzip.GzipFile("", "rb", fileobj=raw) as file:
                 size = self._path.stat().st_size

@@ -1,4 +1,4 @@
-"""Taking backups of a database, and putting them into one, which may be of another kind."""
+"""Backup and restore of databases. The target of a restore may be of another kind than the source."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
 TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table is not LEASE}
-"""What is kept in a backup. Who writes is not: it says nothing about another database."""
+"""Tables in a backup. The lease is excluded: it has no meaning for another database."""
 
 DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
-"""Columns that a migration dropped, by table; what an older Seaway's backup has in them is passed over."""
+"""Columns that migrations dropped, by table. They are skipped in backups of older versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did.
+    """Result of a restore.
 
     Attributes
     ----------
     rows
-        Rows by table.
+        Number of rows by table.
     retained_revoked
-        Tokens that the backup has as ones that hold, and that were revoked in the database by then: they stay so.
+        Number of tokens that are valid in the backup and were revoked in the database; they stay revoked.
     holding
-        Names and ids of the tokens that are not revoked now.
+        Names and IDs of the valid tokens.
     """
 
     rows: dict[str, int]
@@ -46,28 +46,28 @@ class Restored:
 
 
 def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) -> dict[str, int]:
-    """Write everything in a database to a file, as it is at one moment; whoever works on it is not stopped.
+    """Write a consistent snapshot of a database to a file, without blocking other processes.
 
     Parameters
     ----------
     url
-        The database.
+        URL of the database.
     file
-        Where to; replaced if it is there, and only when all is written.
+        Path of the backup; an existing file is replaced when the backup is complete.
     now_ns
-        The time of day, nanoseconds since 1970, to be noted in the file.
+        Current time for the header, nanoseconds since 1970.
     progress
-        Is told rows done and rows there are.
+        Called with the number of written rows and the total.
 
     Returns
     -------
     dict[str, int]
-        Rows by table.
+        Number of rows by table.
 
     Raises
     ------
     RejectedError
-        When the database's tables are older or newer than this Seaway's, or the file cannot be written.
+        When the schema version differs from this Seaway's, or the file cannot be written.
     UnavailableError
         When the database does not answer.
     """
@@ -88,35 +88,36 @@ def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) 
 def restore(
     url: str, file: Path, *, force: bool = False, revoke_ns: int | None = None, progress: Progress | None = None
 ) -> Restored:
-    """Let a database hold what a backup holds, and nothing else; a process that writes to it has to stop.
+    """Replace the contents of a database by a backup. A process that writes to the database must stop.
 
-    The whole file is checked first. Everything is one transaction: if it fails, what was there stays. A token that was
-    revoked here since the backup stays revoked.
+    The whole file is verified first. The restore is one transaction: if it fails, the database stays unchanged. Tokens
+    that
+    were revoked in the database after the backup stay revoked.
 
     Parameters
     ----------
     url
-        The database; its tables are made if need be.
+        URL of the database; missing tables are created.
     file
-        What `backup` wrote, from a database of any kind.
+        Backup of a database of any kind.
     force
-        Replace what is there.
+        Replace existing contents.
     revoke_ns
-        Revoke all tokens of the backup as of this moment, nanoseconds since 1970; None leaves them.
+        Time at which all tokens of the backup are marked as revoked, nanoseconds since 1970; None to keep them valid.
     progress
-        Is told how much of the file is read, bytes, and how much there is; it is read twice.
+        Called with the number of read bytes and the total; the file is read twice.
 
     Returns
     -------
     Restored
-        What came back.
+        The restored rows and tokens.
 
     Raises
     ------
     RejectedError
-        When the file is damaged, no backup or of a newer Seaway, or the database is not empty.
+        When the file is damaged, is no backup or one of a newer Seaway, or the database is not empty.
     UnavailableError
-        When the database does not answer or has no room.
+        When the database does not answer or is full.
     """
     reader = BackupReader(file)
     if reader.header.schema > NEWEST:
@@ -136,7 +137,6 @@ def restore(
 
 
 def _write(connection: Connection, file: Path, header: Header, progress: Progress) -> dict[str, int]:
-    """Write all tables."""
     rows = {
         name: connection.execute(select(func.count()).select_from(table)).scalar_one() for name, table in TABLES.items()
     }
@@ -158,14 +158,14 @@ def _write(connection: Connection, file: Path, header: Header, progress: Progres
 
 
 def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
-    """Read a table by its key, a page at a time."""
+    """Read a table in pages, in the order of its key."""
     question = select(table).order_by(*table.primary_key.columns)
     result = connection.execution_options(stream_results=True, yield_per=1000).execute(question)
     yield from result.partitions()
 
 
 def _load(engines: Engines, reader: BackupReader, force: bool, revoke_ns: int | None, progress: Progress) -> Restored:
-    """Replace everything by what a file holds."""
+    """Replace the contents of the database by those of a backup."""
     words = wording(engines.write.dialect)
     loaded = dict.fromkeys(TABLES, 0)
     with engines.write.begin() as connection:
@@ -192,14 +192,14 @@ def _load(engines: Engines, reader: BackupReader, force: bool, revoke_ns: int | 
 
 
 def _revoke(connection: Connection, at_ns: int, *which: ColumnElement[bool]) -> int:
-    """Revoke tokens that hold; return how many did."""
+    """Revoke valid tokens; return their number."""
     return connection.execute(
         update(TOKENS).where(TOKENS.c.revoked_ns.is_(None), *which).values(revoked_ns=at_ns)
     ).rowcount
 
 
 def _first_filled(connection: Connection) -> str:
-    """Return the name of a table that has rows, other than those that are there from the start."""
+    """Return the name of a table with other rows than the defaults."""
     for name, table in TABLES.items():
         question = select(1).select_from(table)
         if table in (TENANTS, POOLS, QUEUES):
@@ -210,7 +210,7 @@ def _first_filled(connection: Connection) -> str:
 
 
 def _require_known(name: str, columns: Sequence[str], file: Path) -> None:
-    """Check that a table of a file has a place."""
+    """Check that a table and its columns exist."""
     table = TABLES.get(name)
     known = set(table.columns.keys()) | DROPPED.get(name, frozenset()) if table is not None else set()
     unknown = name if table is None else next((each for each in columns if each not in known), None)
@@ -219,7 +219,7 @@ def _require_known(name: str, columns: Sequence[str], file: Path) -> None:
 
 
 def _kept(page: TableRows) -> tuple[Sequence[str], list[Row]]:
-    """Return a page's columns and rows without columns that there are no more."""
+    """Return a page's columns and rows without dropped columns."""
     dropped = DROPPED.get(page.table, frozenset()) & set(page.columns)
     if not dropped:
         return page.columns, [tuple(row) for row in page.rows]
@@ -228,7 +228,7 @@ def _kept(page: TableRows) -> tuple[Sequence[str], list[Row]]:
 
 
 def _only(table: Table, columns: Sequence[str]) -> Table:
-    """Return a table with just some columns; a file of an older Seaway lacks those that came later."""
+    """Return a table with only the given columns; backups of older versions lack newer ones."""
     if list(columns) == [column.name for column in table.columns]:
         return table
     kept = [column for column in table.columns if column.name in columns]
@@ -237,4 +237,4 @@ def _only(table: Table, columns: Sequence[str]) -> Table:
 
 
 def _quiet(_done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""

@@ -1,4 +1,4 @@
-"""Changes, turned into as few statements as can be."""
+"""Conversion of changes to the minimum number of statements."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 
 
 class Step(IntEnum):
-    """What is done to rows, in the order it is done in."""
+    """Kind of a write, in order of execution."""
 
     INSERT = 0
     UPDATE = 1
     PUT = 2
     CLEAR = 3
-    """Remove what hangs on jobs: their labels or clusters."""
+    """Remove the labels or clusters of jobs."""
     LINK = 4
-    """Add it again."""
+    """Add the labels or clusters of jobs."""
     DELETE = 5
 
 
@@ -74,15 +74,15 @@ SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Pool: (tables.POOLS, codec.pool_row),
     Queue: (tables.QUEUES, codec.queue_row),
 }
-"""Table of each kind of record, and how a row of it is written; jobs and attempts have more to them."""
+"""Table and row encoder for each kind of record; jobs and attempts need more."""
 
 NUMBERED: dict[type[Any], Table] = {Event: tables.EVENTS, AuditEntry: tables.AUDIT, ShadowResult: tables.SHADOWS}
-"""Kinds of records that get an id, the last column of their table, when they have none."""
+"""Kinds of records that get an ID if they have none. The ID is the last column of their table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was stored of a job last and need not be stored again."""
+    """Last stored state of a job, which need not be stored again."""
 
     spec: JobSpec
     text: str
@@ -91,14 +91,14 @@ class Known:
 
 @dataclass(slots=True)
 class Memory:
-    """What one writer remembers from batch to batch.
+    """State that a writer keeps between batches.
 
     Attributes
     ----------
     latest
-        Highest id given so far, by kind of record.
+        Highest assigned ID by kind of record.
     jobs
-        What is known of jobs, by number; the oldest go when there are too many.
+        Stored states of jobs by number; the oldest are evicted.
     """
 
     latest: dict[type[Any], int] = field(default_factory=lambda: dict.fromkeys(NUMBERED, 0))
@@ -106,26 +106,26 @@ class Memory:
     most: int = 32_768
 
     def learn(self, jobs: dict[int, Known]) -> None:
-        """Take in what was stored."""
+        """Add stored states of jobs."""
         self.jobs.update(jobs)
         while len(self.jobs) > self.most:
             del self.jobs[next(iter(self.jobs))]
 
 
 class Batch:
-    """Rows by what is done to them.
+    """Rows by kind of write.
 
     Parameters
     ----------
     memory
-        Gives ids to rows without one, and says what need not be stored again.
+        Source of new IDs and of the stored states of jobs.
     mend
-        Replace halves of characters, which no database stores, as they come from others' messages.
+        Replace lone surrogates from external messages, which databases do not store.
 
     Attributes
     ----------
     jobs
-        What will be known of jobs once this is stored.
+        States of the jobs after the batch is stored.
     """
 
     def __init__(self, memory: Memory, *, mend: bool = False) -> None:
@@ -146,7 +146,7 @@ class Batch:
                 self.add_record(step, record)
 
     def add_record(self, step: Step, record: Any) -> None:  # noqa: ANN401  # any kind of record
-        """Add what is done to one record."""
+        """Add the write of one record."""
         kind = type(record)
         if kind is JobRecord:
             self._add_job(step, record)
@@ -160,7 +160,7 @@ class Batch:
             self._put(step, table, row)
 
     def run(self, connection: Connection, words: Wording) -> bool:
-        """Store everything; return whether every row was as it should be."""
+        """Execute all writes; return whether every update matched its row."""
         for step, name in sorted(self._rows, key=lambda each: each[0]):
             table, rows = self._rows[step, name]
             if step is Step.PUT or step is Step.LINK:
@@ -182,7 +182,7 @@ class Batch:
             entry[1].append(row)
 
     def _numbered(self, kind: type[Any], row: Row) -> Row:
-        """Give a row an id, its last column, if it has none."""
+        """Assign an ID, the last column, to a row without one."""
         latest = self._memory.latest
         number = row[-1] or latest[kind] + 1
         latest[kind] = max(latest[kind], number)
@@ -192,12 +192,12 @@ class Batch:
         return self.jobs.get(number) or self._memory.jobs.get(number)
 
     def _text(self, attempt: Attempt) -> str:
-        """Write an attempt's spec, which mostly is its job's."""
+        """Return the text of an attempt's spec, which usually is that of its job."""
         known = self._known(codec.require_number(attempt.job_id))
         return known.text if known is not None and known.spec is attempt.spec else codec.spec_text(attempt.spec)
 
     def _add_job(self, step: Step, job: JobRecord) -> None:
-        """Add what is done to a job, its spec, its labels and its clusters."""
+        """Add the writes of a job, its spec, its labels and its clusters."""
         row = codec.job_row(job)
         number = row[0]
         if step is Step.DELETE:
@@ -220,7 +220,7 @@ class Batch:
         self.jobs[number] = Known(spec, text, clusters)
 
     def _link(self, step: Step, table: Table, number: int, names: Iterable[tuple[str, ...]], clear: bool) -> None:
-        """Let a table hold just `names` of a job; `clear` says whether it may hold others."""
+        """Set the names of a job in a table; `clear` is true if it may have others."""
         if clear and step is not Step.INSERT:
             self._put(Step.CLEAR, table, (number,))
         for name in names:
@@ -228,7 +228,7 @@ class Batch:
 
 
 def _say(words: Wording, step: Step, table: Table, rows: Sequence[Row]) -> tuple[str, tuple[Any, ...]]:
-    """Put a step into words."""
+    """Return the statement of a step."""
     if step is Step.INSERT:
         return words.insert(table, rows)
     if step is Step.UPDATE:
@@ -243,12 +243,12 @@ def _say(words: Wording, step: Step, table: Table, rows: Sequence[Row]) -> tuple
 
 
 def _key_places(table: Table) -> list[int]:
-    """Return where in a row its key stands."""
+    """Return the indexes of the key columns in a row."""
     columns = list(table.columns)
     return [columns.index(column) for column in table.primary_key.columns]
 
 
 def _last_of_each(table: Table, rows: list[Row]) -> list[Row]:
-    """Return the last row of each key: some databases take no key twice in one statement."""
+    """Return the last row of each key: some databases reject duplicate keys in one statement."""
     places = _key_places(table)
     return list({tuple(row[place] for place in places): row for row in rows}.values())

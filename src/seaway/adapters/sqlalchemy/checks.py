@@ -1,4 +1,4 @@
-"""Whether a database is sound, and what it holds makes sense."""
+"""Consistency checks of a database and its contents."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from seaway.domain.job_state import FINAL, LIVE
 from seaway.learning.policies.file import unpack
 
 SHOWN = 20
-"""Findings of one kind that are told."""
+"""Maximum number of reported findings per check."""
 
 _LIVE = sorted(state.value for state in LIVE)
 _FINAL = sorted(state.value for state in FINAL)
 
 
 def check(url: str, progress: Progress | None = None) -> list[str]:
-    """Look for what is wrong in a database; whoever works on it is not stopped.
+    """Check a database for errors, without blocking other processes.
 
     Parameters
     ----------
     url
-        The database.
+        URL of the database.
     progress
-        Is told checks done and checks there are.
+        Called with the number of completed checks and the total.
 
     Returns
     -------
     list[str]
-        What was found, in plain words; empty when all is well.
+        Findings; empty if there are none.
 
     Raises
     ------
     RejectedError
-        When the URL is none.
+        When the URL is invalid.
     UnavailableError
         When the database does not answer.
     """
@@ -71,14 +71,14 @@ def check(url: str, progress: Progress | None = None) -> list[str]:
 
 
 def _state(connection: Connection) -> Iterator[str]:
-    """Find out whether the tables are as this Seaway makes them."""
+    """Check that the schema version is this Seaway's."""
     state = revision(connection)
     if state != NEWEST:
         yield f"the tables are at state {state or 'none'}, this Seaway needs {NEWEST}: run seaway db migrate"
 
 
 def _sound(connection: Connection) -> Iterator[str]:
-    """Ask the database itself for damage."""
+    """Run the database's own integrity check."""
     kind = connection.dialect.name
     if kind == "sqlite":
         for (line,) in connection.execute(text(f"PRAGMA integrity_check({SHOWN})")):
@@ -117,7 +117,7 @@ def _one_live(connection: Connection) -> Iterator[str]:
 
 
 def _outgoing(connection: Connection) -> Iterator[str]:
-    """Find what clusters are to be told about attempts that do not exist."""
+    """Find pending commands for missing attempts."""
     match = and_(ATTEMPTS.c.job_id == PENDING_COMMANDS.c.job_id, ATTEMPTS.c.number == PENDING_COMMANDS.c.attempt)
     question: Select[Any] = (
         select(PENDING_COMMANDS.c.job_id, PENDING_COMMANDS.c.attempt, PENDING_COMMANDS.c.cluster)
@@ -137,7 +137,7 @@ def _specs(connection: Connection) -> Iterator[str]:
 
 
 def _policies(connection: Connection) -> Iterator[str]:
-    """Find trained policies whose files are not what they were."""
+    """Find trained policies with damaged files."""
     question = select(POLICIES.c.name, POLICIES.c.digest, POLICIES.c.content).order_by(POLICIES.c.name)
     found = 0
     for name, digest, content in connection.execute(question):

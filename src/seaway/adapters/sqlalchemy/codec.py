@@ -1,4 +1,4 @@
-"""Records to rows and back, by hand: this runs for every row that is written or read.
+"""Conversion between records and rows, hand-written for speed: it runs for every row that is read or written.
 
 A row is a tuple in the order of its table's columns.
 """
@@ -45,18 +45,18 @@ _ROLES = {role.value: role for role in Role}
 
 
 def number(job_id: str) -> int | None:
-    """Read an id that may be stored; None when it is none."""
+    """Return the number of a job ID; None if it is invalid."""
     return ids.decode(job_id) or None
 
 
 @lru_cache(maxsize=4096)
 def require_number(job_id: str) -> int:
-    """Read an id.
+    """Return the number of a job ID.
 
     Raises
     ------
     InvariantError
-        When it is none.
+        When it is invalid.
     """
     found = number(job_id)
     if found is None:
@@ -65,29 +65,29 @@ def require_number(job_id: str) -> int:
 
 
 def spec_text(spec: JobSpec) -> str:
-    """Write a spec as JSON without what is at its default."""
+    """Return a spec as JSON without default values."""
     return _SPEC.serializer.to_json(spec, exclude_defaults=True).decode()
 
 
 @lru_cache(maxsize=4096)
 def read_spec(text: str) -> JobSpec:
-    """Read what `spec_text` wrote, and what it wrote when a deployment came back without saying so."""
+    """Parse the output of `spec_text`. Older versions did not store `restarts` for deployments; set it for them."""
     spec = _SPEC.validate_json(text)
     return replace(spec, restarts=True) if spec.template == "deployment" and not spec.restarts else spec
 
 
 def names_text(names: Sequence[str]) -> str:
-    """Write names as JSON."""
+    """Return names as JSON."""
     return orjson.dumps(names).decode() if names else "[]"
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Read what `names_text` wrote."""
+    """Parse the output of `names_text`."""
     return () if text == "[]" else tuple(orjson.loads(text))
 
 
 def job_row(job: JobRecord) -> Row:
-    """Write a job without its spec."""
+    """Encode a job without its spec."""
     spec = job.spec
     return (
         require_number(job.id),
@@ -111,7 +111,7 @@ def job_row(job: JobRecord) -> Row:
 
 
 def read_job(row: Sequence[Any]) -> JobRecord:
-    """Read a job from its row and, last, the text of its spec."""
+    """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
     version, attempt, failures, clusters, nodes, reason, spec = more
     return JobRecord(
@@ -134,7 +134,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
 
 
 def attempt_row(attempt: Attempt, spec: str) -> Row:
-    """Write an attempt; `spec` is the text of its spec."""
+    """Encode an attempt; `spec` is the text of its spec."""
     return (
         require_number(attempt.job_id),
         attempt.number,
@@ -152,7 +152,7 @@ def attempt_row(attempt: Attempt, spec: str) -> Row:
 
 
 def read_attempt(row: Sequence[Any]) -> Attempt:
-    """Read an attempt."""
+    """Decode an attempt."""
     job_id, number, state, spec, policy, placements, *more = row
     return Attempt(
         ids.encode(job_id),
@@ -166,91 +166,91 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
 
 
 def pending_command_row(row: PendingCommand) -> Row:
-    """Write something that a cluster is to be told."""
+    """Encode a pending command."""
     job_id = require_number(row.job_id)
     return (job_id, row.attempt, row.cluster, row.verb.value, row.created_ns)
 
 
 def read_pending_command(row: Sequence[Any]) -> PendingCommand:
-    """Read something that a cluster is to be told."""
+    """Decode a pending command."""
     job_id, attempt, cluster, verb, created_ns = row
     return PendingCommand(ids.encode(job_id), attempt, cluster, _VERBS[verb], created_ns)
 
 
 def event_row(row: Event) -> Row:
-    """Write an event; the fleet's own have 0 for a job."""
+    """Encode an event. An event of the fleet has job 0."""
     job_id = require_number(row.job_id) if row.job_id else 0
     return (row.at_ns, row.kind, row.reason, row.actor, row.tenant, job_id, row.state, row.attempt, row.id)
 
 
 def read_event(row: Sequence[Any]) -> Event:
-    """Read an event."""
+    """Decode an event."""
     at_ns, kind, reason, actor, tenant, job_id, *more = row
     return Event(at_ns, kind, reason, actor, tenant, ids.encode(job_id) if job_id else "", *more)
 
 
 def key_row(row: IdempotencyKey) -> Row:
-    """Write an idempotency key."""
+    """Encode an idempotency key."""
     return (row.tenant, row.key, row.digest, require_number(row.job_id), row.created_ns)
 
 
 def read_key(row: Sequence[Any]) -> IdempotencyKey:
-    """Read an idempotency key."""
+    """Decode an idempotency key."""
     tenant, key, digest, job_id, created_ns = row
     return IdempotencyKey(tenant, key, digest, ids.encode(job_id), created_ns)
 
 
 def token_row(row: Token) -> Row:
-    """Write a token."""
+    """Encode a token."""
     head = (row.id, row.name, row.digest, row.role.value, row.tenant)
     return (*head, row.created_ns, row.created_by, row.expires_ns, row.revoked_ns, row.gateway)
 
 
 def read_token(row: Sequence[Any]) -> Token:
-    """Read a token."""
+    """Decode a token."""
     token_id, name, digest, role, *more = row
     return Token(token_id, name, digest, _ROLES[role], *more)
 
 
 def cordon_row(row: Cordon) -> Row:
-    """Write a cordon."""
+    """Encode a cordon."""
     return (row.cluster, row.node, int(row.drain), row.reason, row.actor, row.at_ns)
 
 
 def read_cordon(row: Sequence[Any]) -> Cordon:
-    """Read a cordon."""
+    """Decode a cordon."""
     cluster, node, drain, *more = row
     return Cordon(cluster, node, bool(drain), *more)
 
 
 def policy_row(row: PolicyRecord) -> Row:
-    """Write a trained policy."""
+    """Encode a trained policy."""
     return (row.name, row.digest, b64encode(row.content).decode("ascii"), row.actor, row.at_ns)
 
 
 def read_policy(row: Sequence[Any]) -> PolicyRecord:
-    """Read a trained policy."""
+    """Decode a trained policy."""
     name, digest, content, *more = row
     return PolicyRecord(name, digest, b64decode(content), *more)
 
 
 def pool_row(row: Pool) -> Row:
-    """Write a pool."""
+    """Encode a pool."""
     return (row.name, names_text(sorted(row.clusters)), row.description)
 
 
 def read_pool(row: Sequence[Any]) -> Pool:
-    """Read a pool."""
+    """Decode a pool."""
     name, clusters, description = row
     return Pool(name, frozenset(read_names(clusters)), description)
 
 
 def queue_row(row: Queue) -> Row:
-    """Write a queue."""
+    """Encode a queue."""
     return (row.name, row.tenant, row.pool, row.policy, row.shadow, int(row.open), row.description)
 
 
 def read_queue(row: Sequence[Any]) -> Queue:
-    """Read a queue."""
+    """Decode a queue."""
     name, tenant, pool, policy, shadow, is_open, description = row
     return Queue(name, tenant, pool, policy, shadow, bool(is_open), description)

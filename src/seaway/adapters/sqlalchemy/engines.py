@@ -1,4 +1,4 @@
-"""Databases by their URL, and how each is talked to."""
+"""Database engines by URL, with the settings of each database."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ DRIVERS = {
     "postgresql": ("postgresql+psycopg", "psycopg", "postgres"),
     "postgres": ("postgresql+psycopg", "psycopg", "postgres"),
 }
-"""By a URL's scheme: what SQLAlchemy calls it, the module it needs, and the extra that brings it."""
+"""Driver name in SQLAlchemy, required module, and extra that installs it, by URL scheme."""
 
 WAIT_S = 5
-"""How long to wait for a connection or another process's lock, seconds."""
+"""Timeout for a connection or for another process's lock, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Two ways to one database.
+    """Engines of one database.
 
     Attributes
     ----------
     write
-        One connection, in transactions.
+        Engine with one connection and transactions.
     read
-        Several connections; each statement is a transaction of its own.
+        Engine with several connections; each statement is a transaction.
     """
 
     write: Engine
     read: Engine
 
     def dispose(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         self.write.dispose()
         self.read.dispose()
 
 
 def read_url(text: str) -> URL:
-    """Check a database's URL and name the driver.
+    """Check the URL of a database, and add the driver.
 
     Raises
     ------
     RejectedError
-        When it is none, names a database that Seaway does not know, or the driver is not installed.
+        When the URL is invalid, the kind of database is not supported, or the driver is not installed.
     """
     known = "use sqlite:///path, mysql://user:password@host/name or postgresql://user:password@host/name"
     try:
@@ -73,14 +73,14 @@ def read_url(text: str) -> URL:
 
 
 def open_engines(text: str, readers: int = 8) -> Engines:
-    """Make ready to talk to a database; nothing is said yet.
+    """Create the engines of a database, without connecting.
 
     Parameters
     ----------
     text
-        Its URL.
+        URL of the database.
     readers
-        How many threads may read at once.
+        Number of threads that can read concurrently.
     """
     url = read_url(text)
     options: dict[str, Any] = {"hide_parameters": True, "pool_timeout": WAIT_S, "connect_args": _arguments(url)}
@@ -101,7 +101,7 @@ def open_engines(text: str, readers: int = 8) -> Engines:
 
 @contextmanager
 def snapshot(engines: Engines) -> Iterator[Connection]:
-    """Return a connection that sees the database as it is now until the end, and does not block anybody."""
+    """Return a connection with a consistent view of the database that does not block other processes."""
     with engines.read.connect() as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN")
@@ -116,7 +116,7 @@ def snapshot(engines: Engines) -> Iterator[Connection]:
 
 
 def _arguments(url: URL) -> dict[str, Any]:
-    """Return what a driver is told about connections."""
+    """Return the connection arguments of a driver."""
     kind = url.get_backend_name()
     if kind == "sqlite":
         return {"timeout": WAIT_S, "check_same_thread": False, "cached_statements": 512}
@@ -135,7 +135,7 @@ def _arguments(url: URL) -> dict[str, Any]:
 
 
 def _tune(engine: Engine) -> None:
-    """Have every connection to SQLite keep a log that survives a crash and that readers do not wait for."""
+    """Configure SQLite connections: a durable write-ahead log, which does not block readers."""
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
@@ -145,5 +145,5 @@ def _tune(engine: Engine) -> None:
 
 
 def _begin_immediate(connection: Connection) -> None:
-    """Take SQLite's lock for writing at once: taking it later may fail half-way."""
+    """Acquire SQLite's write lock at the start of a transaction: a later acquisition may fail."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")

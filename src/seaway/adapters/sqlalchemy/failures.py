@@ -1,4 +1,4 @@
-"""What a database's errors mean to whoever asked."""
+"""Classification of database errors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SQLITE_AWAY = {
     23: "the database may not be opened",
     26: "the file is no database",
 }
-"""Primary result codes of SQLite by which the database is away, and what is told about them."""
+"""Messages for primary result codes of SQLite that mean unavailability."""
 
 SQLITE_UNIQUE = {1555, 2067, 2579}
-"""Extended result codes of SQLite: primary key, unique, row id."""
+"""Extended result codes of SQLite: primary key, unique, row ID."""
 
 MYSQL_AWAY = {
     **dict.fromkeys((3, 14, 1021, 1026, 1030, 1114, 1135, 1037, 1041), "the database has no room"),
@@ -54,7 +54,7 @@ POSTGRES_AWAY = {
     "58": "the disk under the database fails",
     "XX001": "the database is damaged: restore a backup",
 }
-"""Starts of PostgreSQL's error codes; the first that fits counts."""
+"""Messages for prefixes of PostgreSQL's error codes; the first match counts."""
 POSTGRES_UNIQUE = "23505"
 
 DEADLOCKS = {("pymysql", 1213), ("psycopg", "40001"), ("psycopg", "40P01")}
@@ -62,12 +62,12 @@ DEADLOCKS = {("pymysql", 1213), ("psycopg", "40001"), ("psycopg", "40P01")}
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn errors of a database that is away into `UnavailableError`; all others are bugs and go on.
+    """Convert errors of an unavailable database to `UnavailableError`; others are bugs and pass unchanged.
 
     Raises
     ------
     UnavailableError
-        When the database does not answer, has no room, or may not be written to.
+        When the database does not answer, is full, or is read-only.
     """
     try:
         yield
@@ -81,7 +81,7 @@ def answering() -> Iterator[None]:
 
 
 def away(error: DBAPIError) -> str | None:
-    """Say why the database is away; None when the statement itself was wrong."""
+    """Return the reason for unavailability; None if the statement itself is wrong."""
     driver, code = _cause(error)
     if driver == "sqlite3":
         return SQLITE_AWAY.get(code & 0xFF)
@@ -89,24 +89,24 @@ def away(error: DBAPIError) -> str | None:
         return "the database does not answer"
     if driver == "pymysql":
         return MYSQL_AWAY.get(code)
-    if not code:  # the connection's own errors have none
+    if not code:  # connection errors have no code
         return "the database does not answer" if isinstance(error, OperationalError | InterfaceError) else None
     return next((reason for start, reason in POSTGRES_AWAY.items() if code.startswith(start)), None)
 
 
 def refuses(error: DBAPIError) -> bool:
-    """Tell whether a row was there already."""
+    """Report whether a row exists already."""
     driver, code = _cause(error)
     return code in {"sqlite3": SQLITE_UNIQUE, "pymysql": {MYSQL_UNIQUE}}.get(driver, {POSTGRES_UNIQUE})
 
 
 def passes(error: DBAPIError) -> bool:
-    """Tell whether doing the same once more helps: two transactions were in each other's way."""
+    """Report whether a retry may succeed, because of a deadlock."""
     return _cause(error) in DEADLOCKS
 
 
 def _cause(error: DBAPIError) -> tuple[str, Any]:
-    """Return which driver failed, and its code for it: a number, for PostgreSQL five letters or none."""
+    """Return the failed driver and its error code: a number, or for PostgreSQL a text of five characters or None."""
     cause: Any = error.orig
     driver = type(cause).__module__.partition(".")[0]
     if driver == "sqlite3":

@@ -1,4 +1,4 @@
-"""Which jobs are asked for, as SQL that an index answers."""
+"""SQL queries for filtered jobs, written for the indexes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Condition = ColumnElement[bool]
 Question = Select[Any]
 
 SHOWN = frozenset(JobState) - {JobState.DELETED}
-"""What is listed unless states are asked for."""
+"""Default states in lists."""
 
 
 @lru_cache(maxsize=256)
 def page(wanted: JobFilter, limit: int) -> Question:
-    """Return a question for jobs with their specs, new to old; the same lists are asked for again and again."""
+    """Return the query for jobs with their specs, from new to old. Frequent queries are cached."""
     found = _ids(wanted, limit).subquery("found")
     return (
         select(*JOBS.columns, JOB_SPECS.c.spec)
@@ -34,17 +34,18 @@ def page(wanted: JobFilter, limit: int) -> Question:
 
 
 def counts(wanted: JobFilter) -> Question:
-    """Return a question for the number of jobs in each state."""
+    """Return the query for the number of jobs in each state."""
     return _drawn(wanted, select(JOBS.c.state, func.count()), _conditions(wanted), _states(wanted)).group_by(
         JOBS.c.state
     )
 
 
 def _ids(wanted: JobFilter, limit: int) -> Question:
-    """Return a question for the ids.
+    """Return the query for job IDs.
 
-    Indexes on what jobs have in common go by state before id. So that none must be read to its end and
-    sorted, each state is asked for by itself: of each, `limit` jobs will do.
+    Most indexes order by state before ID. A separate query for each state, with `limit` jobs each, avoids that an index
+    is
+    read completely and sorted.
     """
     conditions = _conditions(wanted)
     by_state = (wanted.tenant or wanted.queue or wanted.states) and not (
@@ -62,7 +63,7 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
 
 
 def _drawn(wanted: JobFilter, question: Question, conditions: list[Condition], states: Condition) -> Question:
-    """Add where jobs are looked up, and by what."""
+    """Add the tables and conditions of a query."""
     if wanted.label:
         name, value = wanted.label
         question = question.select_from(JOB_LABELS.join(JOBS, JOBS.c.id == JOB_LABELS.c.job_id))
@@ -77,21 +78,21 @@ def _drawn(wanted: JobFilter, question: Question, conditions: list[Condition], s
 
 
 def _order(wanted: JobFilter) -> ColumnElement[int]:
-    """Return the id in the table that is looked through first, whose index has the order."""
+    """Return the ID column of the first table, whose index has the order."""
     if wanted.label:
         return JOB_LABELS.c.job_id
     return JOB_CLUSTERS.c.job_id if wanted.cluster else JOBS.c.id
 
 
 def _states(wanted: JobFilter) -> Condition:
-    """Return what the filter asks of the state."""
+    """Return the condition on the state."""
     if wanted.states:
         return JOBS.c.state.in_(sorted(state.value for state in wanted.states))
     return JOBS.c.state != JobState.DELETED.value
 
 
 def _conditions(wanted: JobFilter) -> list[Condition]:
-    """Return what the filter asks of a job's row, but for its state."""
+    """Return the conditions on a job's row, except that on its state."""
     found: list[Condition] = []
     if wanted.tenant:
         found.append(JOBS.c.tenant == wanted.tenant)
@@ -102,7 +103,7 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
     if wanted.named:
         found.append(JOBS.c.name == wanted.named)
     if wanted.name:
-        without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE heeds case on some databases only
+        without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE is case-sensitive only on some databases
         found.append(without != JOBS.c.name)
     if wanted.submitted_from_ns is not None:
         found.append(JOBS.c.submitted_ns >= wanted.submitted_from_ns)

@@ -1,4 +1,4 @@
-"""Removing what no one needs any longer, a little at a time, so that no one waits for it."""
+"""Removal of expired rows in small transactions, so that other writes need not wait."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from seaway.application.ports.store import Retention
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 
 AT_ONCE = 200
-"""Rows, or jobs with all that hangs on them, of one transaction."""
+"""Maximum number of rows, or of jobs with their dependent rows, in one transaction."""
 
 
 def prune(engine: Engine, retention: Retention, now_ns: int) -> dict[str, int]:
-    """Remove what is older than `retention` allows; see `seaway.application.ports.store.Store.prune`."""
+    """Remove expired rows; see `seaway.application.ports.store.Store.prune`."""
     gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "keys", *_SAMPLES), 0)
     for jobs in _pages(engine, _jobs_over(retention.jobs_ns, now_ns), JOBS.c.id):
         for name, count in _remove_jobs(engine, jobs).items():
@@ -50,7 +50,7 @@ _SAMPLES = {"cluster_samples": CLUSTER_SAMPLES, "link_samples": LINK_SAMPLES, "s
 
 
 def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
-    """Return a question for jobs that may go: over, nothing held, and no cluster to be told anything."""
+    """Return the query for removable jobs: final, without reserved devices and without pending commands."""
     deleted = JOBS.c.state == JobState.DELETED.value
     old = and_(
         JOBS.c.state.in_(sorted(state.value for state in FINAL)),
@@ -63,7 +63,7 @@ def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
 
 
 def _pages(engine: Engine, question: Select[Any], key: Column[int]) -> Iterator[list[int]]:
-    """Return ids, `AT_ONCE` at a time, in order."""
+    """Yield IDs in order, in pages of `AT_ONCE`."""
     last = -1
     while True:
         with engine.connect() as connection:
@@ -75,7 +75,7 @@ def _pages(engine: Engine, question: Select[Any], key: Column[int]) -> Iterator[
 
 
 def _remove_jobs(engine: Engine, jobs: list[int]) -> dict[str, int]:
-    """Remove jobs and all that hangs on them in one transaction, unless they came to life again."""
+    """Remove jobs and their dependent rows in one transaction, unless they are live again."""
     final = sorted(state.value for state in FINAL)
     with engine.begin() as connection:
         still = select(JOBS.c.id).where(JOBS.c.id.in_(jobs), JOBS.c.state.in_(final)).with_for_update()
@@ -91,12 +91,12 @@ def _remove_jobs(engine: Engine, jobs: list[int]) -> dict[str, int]:
 
 
 def _newest_event(connection: Connection) -> int:
-    """Return the id of the latest event, which stays: the next one counts on from it."""
+    """Return the ID of the latest event, which is never removed, because the next ID depends on it."""
     return int(connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one())
 
 
 def _remove_old(engine: Engine, table: Table, at_ns: Column[int], before_ns: int) -> int:
-    """Remove rows from before a moment; of events, only those that are of no job."""
+    """Remove rows older than a time. Of events, remove only those without a job."""
     key = list(table.primary_key.columns)
     question = select(*key).where(at_ns < before_ns).limit(AT_ONCE)
     gone = 0

@@ -1,4 +1,4 @@
-"""The state of the tables: which it is, and bringing it up to date."""
+"""Schema version of the tables, and migrations."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from seaway.adapters.sqlalchemy.failures import answering
 from seaway.domain.errors import RejectedError, UnavailableError
 
 NEWEST = "0007"
-"""What the tables are at after all migrations; states count up."""
+"""Schema version after all migrations; versions increase."""
 
 LOCK = 7_310_867
-"""Number of the lock that PostgreSQL gives to whoever migrates: any will do that no one else uses."""
+"""Number of PostgreSQL's advisory lock for migrations; it must only be unique."""
 
 LOCK_WAIT_S = 60
 
 
 def current(url: str) -> str:
-    """Return the state that a database's tables are in; empty for a database without Seaway's tables.
+    """Return the schema version of a database; empty without Seaway's tables.
 
     Raises
     ------
     RejectedError
-        When the URL is none.
+        When the URL is invalid.
     UnavailableError
         When the database does not answer.
     """
@@ -40,12 +40,12 @@ def current(url: str) -> str:
 
 
 def migrate(url: str) -> str:
-    """Bring a database's tables up to date; return the state they were in before.
+    """Migrate a database to the newest schema version; return the previous version.
 
     Raises
     ------
     RejectedError
-        When the URL is none, or the tables are of a newer Seaway.
+        When the URL is invalid, or the tables are of a newer Seaway.
     UnavailableError
         When the database does not answer.
     """
@@ -58,7 +58,7 @@ def migrate(url: str) -> str:
 
 
 def bring_up(engine: Engine) -> str:
-    """Bring tables up to date; return the state they were in before."""
+    """Migrate the tables to the newest schema version; return the previous version."""
     with engine.connect() as connection:
         before = require_known(revision(connection))
     if before == NEWEST:
@@ -71,14 +71,14 @@ def bring_up(engine: Engine) -> str:
 
 
 def revision(connection: Connection) -> str:
-    """Return the state of the tables; empty when there are none."""
+    """Return the schema version of the tables; empty if there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
 
 
 def require_known(found: str) -> str:
-    """Check a state.
+    """Check a schema version.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def require_known(found: str) -> str:
 
 
 def _upgrade(connection: Connection) -> None:
-    """Run the migrations that are missing."""
+    """Run the missing migrations."""
     from alembic import command
     from alembic.config import Config
 
@@ -107,7 +107,7 @@ def _upgrade(connection: Connection) -> None:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Keep other processes from migrating meanwhile; SQLite's transactions do so by themselves."""
+    """Prevent concurrent migrations by other processes. SQLite's transactions do that without a lock."""
     kind = connection.dialect.name
     if kind == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))

@@ -1,8 +1,7 @@
-"""Statements that write many rows at once, in each database's own words.
+"""Statements that write many rows, in the SQL of each database.
 
-A step of a statement lets another Python thread run, which may keep the interpreter for a while; so one
-statement for a thousand rows is worth more than what it takes to put it together. The text of statements
-is made once and kept.
+Each statement may let another Python thread run, which may hold the interpreter for a while. One statement for a
+thousand rows is therefore faster, despite the cost of its text. The texts are cached.
 """
 
 from __future__ import annotations
@@ -19,38 +18,38 @@ from sqlalchemy.engine import Dialect
 from seaway.adapters.sqlalchemy.codec import Row
 
 MOST = 512
-"""Rows of one statement at most."""
+"""Maximum number of rows in one statement."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST)
-"""Numbers of rows that SQLite gets statements for; what is missing is filled with NULL, which writes nothing."""
+"""Numbers of rows of the statements for SQLite. Missing rows are NULL and write nothing."""
 
 Statement = tuple[str, tuple[Any, ...]]
 
 
 class Wording(Protocol):
-    """Says in one database's words what is to be written. Rows are `MOST` at most, and not none."""
+    """Writer of statements in the SQL of one database. It accepts 1 to `MOST` rows."""
 
     def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """Add rows."""
+        """Insert rows."""
 
     def put(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """Add rows or replace them; no key twice."""
+        """Insert or replace rows; keys must be unique."""
 
     def update(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """Replace rows that are there; where there is a version, only those of the version before."""
+        """Replace existing rows; with a version column, only rows with the previous version."""
 
     def delete(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
-        """Remove rows whose `columns` are as in one of `rows`."""
+        """Delete rows whose `columns` are equal to those of one of `rows`."""
 
 
 def wording(dialect: Dialect) -> Wording:
-    """Return the words of a database."""
+    """Return the statement writer of a database."""
     kinds: dict[str, type[_Words]] = {"sqlite": SqliteWords, "postgresql": PostgresWords, "mysql": MysqlWords}
     return kinds[dialect.name](dialect)
 
 
 class _Names:
-    """Names of a table's parts, quoted where that is needed."""
+    """Quoted names of a table and its columns."""
 
     def __init__(self, dialect: Dialect, table: Table) -> None:
         quote = dialect.identifier_preparer.quote
@@ -67,12 +66,12 @@ class _Names:
 
     @cached_property
     def listed(self) -> str:
-        """The columns, for an INSERT."""
+        """Columns for an INSERT."""
         return ", ".join(self.columns)
 
 
 class _Words:
-    """What the databases share."""
+    """Common part of the statement writers."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.names = lru_cache(maxsize=None)(lambda table: _Names(dialect, table))
@@ -95,7 +94,7 @@ class _Words:
         return self._say("delete", table, columns, rows)
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
-        """Return a statement for some rows."""
+        """Return a statement for rows."""
         return self.text(verb, table, columns, len(rows)), tuple(chain.from_iterable(rows))
 
     def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
@@ -104,7 +103,7 @@ class _Words:
 
 
 def _grid(mark: str, width: int, size: int) -> str:
-    """Write `size` rows of marks."""
+    """Return `size` rows of placeholders."""
     return ", ".join([f"({', '.join([mark] * width)})"] * size)
 
 
@@ -113,7 +112,7 @@ def _matches(left: str, right: dict[str, str], names: Sequence[str]) -> str:
 
 
 class SqliteWords(_Words):
-    """Rows as VALUES, in a few sizes, so that SQLite need not parse each statement again."""
+    """Rows as VALUES, in a few sizes, so that SQLite can reuse parsed statements."""
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         size = SIZES[bisect_left(SIZES, len(rows))]
@@ -127,7 +126,7 @@ class SqliteWords(_Words):
             first, asked = names.quoted[columns[0]], ", ".join(names.quoted[column] for column in columns)
             if len(columns) == 1:
                 return f"DELETE FROM {names.table} WHERE {first} IN ({values})"
-            narrowed = f"{first} IN (SELECT column1 FROM v)"  # SQLite finds one column by an index, but not several
+            narrowed = f"{first} IN (SELECT column1 FROM v)"  # SQLite uses an index for one column, but not for several
             return f"WITH v AS ({values}) DELETE FROM {names.table} WHERE {narrowed} AND ({asked}) IN (SELECT * FROM v)"
         if verb == "update":
             given = {name: f"v.column{at}" for at, name in enumerate(names.columns, 1)}
@@ -142,7 +141,7 @@ class SqliteWords(_Words):
 
 
 class PostgresWords(_Words):
-    """Each column as one array, so that one prepared statement serves any number of rows."""
+    """One array per column, so that one prepared statement serves any number of rows."""
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         return self.text(verb, table, columns, 0), tuple(map(_without_nul, zip(*rows, strict=True)))
@@ -167,12 +166,12 @@ class PostgresWords(_Words):
 
 
 def _without_nul(column: tuple[Any, ...]) -> list[Any]:
-    """Replace the one character that PostgreSQL cannot store."""
+    """Replace NUL characters, which PostgreSQL cannot store."""
     return [cell.replace("\0", "\ufffd") if type(cell) is str and "\0" in cell else cell for cell in column]
 
 
 class MysqlWords(_Words):
-    """Rows as VALUES to add them, and as a table of their own to change or remove them."""
+    """Rows as VALUES for inserts, and as a derived table for updates and deletions."""
 
     def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
         names = self.names(table)
@@ -197,7 +196,7 @@ class MysqlWords(_Words):
 
 
 def _on_conflict(names: _Names) -> str:
-    """Say what happens to a row that is there already."""
+    """Return the clause for existing rows."""
     sets = ", ".join(f"{name} = excluded.{name}" for name in names.rest)
     action = f"UPDATE SET {sets}" if sets else "NOTHING"
     return f" ON CONFLICT ({', '.join(names.key)}) DO {action}"

@@ -1,4 +1,4 @@
-"""The store: one writer, many readers."""
+"""SQL store with one writer and many readers."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ Question = Select[Any]
 
 
 class SqlStore:
-    """Fills `seaway.application.ports.store.Store`; open it with `seaway.adapters.sqlalchemy.open_store`.
+    """Implementation of `seaway.application.ports.store.Store`; open it with `seaway.adapters.sqlalchemy.open_store`.
 
     Parameters
     ----------
     engines
-        Ways to a database whose tables are there.
+        Engines of a database with existing tables.
     """
 
     def __init__(self, engines: Engines) -> None:
@@ -80,15 +80,15 @@ class SqlStore:
         return f"SqlStore({self._engines.read.url.render_as_string(hide_password=True)!r})"
 
     def lead(self, owner: str) -> None:
-        """Become the one process that writes."""
+        """Become the only process that writes."""
         self._writer.lead(owner)
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes in one transaction that outlives a crash."""
+        """Store changes in one durable transaction."""
         return self._writer.commit(changes)
 
     def last_event(self) -> int:
-        """Return the id of the latest event."""
+        """Return the ID of the latest event."""
         return int(self._rows(select(func.coalesce(func.max(EVENTS.c.id), 0)))[0][0])
 
     def job(self, job_id: str) -> JobRecord | None:
@@ -98,7 +98,7 @@ class SqlStore:
         return found[0] if found else None
 
     def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
-        """Return which of these jobs there are, with when they ended."""
+        """Return the existing jobs among the given ones, with their end times."""
         names = {number: job_id for job_id in job_ids if (number := codec.number(job_id)) is not None}
         found: dict[str, int | None] = {}
         numbers = list(names)
@@ -119,12 +119,12 @@ class SqlStore:
         return {JobState(state): count for state, count in self._rows(job_queries.counts(wanted))}
 
     def live_jobs(self) -> Iterator[JobRecord]:
-        """Return every unfinished job, old to new."""
+        """Return all unfinished jobs, from old to new."""
         live = sorted(state.value for state in JobState if state not in FINAL)
         return self._stream(codec.read_job, _JOBS.where(JOBS.c.state.in_(live)), JOBS, ["id"])
 
     def held_attempts(self) -> Iterator[Attempt]:
-        """Return every attempt that holds devices."""
+        """Return all attempts that hold devices."""
         held = sorted(state.value for state in AttemptState if state.holds)
         question = select(ATTEMPTS).where(ATTEMPTS.c.state.in_(held))
         return self._stream(codec.read_attempt, question, ATTEMPTS, ["job_id", "number"])
@@ -135,7 +135,7 @@ class SqlStore:
         return self._read(codec.read_attempt, question)
 
     def pending_commands(self) -> Iterator[PendingCommand]:
-        """Return what clusters are to be told, oldest first."""
+        """Return the pending commands, oldest first."""
         order = ["created_ns", *(column.name for column in PENDING_COMMANDS.primary_key.columns)]
         return self._stream(codec.read_pending_command, select(PENDING_COMMANDS), PENDING_COMMANDS, order)
 
@@ -149,7 +149,7 @@ class SqlStore:
         return self._read(codec.read_event, question.order_by(EVENTS.c.id).limit(min(limit, MAX_ROWS)))
 
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
-        """Return what an idempotency key was used for."""
+        """Return the use of an idempotency key."""
         found = self._read(codec.read_key, select(KEYS).where(KEYS.c.tenant == tenant, KEYS.c.key == key))
         return found[0] if found else None
 
@@ -174,27 +174,27 @@ class SqlStore:
         return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all names that clusters have or had."""
+        """Return all current and former names of clusters."""
         return self._read(_plain(ClusterName), select(CLUSTER_NAMES).order_by(CLUSTER_NAMES.c.name))
 
     def network(self) -> NetworkRecord | None:
-        """Return how the network between gateways is meant to be."""
+        """Return the specification of the network between gateways."""
         return next(iter(self._read(_plain(NetworkRecord), select(NETWORK))), None)
 
     def agents(self) -> list[AgentRecord]:
-        """Return what is known of agents."""
+        """Return the records of all agents."""
         return self._read(_plain(AgentRecord), select(AGENTS).order_by(AGENTS.c.gateway))
 
     def paths(self) -> list[PathRecord]:
-        """Return which paths were chosen or confirmed."""
+        """Return the chosen and confirmed paths."""
         return self._read(_plain(PathRecord), select(PATHS).order_by(PATHS.c.source, PATHS.c.target))
 
     def policies(self) -> list[PolicyRecord]:
-        """Return all trained policies that were brought."""
+        """Return all imported policies."""
         return self._read(codec.read_policy, select(POLICIES).order_by(POLICIES.c.name))
 
     def evaluations(self) -> list[EvaluationRecord]:
-        """Return all evaluations that are kept."""
+        """Return all stored evaluations."""
         return self._read(_plain(EvaluationRecord), select(EVALUATIONS).order_by(EVALUATIONS.c.name))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
@@ -234,16 +234,16 @@ class SqlStore:
         return self._read(_plain(ShadowResult), question.where(SHADOWS.c.queue == queue) if queue else question)
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
-        """Remove what is older than `retention` allows, in small transactions."""
+        """Remove expired rows in small transactions."""
         with answering():
             return pruning.prune(self._engines.write, retention, now_ns)
 
     def ping(self) -> None:
-        """Raise `UnavailableError` unless the database answers."""
+        """Raise `UnavailableError` if the database does not answer."""
         self._rows(select(1))
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         self._engines.dispose()
 
     def _rows(self, question: Question) -> Sequence[Sequence[Any]]:
@@ -256,7 +256,7 @@ class SqlStore:
     def _stream(
         self, read: Callable[[Sequence[Any]], Kind], question: Question, table: Table, order: list[str]
     ) -> Iterator[Kind]:
-        """Read rows page by page in an order that tells them apart, so that nothing is kept open meanwhile."""
+        """Read rows in pages by a unique order, so that no cursor stays open."""
         columns = [table.c[name] for name in order]
         places = [list(table.columns).index(column) for column in columns]
         question = question.order_by(*columns).limit(MAX_ROWS)
@@ -273,19 +273,19 @@ _JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_S
 
 
 def _after(columns: Sequence[Any], last: tuple[Any, ...]) -> Any:  # noqa: ANN401  # SQLAlchemy's own
-    """Return the condition that a row stands behind `last`."""
+    """Return the condition that a row comes after `last`."""
     if len(columns) == 1:
         return columns[0] > last[0]
     return or_(columns[0] > last[0], and_(columns[0] == last[0], tuple_(*columns[1:]) > tuple_(*last[1:])))
 
 
 def _plain(kind: Callable[..., Kind]) -> Callable[[Sequence[Any]], Kind]:
-    """Return what reads a record whose fields are the columns, in their order."""
+    """Return a decoder for a record whose fields are the columns in order."""
     return lambda row: kind(*row)
 
 
 def open_store(url: str, *, readers: int = 8) -> SqlStore:
-    """Open a store, and bring its tables up to date.
+    """Open a store, and migrate its tables to the newest schema version.
 
     Parameters
     ----------
@@ -293,12 +293,12 @@ def open_store(url: str, *, readers: int = 8) -> SqlStore:
         ``sqlite:///path``, ``mysql://user:password@host/name`` (or ``mariadb://``) or
         ``postgresql://user:password@host/name``.
     readers
-        How many threads may read at once without waiting for each other.
+        Number of threads that can read concurrently.
 
     Raises
     ------
     RejectedError
-        When the URL is none, its driver is not installed, or the tables are of a newer Seaway.
+        When the URL is invalid, its driver is not installed, or the tables are of a newer Seaway.
     UnavailableError
         When the database does not answer.
     """

@@ -1,8 +1,7 @@
-"""The tables, as the newest migration leaves them.
+"""Tables after the newest migration.
 
-Columns stand in the order of the record's fields where a row is nothing but its fields; statements name
-them. Ids of jobs are stored as the number they write (`seaway.domain.job_spec`). Enums are stored by value,
-collections as JSON.
+If a row has exactly the fields of a record, its columns are in the same order; statements name them. Job IDs are stored
+as numbers (`seaway.domain.job_spec`), enums by value, and collections as JSON.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from sqlalchemy.types import TypeEngine
 METADATA = MetaData()
 
 NAME = 255
-"""Longest name that can be a part of a key, characters; indexes of MariaDB have room for three of them."""
+"""Maximum length in characters of a name in a key; a MariaDB index can contain three of them."""
 
 
 def short(length: int = NAME) -> TypeEngine[str]:
-    """Return the type of a text that is compared and sorted byte by byte, on every database."""
+    """Return the type of a text that every database compares and sorts by bytes."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
@@ -28,7 +27,7 @@ def long() -> TypeEngine[str]:
 
 
 def _table(name: str, *parts: Column[str] | Column[int] | Index | PrimaryKeyConstraint, rowid: bool = True) -> Table:
-    """Make a table; without `rowid` SQLite keeps its rows in the primary key itself."""
+    """Return a table; without `rowid`, SQLite stores its rows in the primary key."""
     return Table(
         name,
         METADATA,
@@ -65,12 +64,12 @@ def _count(name: str) -> Column[int]:
 
 
 def _later(name: str) -> Column[str]:
-    """Return a name's column that came later; rows from before have it empty."""
+    """Return the column of a name that a later migration added; it is empty in older rows."""
     return Column(name, short(), nullable=False, server_default="")
 
 
 def _later_count(name: str) -> Column[int]:
-    """Return a count's column that came later; rows from before have 0."""
+    """Return the column of a count that a later migration added; it is 0 in older rows."""
     return Column(name, Integer, nullable=False, server_default="0")
 
 
@@ -83,7 +82,7 @@ def _id(name: str = "id") -> Column[int]:
 
 
 LEASE = _table("lease", _id(), _number("epoch"), _name("owner"), _key("id"))
-"""One row: who writes, and how often that changed."""
+"""One row: the writing process, and the number of its changes."""
 
 JOBS = _table(
     "jobs",
@@ -111,10 +110,10 @@ JOBS = _table(
     Index("ix_jobs_submitted_by", "submitted_by", "id"),
     Index("ix_jobs_name", "name", "id"),
 )
-"""What changes of a job, and what lists are filtered by. Narrow, for it is scanned and rewritten often."""
+"""Mutable fields of jobs, and fields for filters. Rows are small, because they are scanned and updated often."""
 
 JOB_SPECS = _table("job_specs", _id("job_id"), _text("spec"), _key("job_id"))
-"""What was asked for; large, and seldom rewritten."""
+"""Specs of jobs; large, and rarely updated."""
 
 JOB_LABELS = _table(
     "job_labels",
@@ -125,7 +124,7 @@ JOB_LABELS = _table(
     Index("ix_job_labels_job", "job_id"),
     rowid=False,
 )
-"""Labels of jobs, to find jobs by; they are in the spec as well."""
+"""Labels of jobs for lookups; the spec contains them, too."""
 
 JOB_CLUSTERS = _table(
     "job_clusters",
@@ -135,7 +134,7 @@ JOB_CLUSTERS = _table(
     Index("ix_job_clusters_job", "job_id"),
     rowid=False,
 )
-"""Clusters of jobs, to find jobs by; they are in `JOBS` as well."""
+"""Clusters of jobs for lookups; `JOBS` contains them, too."""
 
 ATTEMPTS = _table(
     "attempts",
@@ -180,7 +179,7 @@ EVENTS = _table(
     _key("id"),
     Index("ix_events_job", "job_id", "id"),
 )
-"""The fleet's own have 0 for a job."""
+"""Events; those of the fleet have job 0."""
 
 KEYS = _table(
     "idempotency_keys",
@@ -273,7 +272,7 @@ LINK_SAMPLES = _table(
 )
 
 NETWORK = _table("network", _text("text"), _number("version"), _name("actor"), _number("at_ns"), _id(), _key("id"))
-"""One row, or none before there was a first."""
+"""At most one row."""
 
 AGENTS = _table(
     "agents",
@@ -304,10 +303,10 @@ PATHS = _table(
 POLICIES = _table(
     "policies", _name("name"), _name("digest"), _text("content"), _name("actor"), _number("at_ns"), _key("name")
 )
-"""Trained policies; their files as base64."""
+"""Trained policies, with their files as base64."""
 
 EVALUATIONS = _table("evaluations", _name("name"), _text("rows"), _name("actor"), _number("at_ns"), _key("name"))
-"""What was found of policies, in JSON."""
+"""Results of evaluations, as JSON."""
 
 SHADOWS = _table(
     "shadows",

@@ -1,4 +1,4 @@
-"""The one that writes: batches of changes, each change wholly or not at all."""
+"""Writer of the store: batches of atomic changes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from seaway.domain.errors import DeposedError, InvariantError
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 
 TRIES = 3
-"""How often a transaction is tried that another one was in the way of."""
+"""Maximum number of tries for a transaction after deadlocks."""
 
 
 class Writer:
-    """Stores changes. May be called from any thread; one batch goes after the other.
+    """Writer of changes. Any thread may call it; batches run one after another.
 
     Parameters
     ----------
     engine
-        Gives connections in transactions.
+        Engine with transactions.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -41,7 +41,7 @@ class Writer:
         self._check = _epoch_text(engine)
 
     def lead(self, owner: str) -> None:
-        """Become the one that writes, and put the default tenant, pool and queue in place."""
+        """Become the only writer, and create the default tenant, pool and queue."""
         with self._lock, answering(), self._engine.begin() as connection:
             connection.execute(update(LEASE).values(epoch=LEASE.c.epoch + 1, owner=owner[:255]))
             epoch = connection.execute(select(LEASE.c.epoch)).scalar_one()
@@ -74,7 +74,7 @@ class Writer:
                 raise
 
     def _commit(self, changes: Sequence[Change], *, mend: bool = False) -> list[Outcome]:
-        """Try all at once first, then with care."""
+        """Store all changes together; if that fails, store those without conflict."""
         self._mend = mend
         careful = False
         for again in range(TRIES, 0, -1):
@@ -89,7 +89,7 @@ class Writer:
         raise InvariantError("a transaction was neither stored nor given up")
 
     def _together(self, changes: Sequence[Change]) -> bool:
-        """Store all changes, or nothing where one is in the way of the others or of what is stored."""
+        """Store all changes; store nothing if one conflicts with others or with stored rows."""
         latest = dict(self._memory.latest)
         with self._engine.connect() as connection, connection.begin() as transaction:
             self._require_lead(connection)
@@ -103,14 +103,14 @@ class Writer:
         return True
 
     def _carefully(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store what can be stored, and find what cannot by halving."""
+        """Store the changes without conflicts, and find the others by bisection."""
         self._memory.jobs.clear()
         with self._engine.begin() as connection:
             self._require_lead(connection)
             return [outcome for wave in waves(changes) for outcome in self._halved(connection, wave)]
 
     def _halved(self, connection: Connection, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes that do not touch the same rows; those of a half that cannot be stored in halves again."""
+        """Store changes that affect different rows; split them in halves on a conflict."""
         latest = dict(self._memory.latest)
         with connection.begin_nested() as savepoint:
             if _stored(batch := self._batch(changes), connection, self._words):
@@ -125,7 +125,7 @@ class Writer:
         return [self._row_by_row(connection, changes[0])]
 
     def _row_by_row(self, connection: Connection, change: Change) -> Outcome:
-        """Store a change one row after the other, as it may touch a row twice."""
+        """Store a change row by row, because it may affect a row twice."""
         latest = dict(self._memory.latest)
         with connection.begin_nested() as savepoint:
             for step, record in records(change):
@@ -146,19 +146,19 @@ class Writer:
         return batch
 
     def _require_lead(self, connection: Connection) -> None:
-        """Check that no one else writes, and see to it that no one begins before the transaction ends.
+        """Check that this process is the writer, and lock the lease until the transaction ends.
 
         Raises
         ------
         DeposedError
-            When another process became the one that writes.
+            When another process became the writer.
         """
         if connection.exec_driver_sql(self._check).scalar() != self._epoch:
             raise DeposedError("another process writes to the database now; this one has to stop")
 
 
 def waves(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Cut changes into runs in which no row is touched by two of them, so that their order does not matter."""
+    """Split changes into runs in which no two affect the same row, so that their order is irrelevant."""
     if not any(change.update or change.put or change.delete for change in changes):
         yield changes
         return
@@ -175,7 +175,7 @@ def waves(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 
 def records(change: Change) -> Iterator[tuple[Step, Any]]:
-    """Return the records of a change in order, and what is done to each."""
+    """Yield the records of a change in order, with the kind of write."""
     for record in change.insert:
         yield Step.INSERT, record
     for record in change.update:
@@ -187,7 +187,7 @@ def records(change: Change) -> Iterator[tuple[Step, Any]]:
 
 
 def _key(record: Any) -> Any:  # noqa: ANN401  # any kind of record, any kind of key
-    """Return what tells a record from all others; None for one that has no id yet."""
+    """Return the identity of a record; None if it has no ID yet."""
     kind = type(record)
     if kind is JobRecord:
         return record.id
@@ -200,7 +200,7 @@ def _key(record: Any) -> Any:  # noqa: ANN401  # any kind of record, any kind of
 
 
 def _stored(batch: Batch, connection: Connection, words: Any) -> bool:  # noqa: ANN401
-    """Run a batch; return whether nothing was in its way."""
+    """Run a batch; return whether there was no conflict."""
     try:
         return batch.run(connection, words)
     except DBAPIError as error:
@@ -210,7 +210,7 @@ def _stored(batch: Batch, connection: Connection, words: Any) -> bool:  # noqa: 
 
 
 def _epoch_text(engine: Engine) -> str:
-    """Return the question for the epoch, which keeps the row from changing where the database does not do so itself."""
+    """Return the query for the epoch. It locks the row, except in SQLite, whose transactions lock the database."""
     text = "SELECT epoch FROM lease WHERE id = 1"
     if engine.dialect.name == "sqlite":
         return text

@@ -1,1 +1,1 @@
-"""A Linux machine as a gateway: what it has is read, and changes are made, over netlink."""
+"""Linux machines as gateways: reads and changes of their configuration over netlink."""

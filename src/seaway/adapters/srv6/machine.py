@@ -1,4 +1,4 @@
-"""A Linux machine, or one network namespace of it: what it has as a gateway, and changes of that."""
+"""A Linux machine, or one of its network namespaces, as a gateway."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 NAMED = Path("/run/netns")
-"""Where `ip netns add` puts namespaces."""
+"""Folder of the namespaces of `ip netns add`."""
 
 OWN = Path("/proc/thread-self/ns/net")
 
@@ -45,12 +45,12 @@ SO_NETNS_COOKIE = 71
 
 @contextmanager
 def inside(netns: str) -> Iterator[None]:
-    """Put this thread into a network namespace for a while; empty leaves it where it is.
+    """Enter a network namespace with this thread temporarily; stay in the current one if the name is empty.
 
     Raises
     ------
     RejectedError
-        When there is no such namespace.
+        When the namespace does not exist.
     ForbiddenError
         When this process may not enter it.
     """
@@ -73,12 +73,12 @@ def inside(netns: str) -> Iterator[None]:
 
 
 def identity() -> str:
-    """Return what no other namespace of this machine has, before the next boot or after."""
+    """Return a unique ID of the current namespace, which is never used again, even after a reboot."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
         try:
             cookie = any_socket.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
-        except OSError:  # before Linux 5.14; numbers of files are given again when a namespace is gone
+        except OSError:  # before Linux 5.14; inode numbers may be reused
             return f"{boot}/file-{OWN.stat().st_ino}"
     return f"{boot}/{int.from_bytes(cookie, sys.byteorder)}"
 
@@ -102,23 +102,23 @@ def _enter(namespace: int, name: str) -> None:
 
 SYSCTLS = Path("/proc/sys")
 READ = ("forwarding", "seg6_enabled", "accept_ra")
-"""IPv6 settings that are read of every interface."""
+"""IPv6 settings to read from every interface."""
 
 
 class Machine:
-    """A machine as a gateway. Its calls block; call it outside of event loops.
+    """A machine as a gateway. Its methods block; do not call them on an event loop.
 
     Parameters
     ----------
     netns
-        A network namespace, by name; empty for the one that this process is in.
+        Name of a network namespace; empty for that of this process.
     state
-        Folder that remembers what settings were before.
+        Folder for the previous values of settings.
 
     Raises
     ------
     RejectedError
-        When this is no Linux, or pyroute2 is missing.
+        When this is not Linux, or pyroute2 is missing.
     """
 
     def __init__(self, netns: str = "", state: Path = FOLDER) -> None:
@@ -132,27 +132,27 @@ class Machine:
         self._memory = SavedSettings(state, netns)
 
     def read(self) -> CurrentState:
-        """Read what there is.
+        """Read the current state.
 
         Raises
         ------
         RejectedError, ForbiddenError
-            When the namespace is not there, or this process may not look.
+            When the namespace does not exist, or this process lacks the permission.
         """
         with self._netlink() as netlink:
             return self._read(netlink)
 
     def converge(self, wanted: GatewayState) -> Difference:
-        """Give the machine what it must have, and return what was done for that.
+        """Apply the desired state, and return the changes.
 
         Raises
         ------
         RejectedError
-            When something is in the way; nothing was done then.
+            When something prevents it; nothing was changed.
         ForbiddenError
-            When this process may not do so.
+            When this process lacks the permission.
         ConflictError
-            When the kernel refuses a change. What was done until then stays, and another try goes on from there.
+            When the kernel refuses a change. Earlier changes stay, and another try continues from there.
         """
         with self._netlink() as netlink, self._memory.locked():
             found = difference(wanted, self._read(netlink))
@@ -160,12 +160,12 @@ class Machine:
             return found
 
     def apply(self, found: Difference) -> None:
-        """Do what was found to be missing; raises as `reach`."""
+        """Apply a difference; raise as `converge`."""
         with self._netlink() as netlink, self._memory.locked():
             self._apply(found, netlink)
 
     def remove(self) -> Difference:
-        """Take away all that Seaway wrote, and set settings back to what they were; raises as `reach`."""
+        """Remove everything that Seaway wrote, and restore the previous settings; raise as `converge`."""
         return self.converge(NOTHING)
 
     @contextmanager
@@ -218,7 +218,7 @@ class Machine:
             self._memory.write(identity(), found.saved)
 
     def _refused(self, change: Change, error: OSError, done: int) -> Exception:
-        """Say which change did not go, and what came of those before."""
+        """Return the error of a refused change, with the number of earlier changes."""
         (command,) = commands([change], self._netns)
         if error.errno in {errno.EPERM, errno.EACCES}:
             return ForbiddenError(f"this requires root: {command}")
@@ -227,7 +227,7 @@ class Machine:
 
 
 def _settings() -> Iterator[tuple[Setting, str]]:
-    """Yield what settings there are, of every interface and of all."""
+    """Yield the current settings of every interface and of the machine."""
     from seaway.adapters.srv6 import routes as tunnel_source
 
     conf = SYSCTLS / "net/ipv6/conf"
@@ -235,7 +235,7 @@ def _settings() -> Iterator[tuple[Setting, str]]:
         for name in READ:
             try:
                 yield sysctl(folder.name, name), (folder / name).read_text().strip()
-            except FileNotFoundError:  # not in this kernel, or gone in the meantime
+            except FileNotFoundError:  # not in this kernel, or the interface is gone
                 continue
     source = tunnel_source.read()
     if source is not None:

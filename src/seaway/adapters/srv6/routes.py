@@ -1,7 +1,7 @@
-"""Routes between values and what pyroute2 makes of netlink's messages.
+"""Conversion between routes and the netlink messages of pyroute2.
 
-The segments of a routing header stand there last hop first (RFC 8754, section 2), and so pyroute2 has them, the
-reverse of `ip`.
+The segments in a routing header are in reverse order, last hop first (RFC 8754, section 2). pyroute2 has this order;
+`ip` has the opposite one.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ SEG6, SEG6_LOCAL = 5, 7
 """Kinds of encapsulation (linux/lwtunnel.h)."""
 
 ENCAP_MODE = 1
-"""The packet is wrapped whole (linux/seg6_iptunnel.h)."""
+"""Mode that encapsulates the whole packet (linux/seg6_iptunnel.h)."""
 
 ACTIONS = {1: Behaviour.END, 2: Behaviour.END_X, 5: Behaviour.END_DX6, 7: Behaviour.END_DT6}
-"""Numbers of what SIDs do (linux/seg6_local.h)."""
+"""Behaviours of SIDs by number (linux/seg6_local.h)."""
 
 Message = Any
-"""A netlink message, or a part of one, as pyroute2 has it."""
+"""A netlink message, or a part of one, in pyroute2's form."""
 
 
 def written(route: SidRoute | PathRoute, indices: Mapping[str, int]) -> dict[str, Any]:
-    """Return a route as pyroute2 takes it; `indices` has the numbers of interfaces."""
+    """Return a route in pyroute2's form; `indices` has the interface indexes by name."""
     oif = indices[route.interface]
     if isinstance(route, SidRoute):
         return {**key(route), "oif": oif, "encap": _action(route)}
@@ -53,12 +53,12 @@ def written(route: SidRoute | PathRoute, indices: Mapping[str, int]) -> dict[str
 
 
 def key(route: Route) -> dict[str, Any]:
-    """Return what tells a route of Seaway's from all others."""
+    """Return the fields that identify a route of Seaway."""
     return {"family": AF_INET6, "dst": str(route.destination), "proto": PROTOCOL, "priority": metric_of(route)}
 
 
 def read_own(message: Message, names: Mapping[int, str]) -> Route:
-    """Read a route of Seaway's; `names` has the interfaces by number."""
+    """Decode a route of Seaway; `names` has the interface names by index."""
     destination, metric = _destination(message), message.get_attr("RTA_PRIORITY") or 0
     if metric != METRIC:
         return UnknownRoute(destination, f"a route of metric {metric}", metric)
@@ -69,7 +69,7 @@ def read_own(message: Message, names: Mapping[int, str]) -> Route:
 
 
 def read_foreign(message: Message, names: Mapping[int, str]) -> ForeignRoute:
-    """Read another user's route; of several hops, the first."""
+    """Decode a route of another user; of several hops, only the first."""
     hops = message.get_attr("RTA_MULTIPATH") or []
     via = (hops[0] if hops else message).get_attr("RTA_GATEWAY")
     index = hops[0]["oif"] if hops else message.get_attr("RTA_OIF")
@@ -130,7 +130,7 @@ def _action(route: SidRoute) -> dict[str, Any]:
 
 
 def _neighbour(hop: Hop, oif: int) -> dict[str, Any]:
-    """Return one of several hops, spelt out: pyroute2 leaves the segments out of its short form without a word."""
+    """Return one of several hops in the long form: pyroute2 silently omits the segments in its short form."""
     encap = _encap(hop)
     attributes = [
         ["RTA_GATEWAY", str(hop.via)],
@@ -152,13 +152,13 @@ NO_SUCH_FAMILY = 2
 
 
 class GenericMessage(genlmsg):  # type: ignore[misc]  # pyroute2 ships no types
-    """A message of the family, of which only the address is known."""
+    """A message of the family, with only the address attribute."""
 
     nla_map = (("SEG6_ATTR_UNSPEC", "none"), ("SEG6_ATTR_DST", "ip6addr"))
 
 
 def read() -> str | None:
-    """Return the source, ``::`` where the kernel chooses it; None where the kernel has no such setting."""
+    """Return the tunnel source, ``::`` if the kernel selects it; None if the kernel has no such setting."""
     try:
         reply = _ask(GET, None)
     except NetlinkError as error:
@@ -169,7 +169,7 @@ def read() -> str | None:
 
 
 def write(address: str) -> None:
-    """Set the source."""
+    """Set the tunnel source."""
     _ask(SET, address)
 
 

@@ -1,4 +1,4 @@
-"""What settings were before Seaway set them, kept in a small file until they are set back."""
+"""File with the previous values of the settings that Seaway changed, until they are restored."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from seaway.domain.errors import ForbiddenError, RejectedError
 from seaway.steering.state import SavedSetting, Setting, SettingKind
 
 FOLDER = Path("/run/seaway")
-"""Forgotten when the machine restarts, as the kernel forgets what was set."""
+"""Default folder. Its contents do not survive a reboot, like the settings themselves."""
 
 
 class SavedSettings:
-    """The file of one network namespace.
+    """File of one network namespace.
 
-    What was written in another namespace or before a reboot does not count.
+    Contents from another namespace or from before a reboot are ignored.
 
     Parameters
     ----------
     folder
-        Made when something is written.
+        Folder of the file; created when needed.
     netns
         Name of the namespace; empty for the machine's own.
     """
@@ -34,7 +34,7 @@ class SavedSettings:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let one process at a time change a gateway."""
+        """Lock the gateway against changes by other processes."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._file.with_suffix(".lock").open("w") as lock:
@@ -46,12 +46,12 @@ class SavedSettings:
             ) from None
 
     def read(self, identity: str) -> dict[Setting, SavedSetting]:
-        """Return what is remembered of a namespace.
+        """Return the saved settings of a namespace.
 
         Raises
         ------
         RejectedError
-            When the file was damaged.
+            When the file is damaged.
         """
         try:
             written = json.loads(self._file.read_bytes())
@@ -73,7 +73,7 @@ class SavedSettings:
             ) from None
 
     def write(self, identity: str, saved: Mapping[Setting, SavedSetting]) -> None:
-        """Remember, in one step."""
+        """Replace the file atomically."""
         if not saved:
             self._file.unlink(missing_ok=True)
             return

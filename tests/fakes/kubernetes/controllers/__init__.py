@@ -1,1 +1,1 @@
-"""Stand-ins for Kubernetes' controllers, scheduler and kubelets; they act at once, when something changes."""
+"""Fakes of Kubernetes' controllers, scheduler and kubelets; they act immediately when an object changes."""

@@ -1,4 +1,4 @@
-"""Deployments make replica sets, replica sets make pods."""
+"""The Deployment and ReplicaSet controllers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def owner_of(one: Stored, kind: str) -> str:
-    """Return the name of the owner of a kind, or nothing."""
+    """Return the name of the owner of a kind, or an empty text."""
     for reference in one.view()["metadata"].get("ownerReferences") or ():
         if reference["kind"] == kind:
             return str(reference["name"])
@@ -35,17 +35,17 @@ def owner_of(one: Stored, kind: str) -> str:
 
 
 def is_ready(pod: Stored) -> bool:
-    """Tell whether a pod is ready."""
+    """Report whether a pod is ready."""
     return not pod.deleting and condition(pod.view().get("status") or {}, "Ready") == "True"
 
 
 class ReplicaSets(Controller[tuple[str, str]]):
-    """Keeps as many pods as a replica set says."""
+    """Creates as many pods as a replica set requests."""
 
     kinds = (REPLICA_SETS, PODS)
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a replica set that changed, or one of whose pods did."""
+        """Return the replica set that changed, or that owns a pod that changed."""
         now = event.now
         if now.kind is REPLICA_SETS:
             if event.type != "DELETED":
@@ -54,7 +54,7 @@ class ReplicaSets(Controller[tuple[str, str]]):
             yield now.namespace, name
 
     def look(self, key: tuple[str, str]) -> None:
-        """Create or delete pods, and say how many there are."""
+        """Create or delete pods, and update the counts in the status."""
         found = self.store.find(REPLICA_SETS, *key)
         if found is None or found.deleting:
             return
@@ -80,7 +80,7 @@ class ReplicaSets(Controller[tuple[str, str]]):
             status["observedGeneration"] = body["metadata"]["generation"]
             if not denied:
                 remove_condition(status, "ReplicaFailure")
-            elif condition(status, "ReplicaFailure") != "True":  # the first message stands
+            elif condition(status, "ReplicaFailure") != "True":  # keep the first message
                 set_condition(status, "ReplicaFailure", "True", self.stamp(), "FailedCreate", denied)
 
         self.write_status(found, tell)
@@ -95,12 +95,12 @@ class ReplicaSets(Controller[tuple[str, str]]):
 
 
 class Deployments(Controller[tuple[str, str]]):
-    """Keeps a replica set for the present template, and scales those of former ones down when it is available."""
+    """Creates a replica set for the current template, and scales down former ones when it is available."""
 
     kinds = (DEPLOYMENTS, REPLICA_SETS)
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a deployment that changed, or one of whose replica sets did."""
+        """Return the deployment that changed, or that owns a replica set that changed."""
         now = event.now
         if now.kind is DEPLOYMENTS:
             if event.type != "DELETED":
@@ -109,7 +109,7 @@ class Deployments(Controller[tuple[str, str]]):
             yield now.namespace, name
 
     def look(self, key: tuple[str, str]) -> None:
-        """Bring the replica sets in line, and say how far it is."""
+        """Update the replica sets and the status."""
         found = self.store.find(DEPLOYMENTS, *key)
         if found is None or found.deleting:
             return
@@ -156,7 +156,7 @@ class Deployments(Controller[tuple[str, str]]):
         return self.verbs.create(REPLICA_SETS, owner.namespace, made)
 
     def _note_revision(self, deployment: Stored, current: Stored) -> None:
-        """Say on a deployment which revision it is at; this counts as no generation, unlike other annotations."""
+        """Set the revision annotation of a deployment; unlike other annotations, it does not change the generation."""
         revision = current.view()["metadata"]["annotations"][REVISION]
         found = self.store.get(DEPLOYMENTS, deployment.namespace, deployment.name)
         if (found.view()["metadata"].get("annotations") or {}).get(REVISION) != revision:
@@ -210,7 +210,7 @@ class Deployments(Controller[tuple[str, str]]):
         set_condition(status, "Progressing", "True", now, reason)
 
     def _tell_denied(self, status: Json, current: Stored | None) -> None:
-        """Say what the replica set says of pods that it could not make."""
+        """Copy the replica set's report of pods that it could not create."""
         found = self.store.find(current.kind, current.namespace, current.name) if current else None
         said = (found.view().get("status") or {}).get("conditions") or () if found else ()
         failure = next((one for one in said if one["type"] == "ReplicaFailure"), None)

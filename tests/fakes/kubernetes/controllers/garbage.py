@@ -1,4 +1,4 @@
-"""Garbage collection by owners, and the end of namespaces."""
+"""Garbage collection by owners, and the deletion of namespaces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.fakes.kubernetes.verbs import FOREGROUND, ORPHAN
 
 
 class Garbage(Controller[tuple[Kind, str]]):
-    """Deletes what lost its owners, and carries out ``Foreground`` and ``Orphan``."""
+    """Deletes objects without owners, and implements ``Foreground`` and ``Orphan``."""
 
     kinds = None
 
     def hear(self, event: Event) -> Iterator[tuple[Kind, str]]:
-        """Look at what an object that is gone owned, at new objects with owners, and at those being deleted."""
+        """Return the dependents of a deleted object, new objects with owners, and objects that are being deleted."""
         now = event.now
         if event.type == "DELETED":
             yield from tuple(self.store.dependents.get(now.uid, ()))
@@ -29,7 +29,7 @@ class Garbage(Controller[tuple[Kind, str]]):
             yield now.kind, now.key
 
     def look(self, key: tuple[Kind, str]) -> None:
-        """Delete an object that no one owns any more, or go on with its deletion."""
+        """Delete an object without owners, or continue its deletion."""
         kind, name = key
         found = self.store.shelves[kind].items.get(name)
         if found is None:
@@ -83,12 +83,12 @@ class Garbage(Controller[tuple[Kind, str]]):
 
 
 class Namespaces(Controller[str]):
-    """Empties namespaces that are being deleted, and removes them then."""
+    """Empties namespaces that are being deleted, then removes them."""
 
     kinds = None
 
     def hear(self, event: Event) -> Iterator[str]:
-        """Look at a namespace that is to go, and again when anything of it has gone."""
+        """Return a namespace that is being deleted, again after each of its objects is gone."""
         if event.now.kind is NAMESPACES:
             if event.now.deleting and event.type != "DELETED":
                 yield event.now.name
@@ -98,7 +98,7 @@ class Namespaces(Controller[str]):
                 yield owner.name
 
     def look(self, key: str) -> None:
-        """Delete what is in a namespace; remove it when nothing is."""
+        """Delete the objects of a namespace; remove the namespace when it is empty."""
         namespace = self.store.find(NAMESPACES, "", key)
         if namespace is None or not namespace.deleting:
             return

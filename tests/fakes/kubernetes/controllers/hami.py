@@ -25,14 +25,14 @@ COUNT, MEMORY, PERCENT, CORES = (
     "nvidia.com/gpucores",
 )
 RESOURCES = frozenset({COUNT, MEMORY, PERCENT, CORES, "nvidia.com/priority"})
-"""What kube-scheduler leaves to HAMi."""
+"""Resources that kube-scheduler leaves to HAMi."""
 SCHEDULER = "hami-scheduler"
 WORD = "NVIDIA"
 
 
 @dataclass(slots=True)
 class Card:
-    """A card of a node, and what of it is taken."""
+    """A card of a node with its allocations."""
 
     uuid: str
     index: int
@@ -48,7 +48,7 @@ class Card:
     used_cores: int = 0
 
     def score(self) -> float:
-        """Return how full it is."""
+        """Return the used share of the card."""
         return 10 * (
             self.used / max(1, self.count)
             + self.used_cores / max(1, self.cores)
@@ -56,7 +56,7 @@ class Card:
         )
 
     def take(self, memory_mib: int, cores: int) -> None:
-        """Book a container on it."""
+        """Allocate part of the card to a container."""
         self.used += 1
         self.used_mib += memory_mib
         self.used_cores += cores
@@ -64,7 +64,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a container asks for; memory None for a share in percent."""
+    """The request of a container; memory is None for a share in percent."""
 
     count: int
     memory_mib: int | None
@@ -77,7 +77,7 @@ Devices = list[tuple[str, int, int]]
 
 
 def read_cards(annotation: str) -> list[Card]:
-    """Read what a node registers; what is left out counts as zero or false."""
+    """Read the registration of a node; missing fields count as zero or false."""
     if not annotation.startswith("["):
         return [_old_card(line.split(",")) for line in annotation.split(":") if line.count(",") >= 6]
     return [
@@ -105,7 +105,7 @@ def _old_card(parts: Sequence[str]) -> Card:
 
 
 def read_devices(annotation: str) -> Iterable[tuple[str, int, int]]:
-    """Yield uuid, MiB and cores of all devices that a pod holds."""
+    """Yield UUID, MiB and cores of all devices that a pod has."""
     for container in annotation.split(";"):
         for device in container.split(":"):
             parts = device.split(",")
@@ -127,7 +127,7 @@ def write_devices(containers: Sequence[Devices]) -> str:
 
 
 def ask_of(container: Json) -> Ask | None:
-    """Return what a container asks for; None if it asks for no card."""
+    """Return the request of a container; None if it requests no card."""
     resources = container.get("resources") or {}
     wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     count = milli(wanted.get(COUNT, 0)) // 1000
@@ -140,14 +140,14 @@ def ask_of(container: Json) -> Ask | None:
 
 
 def is_for_hami(pod: Json) -> bool:
-    """Tell whether any container of a pod asks for something of HAMi."""
+    """Report whether any container of a pod requests a resource of HAMi."""
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     return any(RESOURCES & set((one.get("resources") or {}).get("limits") or ()) for one in containers)
 
 
 def fill_in(pod: Json) -> None:
-    """Do what HAMi's webhook does to a new pod: one card if none is asked for, all cores for a whole card."""
+    """Default a new pod as HAMi's webhook does: one card if none is requested, all cores for a whole card."""
     spec = pod["spec"]
     if spec.get("schedulerName") not in (None, "", "default-scheduler", SCHEDULER):
         return
@@ -168,7 +168,7 @@ def fill_in(pod: Json) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a pod's annotations select."""
+    """The options in a pod's annotations."""
 
     use_type: tuple[str, ...]
     no_type: tuple[str, ...]
@@ -180,7 +180,7 @@ class ClusterOptions:
 
     @classmethod
     def read(cls, annotations: Mapping[str, str]) -> ClusterOptions:
-        """Read them."""
+        """Read the annotations."""
 
         def words(name: str) -> tuple[str, ...]:
             return tuple(word.strip() for word in annotations.get(f"nvidia.com/{name}", "").split(",") if word.strip())
@@ -196,7 +196,7 @@ class ClusterOptions:
         )
 
     def refuses(self, card: Card) -> str:
-        """Return why a card is not for the pod, or nothing."""
+        """Return the reason that excludes a card, or an empty text."""
         kind = card.type.lower()
         if self.use_type and not any(word in kind for word in self.use_type):
             return "CardTypeMismatch"
@@ -208,7 +208,7 @@ class ClusterOptions:
 
 
 def fit(cards: Sequence[Card], cordoned: Sequence[str], pod: Json) -> list[Devices] | Counter[str]:
-    """Return the devices of each container of a pod on a node, or how often each reason stood against a card."""
+    """Return the devices of each container of a pod on a node, or the number of cards that each reason excludes."""
     cluster_options = ClusterOptions.read(pod["metadata"].get("annotations") or {})
     taken = [replace(card) for card in cards]
     found: list[Devices] = []
@@ -263,7 +263,7 @@ def _memory(card: Card, ask: Ask) -> int:
 
 
 def _refuses_card(card: Card, cordoned: Sequence[str], cluster_options: ClusterOptions, ask: Ask) -> str:
-    """Return the first rule that stands against a card, or nothing."""
+    """Return the first rule that excludes a card, or an empty text."""
     refused = cluster_options.refuses(card)
     rules = (
         (not card.healthy, "CardNotHealth"),

@@ -1,4 +1,4 @@
-"""Jobs make pods until enough have succeeded, or too many failed."""
+"""The Job controller: creates pods until enough have succeeded, or too many have failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(slots=True)
 class _Past:
-    """How the pods of a job ended: by uid whether well, and their index; and which it deleted itself."""
+    """Finished pods of a job: success and index by uid, and the pods that the job deleted itself."""
 
     ended: dict[str, tuple[bool, str]] = field(default_factory=dict)
     dismissed: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ class Jobs(Controller[tuple[str, str]]):
         self._past: dict[str, _Past] = {}
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a job that changed, or one of whose pods did; a pod that a user deletes counts as failed."""
+        """Return the job that changed, or that owns a pod that changed; a pod that a user deletes counts as failed."""
         now = event.now
         if now.kind is JOBS:
             if event.type == "DELETED":
@@ -57,7 +57,7 @@ class Jobs(Controller[tuple[str, str]]):
             yield now.namespace, name
 
     def look(self, key: tuple[str, str]) -> None:
-        """Create or delete pods, and say how far it is."""
+        """Create or delete pods, and update the status."""
         found = self.store.find(JOBS, *key)
         if found is None or found.deleting:
             return
@@ -84,7 +84,7 @@ class Jobs(Controller[tuple[str, str]]):
         self._tell(found, body, past, active, None)
 
     def _verdict(self, job: Stored, body: Json, past: _Past, active: Sequence[Stored]) -> tuple[str, str, str] | None:
-        """Return how a job ends, if it does: condition, reason and message."""
+        """Return the outcome of a job if it has ended: condition, reason and message."""
         spec = body["spec"]
         failed, done = past.count(well=False), self._done(body, past)
         completions = spec.get("completions")

@@ -1,6 +1,6 @@
-"""Kubelets: pods that are bound run, end and vanish; what becomes of them is said by their image and annotations.
+"""Kubelets: run, end and remove bound pods; images and annotations decide how the pods end.
 
-- ``testbed/run-seconds: "N"``: the containers exit with 0 after so long; without it they run for ever.
+- ``testbed/run-seconds: "N"``: the containers exit with 0 after N seconds; without it they run without end.
 - An image ``missing/...`` cannot be pulled, one ``fail/...`` exits with 1, one ``oom/...`` is killed for its memory.
 """
 
@@ -23,14 +23,14 @@ from tests.fakes.kubernetes.store import Event, Stored
 from tests.fakes.kubernetes.verbs import ENDED
 
 Step = tuple[str, str, str, str]
-"""What to do, and with which pod: namespace, name and uid."""
+"""An action, and its pod: namespace, name and uid."""
 RUN_SECONDS = "testbed/run-seconds"
 _READY = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
 @dataclass(slots=True)
 class Pace:
-    """How long things take, seconds; by default no time at all.
+    """Durations of the steps of pods and nodes, seconds; all zero by default.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Pace:
     restart_s
         From a container's end to its next start.
     node_grace_s
-        From a node's silence to its being known not to be ready.
+        From a node's last report to its being marked as not ready.
     eviction_s
-        From then to the deletion of its pods; None for what the pods tolerate, which is 300.
+        From then to the deletion of its pods; None for the toleration of the pods, which is 300.
     """
 
     start_s: float = 0.0
@@ -55,7 +55,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A line, and when it was written, seconds since 1970 in nanoseconds."""
+    """A line, and the time of its writing, nanoseconds since 1970."""
 
     at_ns: int
     text: str
@@ -69,7 +69,7 @@ class Written:
 
 
 class LogBook:
-    """What containers have written."""
+    """The output of containers."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, str, str], list[Written]] = {}
@@ -78,30 +78,30 @@ class LogBook:
         self._cut = asyncio.Event()
 
     def write(self, namespace: str, pod: str, text: str, container: str = "", at_ns: int | None = None) -> None:
-        """Add lines, all written at one time; those who follow get them."""
+        """Add lines with the same time; clients that follow the log receive them."""
         when = time.time_ns() if at_ns is None else at_ns
         lines = self._lines.setdefault((namespace, pod, container), [])
         lines.extend(Written(when, line) for line in text.splitlines())
         self._wake()
 
     def end(self, uid: str) -> None:
-        """Note that a pod writes no more."""
+        """Record that a pod writes no more."""
         self._over.add(uid)
         self._wake()
 
     def cut(self) -> None:
-        """End the answers of all who follow, as a proxy does that has waited for long enough."""
+        """End the answers of all clients that follow logs, as a proxy does after its timeout."""
         self._cut.set()
         self._cut = asyncio.Event()
         self._wake()
 
     def read(self, pod: Json, query: Mapping[str, str]) -> bytes | AsyncIterator[bytes]:
-        """Return what a container wrote, or with ``follow`` what it writes until it ends.
+        """Return the output of a container, or with ``follow`` its output until it ends.
 
         Raises
         ------
         FailureError
-            400 if it has not started, or it is not said which one.
+            400 if it has not started, or the request does not name the container.
         """
         meta, spec = pod["metadata"], pod["spec"]
         if not spec.get("nodeName"):
@@ -116,7 +116,7 @@ class LogBook:
             raise bad_request(f"container {name} is not valid for pod {meta['name']}")
         statuses = {one["name"]: one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
         waiting = statuses.get(name, {}).get("state", {}).get("waiting")
-        if name in early:  # those have ended, or go on beside the others
+        if name in early:  # init containers have ended, or continue beside the others
             statuses.setdefault(name, {})
         if name not in statuses or (waiting and not statuses[name].get("restartCount")):
             reason = (waiting or {}).get("reason", "ContainerCreating")
@@ -152,7 +152,7 @@ class LogBook:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Which lines are asked for, and whether with their times."""
+    """The requested lines, and whether with their times."""
 
     tail: int | None
     since_ns: int
@@ -161,18 +161,18 @@ class _Asked:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> _Asked:
         since = query.get("sinceTime")
-        since_s = datetime.fromisoformat(since).timestamp() if since else 0  # a server hands on whole seconds
+        since_s = datetime.fromisoformat(since).timestamp() if since else 0  # a server passes on whole seconds
         tail = query.get("tailLines")
         return cls(int(tail) if tail else None, int(since_s) * 1_000_000_000, query.get("timestamps") in ("true", "1"))
 
     def first(self, lines: list[Written]) -> list[Written]:
-        """Return those of the lines that are there which are sent."""
+        """Return the requested ones of the existing lines."""
         late = [line for line in lines if line.at_ns >= self.since_ns]
         return late if self.tail is None else late[max(0, len(late) - self.tail) :]
 
 
 class Kubelets(Controller[Step]):
-    """The kubelets of all nodes that there are and that have not failed."""
+    """The kubelets of all nodes that exist and have not failed."""
 
     kinds = (PODS, NODES)
 
@@ -185,7 +185,7 @@ class Kubelets(Controller[Step]):
         self._taken_in: defaultdict[str, set[str]] | None = None
 
     def hear(self, event: Event) -> Iterator[Step]:
-        """Look at pods that are bound, and at all of a node that has come."""
+        """Return bound pods, and all pods of a new node."""
         now = event.now
         if now.kind is NODES:
             if event.type == "ADDED":
@@ -203,7 +203,7 @@ class Kubelets(Controller[Step]):
                 yield "admit", now.namespace, now.name, now.uid
 
     def pods_of(self, node: str) -> list[Step]:
-        """Return what to look at when a node is there (again)."""
+        """Return the pods to check when a node exists (again)."""
         found: list[Step] = []
         for pod in self.store.all(PODS):
             if pod.fields[0] == node:
@@ -232,13 +232,13 @@ class Kubelets(Controller[Step]):
             self._exit(pod, early=step == "watch")
 
     def _over(self, pod: Stored) -> None:
-        """Note that a pod has ended, or is gone."""
+        """Record that a pod has ended, or is gone."""
         self.logs.end(pod.uid)
         if self._taken_in is not None:
             self._taken_in[pod.fields[0]].discard(pod.uid)
 
     def _has_room(self, pod: Stored) -> bool:
-        """Take a pod for one of its node's if that takes another; schedulers that do not know of each other err."""
+        """Admit a pod if its node has a free slot; schedulers that do not know each other can overcommit a node."""
         if self._taken_in is None:
             self._taken_in = defaultdict(set)
             for one in self.store.all(PODS):
@@ -255,7 +255,7 @@ class Kubelets(Controller[Step]):
         return False
 
     def _admit(self, pod: Stored) -> None:
-        """Take a pod in: have its devices allocated, pull its images."""
+        """Admit a pod: have its devices allocated, pull its images."""
         if not self._has_room(pod):
             return
         body = pod.read()
@@ -317,7 +317,7 @@ class Kubelets(Controller[Step]):
             self.staff.later(float(seconds or 0), self, ("exit", pod.namespace, pod.name, pod.uid))
 
     def _exit(self, pod: Stored, *, early: bool) -> None:
-        """Have the containers of a pod end; `early` looks only, after a node has come back."""
+        """End the containers of a pod; `early` only checks them, after a node has recovered."""
         body = pod.read()
         seconds = (body["metadata"].get("annotations") or {}).get(RUN_SECONDS)
         if early:
@@ -374,13 +374,13 @@ class Kubelets(Controller[Step]):
 
 
 def _most_pods(node: Stored | None) -> int:
-    """Return how many pods a node takes; kubelets take 110 unless they are told otherwise."""
+    """Return the pod limit of a node; 110, the default of kubelets, unless the node sets another."""
     status = (node.view().get("status") or {}) if node else {}
     return milli((status.get("allocatable") or {}).get("pods", "110")) // 1000
 
 
 def _fate(pod: Json) -> tuple[int, str] | None:
-    """Return how the images of a pod make it end: exit code and reason; None if they do not."""
+    """Return how the images of a pod end it: exit code and reason; None if they do not."""
     images = [one["image"] for one in pod["spec"]["containers"]]
     if any(image.startswith("oom/") for image in images):
         return 137, "OOMKilled"

@@ -1,6 +1,6 @@
-"""Kueue lets Jobs in that name a queue: each gets a Workload, and may have pods once that has its quota.
+"""Kueue's admission of Jobs that name a queue: each has a Workload, and its pods start once that has quota.
 
-As far as Seaway sees it: ClusterQueues of one flavor, first come, first served; no cohorts, preemption, or checks.
+The part that Seaway sees: ClusterQueues of one flavor, first come, first served; no cohorts, preemption, or checks.
 
 References
 ----------
@@ -23,12 +23,12 @@ JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
 class Kueue(Controller[tuple[str, str]]):
-    """Lets Jobs in."""
+    """Admits Jobs."""
 
     kinds = (JOBS, KUEUE_WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES)
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a Job that names a queue, and at all of them when quota comes free, or a queue changes."""
+        """Return a Job that names a queue, or all of them when quota is freed or a queue changes."""
         now = event.now
         if now.kind is JOBS:
             if QUEUE in now.labels:
@@ -37,7 +37,7 @@ class Kueue(Controller[tuple[str, str]]):
             yield from ((one.namespace, one.name) for one in self.store.all(JOBS) if QUEUE in one.labels)
 
     def look(self, key: tuple[str, str]) -> None:
-        """Let a Job in, or say why not."""
+        """Admit a Job, or report the reason against it."""
         job = self.store.find(JOBS, *key)
         if job is None or job.deleting:
             return
@@ -79,7 +79,7 @@ class Kueue(Controller[tuple[str, str]]):
         set_condition(status, "Admitted", "True", now, "Admitted", "The workload is admitted")
 
     def _blocked(self, workload: Stored) -> tuple[str, str] | None:
-        """Say why a Workload is not let in, by a reason and a message; None when it is."""
+        """Return the reason and message that block a Workload; None if nothing does."""
         name = workload.view()["spec"]["queueName"]
         local = self.store.find(LOCAL_QUEUES, workload.namespace, name)
         if local is None:
@@ -93,7 +93,7 @@ class Kueue(Controller[tuple[str, str]]):
         return self._short(workload, queue, shared)
 
     def _short(self, workload: Stored, queue: Stored, shared: str) -> tuple[str, str] | None:
-        """Say what a queue has not enough of."""
+        """Return the reason and message for the resource that a queue lacks."""
         (flavor,) = queue.view()["spec"]["resourceGroups"][0]["flavors"]
         quotas = {each["name"]: milli(each["nominalQuota"]) for each in flavor["resources"]}
         used: Counter[str] = Counter()
@@ -119,7 +119,7 @@ class Kueue(Controller[tuple[str, str]]):
 
 
 def _wanted(workload: Stored) -> Counter[str]:
-    """Return what a Workload asks for in all, in thousandths."""
+    """Return the total request of a Workload, in thousandths."""
     wanted: Counter[str] = Counter()
     for group in workload.view()["spec"]["podSets"]:
         for container in group["template"]["spec"]["containers"]:

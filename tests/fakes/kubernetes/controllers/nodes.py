@@ -1,4 +1,4 @@
-"""What becomes of nodes that fall silent, and of pods that do not tolerate what their node has become."""
+"""Node lifecycle: nodes that stop reporting, and eviction of pods that do not tolerate the taints of their node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NodeLife(Controller[tuple[str, str]]):
-    """Marks nodes whose kubelet is gone, and evicts pods by NoExecute taints."""
+    """Marks nodes without a kubelet, and evicts pods by NoExecute taints."""
 
     kinds = (NODES,)
 
@@ -26,7 +26,7 @@ class NodeLife(Controller[tuple[str, str]]):
         self._since: dict[tuple[str, str, str], float] = {}
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at nodes that have taints, or whose taints do not say what their condition says."""
+        """Return nodes with taints, or whose taints do not match their condition."""
         if event.type == "DELETED":
             return
         if b'"NoExecute"' in event.now.inside:
@@ -36,12 +36,12 @@ class NodeLife(Controller[tuple[str, str]]):
             yield "taint", event.now.name
 
     def fail(self, name: str) -> None:
-        """Have a node fall silent: its pods stay as they are, until they are evicted and then stay Terminating."""
+        """Stop the reports of a node: its pods stay as they are until they are evicted, and then stay Terminating."""
         self.kubelets.failed.add(name)
         self.staff.later(self.kubelets.pace.node_grace_s, self, ("mark", name))
 
     def heal(self, name: str) -> None:
-        """Have a node come back: pods that were deleted meanwhile are gone, others go on."""
+        """Let a node report again: pods that were deleted in the interval are removed, others continue."""
         self.kubelets.failed.discard(name)
         self.staff.add(self, ("mark", name))
 
@@ -61,7 +61,7 @@ class NodeLife(Controller[tuple[str, str]]):
             self._welcome(node)
 
     def _taint(self, node: Stored) -> None:
-        """Have the taints of a node say whether it is ready."""
+        """Set the taints of a node from its readiness."""
         body = node.read()
         spec = body.setdefault("spec", {})
         moment = self.stamp()
@@ -117,7 +117,7 @@ class NodeLife(Controller[tuple[str, str]]):
                 self.staff.later(left, self, ("evict", node.name))
 
     def _left(self, node: str, pod: Json, taints: list[Json]) -> float | None:
-        """Return how long a pod may stay, seconds; None for ever."""
+        """Return how long a pod may stay, seconds; None for no limit."""
         now = self.verbs.now().timestamp()
         shortest: float | None = None
         for taint in taints:
@@ -138,12 +138,12 @@ class NodeLife(Controller[tuple[str, str]]):
 
 
 def _not_ready(body: Json) -> set[str]:
-    """Return the effects of a node's taints that say that it is not ready."""
+    """Return the effects of the not-ready taints of a node."""
     return {one["effect"] for one in body.get("spec", {}).get("taints") or () if one["key"] == NOT_READY}
 
 
 def _wanted(body: Json) -> set[str]:
-    """Return what those effects are to be: none if it is ready, or silent, for which there is another taint."""
+    """Return the required effects: none for a ready node, or for one that does not report, which has another taint."""
     conditions = (body.get("status") or {}).get("conditions") or ()
     ready = next((one["status"] for one in conditions if one["type"] == "Ready"), "")
     return {"": {"NoSchedule"}, "False": {"NoSchedule", "NoExecute"}}.get(ready, set())

@@ -1,4 +1,4 @@
-"""A scheduler: selectors, affinity, taints, resources, and HAMi's rules where nodes register cards."""
+"""A scheduler: selectors, affinity, taints, resources, and HAMi's rules on nodes that register cards."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ HOSTNAME = "kubernetes.io/hostname"
 NAMES = frozenset({"default-scheduler", hami.SCHEDULER})
 
 Amounts = dict[str, int]
-"""Thousandths of each resource."""
+"""Amount of each resource in thousandths."""
 
 
 def asks_of(pod: Json) -> Amounts:
-    """Return what a pod asks for: the sum of its containers, or its largest init container if that is more."""
+    """Return the request of a pod: the sum of its containers, or its largest init container if that is more."""
     total: Amounts = {"pods": 1000}
     for container in pod["spec"].get("containers") or ():
         for name, value in requests_of(container).items():
@@ -36,7 +36,7 @@ def asks_of(pod: Json) -> Amounts:
 
 
 def tolerates(pod: Json, taint: Json) -> bool:
-    """Tell whether a pod tolerates a taint."""
+    """Report whether a pod tolerates a taint."""
     return any(
         (not one.get("effect") or one["effect"] == taint["effect"])
         and (
@@ -49,7 +49,7 @@ def tolerates(pod: Json, taint: Json) -> bool:
 
 @dataclass(slots=True)
 class Node:
-    """A node as the scheduler knows it."""
+    """A node in the scheduler's cache."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Node:
     cordoned: tuple[str, ...] = ()
 
     def read(self, body: Json) -> None:
-        """Take over what a node object says."""
+        """Read the node object."""
         annotations = body["metadata"].get("annotations") or {}
         self.labels = body["metadata"].get("labels") or {}
         self.taints = body.get("spec", {}).get("taints") or []
@@ -80,13 +80,13 @@ class Node:
                     card.used, card.used_mib, card.used_cores = old.used, old.used_mib, old.used_cores
 
     def full_cards(self) -> float:
-        """Return how full its cards are."""
+        """Return the used share of its cards."""
         return sum(card.score() for card in (self.cards or {}).values())
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What a pod holds of a node."""
+    """The resources that a pod has on a node."""
 
     node: str
     amounts: Amounts
@@ -95,7 +95,7 @@ class Booked:
 
 
 class Scheduler(Controller[tuple[str, str]]):
-    """Binds pods that name it, or says why not, and tries again when something changes."""
+    """Binds pods that name it, or reports the reason against them, and retries when an object changes."""
 
     kinds = (PODS, NODES)
 
@@ -108,7 +108,7 @@ class Scheduler(Controller[tuple[str, str]]):
         self._with_hami = False
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Keep the books; try pods that are new, and waiting ones when something was freed."""
+        """Update the allocations; return new pods, and pending pods after a release."""
         now = event.now
         if now.kind is NODES:
             self._hear_node(now, gone=event.type == "DELETED")
@@ -162,10 +162,8 @@ class Scheduler(Controller[tuple[str, str]]):
             self._with_hami = any(node.cards is not None for node in self._all_nodes().values())
         return self._with_hami
 
-    # Books -----------------------------------------------------------------------------------------------------------
-
     def _all_nodes(self) -> dict[str, Node]:
-        """Return the books, which are made when they are first needed."""
+        """Return the nodes with their allocations, built on first use."""
         if self._nodes is None:
             self._nodes = {}
             for node in self.store.all(NODES):
@@ -184,7 +182,7 @@ class Scheduler(Controller[tuple[str, str]]):
             self._nodes.setdefault(stored.name, Node(stored.name)).read(stored.view())
 
     def _book(self, stored: Stored, *, gone: bool) -> bool:
-        """Count a pod, or count it no more; tell whether that freed anything."""
+        """Add or remove the allocation of a pod; report whether that released resources."""
         if self._nodes is None:
             return False
         old = self._booked.get(stored.uid)
@@ -218,11 +216,9 @@ class Scheduler(Controller[tuple[str, str]]):
                 card.used_mib += sign * memory
                 card.used_cores += sign * cores
 
-    # Rules -----------------------------------------------------------------------------------------------------------
-
     @staticmethod
     def _candidates(pod: Json, nodes: Mapping[str, Node]) -> Iterable[Node]:
-        """Return the nodes to look at: the one that the pod names, or all."""
+        """Return the candidate nodes: the one that the pod names, or all."""
         name = (pod["spec"].get("nodeSelector") or {}).get(HOSTNAME, "")
         if name in nodes:
             return (nodes[name],)
@@ -230,7 +226,7 @@ class Scheduler(Controller[tuple[str, str]]):
 
     @staticmethod
     def _fits(node: Node, pod: Json, asks: Amounts, *, with_hami: bool) -> list[hami.Devices] | str:
-        """Return the devices that a pod would get on a node, or why it cannot go there."""
+        """Return the devices that a pod would get on a node, or the reason against it."""
         if refused := _turns_away(node, pod):
             return refused
         for name, amount in asks.items():
@@ -249,8 +245,6 @@ class Scheduler(Controller[tuple[str, str]]):
     def _load(node: Node) -> float:
         cpu = node.allocatable.get("cpu", 0)
         return node.used.get("cpu", 0) / cpu if cpu else 1.0
-
-    # Outcome ---------------------------------------------------------------------------------------------------------
 
     def _bind(self, found: Stored, pod: Json, node: str, devices: list[hami.Devices]) -> None:
         meta = pod["metadata"]
@@ -295,7 +289,7 @@ class Scheduler(Controller[tuple[str, str]]):
 
 
 def _turns_away(node: Node, pod: Json) -> str:
-    """Return why a node does not take a pod whatever it asks for, or nothing."""
+    """Return the reason that excludes a pod from a node regardless of its request, or an empty text."""
     if node.closed and not tolerates(pod, {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}):
         return "node(s) were unschedulable"
     if not _selected(node, pod):
@@ -307,7 +301,7 @@ def _turns_away(node: Node, pod: Json) -> str:
 
 
 def _selected(node: Node, pod: Json) -> bool:
-    """Tell whether the selector and the required affinity of a pod allow a node."""
+    """Report whether the selector and the required affinity of a pod allow a node."""
     spec = pod["spec"]
     if any(node.labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False

@@ -1,8 +1,8 @@
-"""Who works at a server: controllers that hear of changes and look at what they concern, one after another.
+"""The controllers of a server, and the queue of keys that they process one after another.
 
-Nothing is polled. A change leads to keys, each key is looked at once however often it was named, and what is to
-happen later lies with the event loop's timers. While the server is stopped no one works, as controllers that cannot
-reach it; afterwards they go on with what has come up.
+Nothing is polled. A change yields keys, each key is processed once however often it was added, and later work waits on
+the event loop's timers. While the server is stopped, controllers pause, as they cannot reach it; afterwards they
+process the changes that have accumulated.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.fakes.kubernetes.verbs import Verbs, stamp
 
 K = TypeVar("K", bound=Hashable)
 AGAIN_S = 0.5
-"""After how long a pod that was denied is tried again; Kubernetes begins with 1 s, and doubles that."""
+"""Delay before a denied pod is retried; Kubernetes begins with 1 s, and doubles that."""
 AT_ONCE = 64
-"""How many keys are looked at before others of the event loop have their turn."""
+"""Number of keys to process before other tasks of the event loop run."""
 
 
 class Staff:
-    """Those who work at one server, and their shared queue; used on the thread of its loop."""
+    """The controllers of one server, and their shared queue; used on the thread of its loop."""
 
     def __init__(self, store: Store, verbs: Verbs) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class Staff:
         self._working = False
 
     def hire(self, controller: Controller[Any]) -> None:
-        """Have a user hear of what changes from now on."""
+        """Register a controller for the changes from now on."""
         self.members.append(controller)
 
         def hear(event: Event) -> None:
@@ -50,12 +50,12 @@ class Staff:
         self.store.follow(hear, controller.kinds)
 
     def add(self, controller: Controller[K], key: K) -> None:
-        """Have a user look at something soon."""
+        """Add a key to the queue of a controller."""
         self._due[controller, key] = None
         self._wake()
 
     def later(self, seconds: float, controller: Controller[K], key: K) -> None:
-        """Have a user look at something after a while."""
+        """Add a key to the queue of a controller after a delay."""
         if seconds <= 0:
             self.add(controller, key)
             return
@@ -68,16 +68,16 @@ class Staff:
         self._timers.add(timer)
 
     def start(self) -> None:
-        """Begin to work, or go on."""
+        """Start or resume the controllers."""
         self._awake = True
         self._wake()
 
     def stop(self) -> None:
-        """Work no more for now."""
+        """Pause the controllers."""
         self._awake = False
 
     def end(self) -> None:
-        """Work no more, and forget what was to be done."""
+        """Stop the controllers and clear the queue."""
         self._awake = False
         for timer in self._timers:
             timer.cancel()
@@ -86,7 +86,7 @@ class Staff:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be looked at now (timers may run)."""
+        """True if the queue is empty (timers may run)."""
         return not self._due or not self._awake
 
     def _wake(self) -> None:
@@ -109,16 +109,16 @@ class Staff:
 
 
 class Controller(ABC, Generic[K]):
-    """One who works at a server.
+    """A controller of a server.
 
     Attributes
     ----------
     kinds
-        What he hears of; None for everything.
+        The kinds that it watches; None for all.
     staff
-        His colleagues, and the queue.
+        The other controllers, and the queue.
     failures
-        What he was refused.
+        The requests that the server rejected.
     """
 
     kinds: ClassVar[Sequence[Kind] | None] = ()
@@ -134,29 +134,29 @@ class Controller(ABC, Generic[K]):
 
     @property
     def verbs(self) -> Verbs:
-        """What may be done to them."""
+        """The operations on them."""
         return self.staff.verbs
 
     @abstractmethod
     def hear(self, event: Event) -> Iterable[K]:
-        """Return what to look at after a change."""
+        """Return the keys to process after a change."""
 
     @abstractmethod
     def look(self, key: K) -> None:
-        """Look at something and do what is to be done."""
+        """Process a key."""
 
     def stamp(self) -> str:
         """Return the time of day as objects have it."""
         return stamp(self.verbs.now())
 
     def owned(self, owner: Stored, kind: Kind) -> list[Stored]:
-        """Return what an object owns of a kind."""
+        """Return the objects of a kind that an object owns."""
         keys = self.store.dependents.get(owner.uid, {})
         shelf = self.store.shelves[kind].items
         return [shelf[key] for of, key in keys if of is kind and key in shelf]
 
     def write_status(self, one: Stored, change: Callable[[Json], None]) -> None:
-        """Change the status of an object if it is still there; writing the same changes nothing."""
+        """Change the status of an object if it still exists; writing the same changes nothing."""
         found = self.store.find(one.kind, one.namespace, one.name)
         if found is None or found.uid != one.uid:
             return
@@ -167,7 +167,7 @@ class Controller(ABC, Generic[K]):
             self.store.put(one.kind, {**body, "metadata": dict(body["metadata"]), "status": status}, status=True)
 
     def report(self, about: Stored, reason: str, message: str, *, kind: str = "Normal", source: str = "") -> None:
-        """Write an event about an object; the same again only counts."""
+        """Write an event about an object; a repetition only increases its count."""
         namespace = about.namespace or "default"
         mark = crc32(f"{about.uid} {reason} {message}".encode())
         name = f"{about.name[:240]}.{mark:08x}"
@@ -201,16 +201,16 @@ class Controller(ABC, Generic[K]):
         try:
             self.verbs.create(EVENTS, namespace, event)
         except FailureError:
-            return  # the namespace is on its way out
+            return  # the namespace is being deleted
 
     def report_denied(self, owner: Stored, failure: FailureError, source: str, key: K) -> None:
-        """Report that a pod was denied, and look again in a while."""
+        """Report that a pod was denied, and retry after a delay."""
         self.report(owner, "FailedCreate", f"Error creating: {failure}", kind="Warning", source=source)
         self.staff.later(AGAIN_S, self, key)
 
 
 def set_condition(status: Json, kind: str, value: str, moment: str, reason: str = "", message: str = "") -> None:
-    """Set a condition; when it last changed is kept while its value is."""
+    """Set a condition; its transition time only changes with its value."""
     conditions: list[Json] = status.setdefault("conditions", [])
     made: Json = {"type": kind, "status": value, "lastTransitionTime": moment}
     if reason:
@@ -227,7 +227,7 @@ def set_condition(status: Json, kind: str, value: str, moment: str, reason: str 
 
 
 def remove_condition(status: Json, kind: str) -> None:
-    """Say nothing of a condition any more."""
+    """Remove a condition."""
     left = [one for one in status.get("conditions") or () if one["type"] != kind]
     if left:
         status["conditions"] = left
@@ -244,7 +244,7 @@ def condition(status: Json, kind: str) -> str:
 
 
 def owner_reference(owner: Stored) -> Json:
-    """Return what says that an object is owned and controlled by another."""
+    """Return the reference that makes an object the owner and controller of another."""
     return {
         "apiVersion": owner.kind.api_version,
         "kind": owner.kind.kind,

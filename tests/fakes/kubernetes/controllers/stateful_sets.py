@@ -1,4 +1,4 @@
-"""Stateful sets make pods that are told apart by number; all at once, and another only when its forerunner is gone."""
+"""The StatefulSet controller: numbered pods, all created in parallel, each again only when its predecessor is gone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ POD_NAME = "statefulset.kubernetes.io/pod-name"
 
 
 class StatefulSets(Controller[tuple[str, str]]):
-    """Keeps the pods that a stateful set says."""
+    """Creates the pods that a stateful set requests."""
 
     kinds = (STATEFUL_SETS, PODS)
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a stateful set that changed, or one of whose pods did."""
+        """Return the stateful set that changed, or that owns a pod that changed."""
         now = event.now
         if now.kind is STATEFUL_SETS:
             if event.type != "DELETED":
@@ -31,7 +31,7 @@ class StatefulSets(Controller[tuple[str, str]]):
             yield now.namespace, name
 
     def look(self, key: tuple[str, str]) -> None:
-        """Create or delete pods, and say how many there are."""
+        """Create or delete pods, and update the counts in the status."""
         found = self.store.find(STATEFUL_SETS, *key)
         if found is None or found.deleting:
             return

@@ -1,1 +1,1 @@
-"""Karmada's control plane in memory: what it does between a policy and the pods of its members."""
+"""Karmada's control plane in memory: its work between a policy and the pods of its members."""

@@ -1,4 +1,4 @@
-"""From a binding's clusters to a Work for each, and back from their status to the template's."""
+"""Works for the clusters of a binding, and their status for the binding and the template."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Key = tuple[str, str]
 
 
 class Bindings(Controller[Key]):
-    """Keeps a Work for each cluster of a binding, and tells the binding and the template what became of them."""
+    """Creates a Work for each cluster of a binding, and writes their outcome to the binding and the template."""
 
     kinds = (BINDINGS, WORKS, OVERRIDES, CLUSTERS)
 
@@ -49,7 +49,7 @@ class Bindings(Controller[Key]):
         self._overrides = Overrides(self.store)
 
     def hear(self, event: Event) -> Iterator[Key]:
-        """Look at bindings that changed, whose works changed, or that an override concerns."""
+        """Return bindings that changed, whose works changed, or that an override affects."""
         now = event.now
         if now.kind is BINDINGS:
             mark = now.labels.get(BINDING_ID, "")
@@ -78,7 +78,7 @@ class Bindings(Controller[Key]):
             yield from list(self._bindings.values())
 
     def look(self, key: Key) -> None:
-        """Write the works of a binding, remove those that are too many, and gather what they say."""
+        """Write the works of a binding, remove superfluous ones, and aggregate their status."""
         binding = self.store.find(BINDINGS, *key)
         if binding is None:
             return
@@ -180,7 +180,7 @@ class Bindings(Controller[Key]):
 
     @staticmethod
     def _divide(kind: Kind, manifest: Json, spec: Json, target: Json, clusters: list[Json]) -> None:
-        """Give a cluster its part of the replicas, and of a job's completions."""
+        """Assign a cluster its share of the replicas, and of a job's completions."""
         if kind not in REPLICAS or not (spec.get("replicas") or spec.get("replicaRequirements")):
             return
         part, name = REPLICAS[kind]
@@ -221,7 +221,7 @@ class Bindings(Controller[Key]):
 
 
 def _says(work: Json, notes: Json, spec: Json) -> bool:
-    """Tell whether a Work has what it is to have already."""
+    """Report whether a Work is already up to date."""
     return bool(work["metadata"].get("annotations") == notes and work["spec"] == spec)
 
 

@@ -1,4 +1,4 @@
-"""Clusters: whether they are there, and what they have."""
+"""Readiness and resources of the clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALLOCATED, ALLOCATING = "allocated", "allocating"
 
 @dataclass(slots=True)
 class _Ledger:
-    """What a member has, kept up to date by what happens there: amounts by node and pod, and their sums."""
+    """The resources of a member, updated by its events: amounts by node and pod, and their sums."""
 
     nodes: dict[str, tuple[Amounts, bool]] = field(default_factory=dict)
     pods: dict[str, tuple[Amounts, str]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class _Ledger:
 
 
 class Clusters(Controller[Key]):
-    """Tells whether each member is ready, and what it has."""
+    """Reports whether each member is ready, and its resources."""
 
     kinds = ()
 
@@ -81,7 +81,7 @@ class Clusters(Controller[Key]):
         self._answered: dict[str, bool] = {}
 
     def hear(self, event: Event) -> Iterator[Key]:
-        """Hear nothing of the control plane itself."""
+        """Return nothing: the control plane's own changes do not matter."""
         yield from ()
 
     def follow(self, member: Member) -> None:
@@ -108,11 +108,11 @@ class Clusters(Controller[Key]):
         self.staff.add(self, ("sum", name))
 
     def forget(self, name: str) -> None:
-        """Watch a member no more."""
+        """Stop watching a member."""
         self._members.pop(name, None)
 
     def look(self, key: Key) -> None:
-        """Write the summary of a member, or whether it is ready."""
+        """Write the resource summary of a member, or its readiness."""
         step, name = key
         cluster = self.store.find(CLUSTERS, "", name)
         member = self._members.get(name)
@@ -124,7 +124,7 @@ class Clusters(Controller[Key]):
             self._mark(cluster, ready=step == "ready")
 
     def _reach(self, name: str) -> None:
-        """Notice that a member answers, or no longer does."""
+        """Record whether a member answers."""
         member = self._members.get(name)
         if member is None or member.server.answers is self._answered[name]:
             return

@@ -1,4 +1,4 @@
-"""From policy and template to a ResourceBinding."""
+"""ResourceBindings from policies and templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNCLAIMED = frozenset({"Event", "Namespace", "Lease", "Node"})
 
 
 class Detector(Controller[Key]):
-    """Makes a binding for each object that a policy selects, and keeps it up to date but for its clusters."""
+    """Creates a binding for each object that a policy selects, and updates all of it but its clusters."""
 
     kinds = None
 
@@ -34,7 +34,7 @@ class Detector(Controller[Key]):
         self._selectors: dict[tuple[str, str], list[Json]] = {}
 
     def hear(self, event: Event) -> Iterator[Key]:
-        """Look at templates that changed, and at those that a policy that changed selects."""
+        """Return templates that changed, and those that a changed policy selects."""
         now = event.now
         if now.kind is POLICIES:
             old = self._selectors.get((now.namespace, now.name), [])
@@ -158,7 +158,7 @@ class Detector(Controller[Key]):
             self.verbs.create(BINDINGS, template.namespace, {"metadata": meta, "spec": wanted})
             return
         if found.deleting or template.uid not in found.owners:
-            return  # the binding of a former object of that name; when it is gone, this one is looked at again
+            return  # the binding of a former object with that name; the template is processed again when it is gone
         binding = found.read()
         binding["metadata"]["labels"].update(labels)
         binding["metadata"].setdefault("annotations", {}).update(claim)
@@ -168,7 +168,7 @@ class Detector(Controller[Key]):
 
 
 def _rewritten(event: Event) -> bool:
-    """Tell whether more than the status of an object changed."""
+    """Report whether more than the status of an object changed."""
     if event.before is None or event.status:
         return not event.status
 
@@ -186,7 +186,7 @@ def _place(namespace: str, selector: Json) -> tuple[str, str, str, str]:
 
 
 def _closeness(selector: Json, template: Stored) -> int:
-    """Return how closely a selector names an object: 3 by name, 2 by labels, 1 by kind, 0 not at all."""
+    """Return how closely a selector matches an object: 3 by name, 2 by labels, 1 by kind, 0 not at all."""
     if (selector.get("apiVersion", ""), selector["kind"]) != (template.kind.api_version, template.kind.kind):
         return 0
     if selector.get("name"):

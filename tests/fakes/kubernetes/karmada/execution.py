@@ -1,4 +1,4 @@
-"""From a Work to the object in its member, and back from the object's status to the Work's."""
+"""The object of a Work in its member, and the object's status for the Work."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Key = tuple[str, str]
 
 
 class Execution(Controller[Key]):
-    """Writes what works say into the members, puts right what others change there, and reads back the status.
+    """Writes the manifests of works into the members, reverts changes of other users, and reads the status.
 
     Attributes
     ----------
     held
-        Members that nothing is written into for now.
+        Members that receive no writes for now.
     """
 
     kinds = (WORKS,)
@@ -37,7 +37,7 @@ class Execution(Controller[Key]):
         self._blocked: dict[str, dict[Key, None]] = {}
 
     def hear(self, event: Event) -> Iterator[Key]:
-        """Look at works that changed in more than their status."""
+        """Return works that changed in more than their status."""
         now = event.now
         mark = now.labels.get(WORK_ID, "")
         if event.type == "DELETED":
@@ -49,7 +49,7 @@ class Execution(Controller[Key]):
                 yield now.namespace, now.name
 
     def follow(self, member: Member) -> None:
-        """Hear of what happens in a member to what is managed from here."""
+        """Watch the managed objects of a member."""
 
         def hear(event: Event) -> None:
             mark = event.now.labels.get(WORK_ID) or (event.before.labels.get(WORK_ID) if event.before else None)
@@ -62,7 +62,7 @@ class Execution(Controller[Key]):
         member.server.store.follow(hear)
 
     def retry(self, cluster: str) -> None:
-        """Look again at what could not be done in a cluster."""
+        """Retry the works that failed in a cluster."""
         for key in self._blocked.pop(cluster, {}):
             self.staff.add(self, key)
 
@@ -123,7 +123,7 @@ class Execution(Controller[Key]):
         self._written[mark] = (work["metadata"]["generation"], _generation(found))
 
     def _withdraw(self, work: Stored, body: Json, member: Member, kind: Kind | None, manifest: Json) -> None:
-        """Delete an object from a member, and let go of its work."""
+        """Delete an object from a member, and release its work."""
         meta = manifest["metadata"]
         found = member.server.store.find(kind, meta.get("namespace", ""), meta["name"]) if kind else None
         ours = found is not None and found.labels.get(WORK_ID) == work.labels[WORK_ID]
@@ -163,13 +163,13 @@ class Execution(Controller[Key]):
 
 
 def _manifest(work: Json) -> Json:
-    """Return the object that a work is about."""
+    """Return the object of a work."""
     manifest: Json = work["spec"]["workload"]["manifests"][0]
     return manifest
 
 
 def _generation(one: Stored) -> int:
-    """Return the generation of an object; kinds that count none get the version."""
+    """Return the generation of an object; the version for kinds without generations."""
     at = one.inside.find(b'"generation":')
     if at < 0:
         return one.version
@@ -180,7 +180,7 @@ def _generation(one: Stored) -> int:
 
 
 def _within(wanted: Json, there: Json) -> bool:
-    """Tell whether an object has the labels and annotations that it is to have."""
+    """Report whether an object has the required labels and annotations."""
     found = there["metadata"]
     return all(
         (found.get(name) or {}).get(key) == value
@@ -190,7 +190,7 @@ def _within(wanted: Json, there: Json) -> bool:
 
 
 def _retain(kind: Kind, manifest: Json, there: Json) -> Json:
-    """Return what to write over an object: what is wanted, and what belongs to the member."""
+    """Return the object to write: the manifest, and the fields that belong to the member."""
     found = there["metadata"]
     meta = dict(manifest["metadata"])
     meta["resourceVersion"] = found["resourceVersion"]

@@ -1,4 +1,4 @@
-"""The members of a control plane, and how fast it notices things."""
+"""The members of a control plane, and its reaction times."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class KarmadaPace:
-    """How long Karmada takes, seconds; by default as good as nothing.
+    """Reaction times of Karmada, seconds; close to zero by default.
 
     Attributes
     ----------
     not_ready_s
-        From a member's silence to its being known not to be ready.
+        From a member's last answer to its being marked as not ready.
     ready_s
         From its return to its being ready again.
     status_s
         Between two summaries of a member's resources.
     revert_s
-        Until what a user changed in a member is put right.
+        Until Karmada reverts a change of a user in a member.
     retry_s
-        Until what a member denied is tried again.
+        Until Karmada retries a write that a member denied.
     """
 
     not_ready_s: float = 0.0
@@ -43,5 +43,5 @@ class KarmadaPace:
 
     @classmethod
     def real(cls) -> KarmadaPace:
-        """Return what was seen on real servers."""
+        """Return the times measured on real servers."""
         return cls(80.0, 38.0, 10.0, 6.0)

@@ -1,4 +1,4 @@
-"""Namespaces, which every member gets as soon as the control plane has them."""
+"""Namespaces of the control plane, which every member gets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OWN = ("kube-", "karmada-")
 
 
 class NamespaceSync(Controller[Key]):
-    """Makes namespaces in members, and deletes those that it made."""
+    """Creates namespaces in members, and deletes those that it created."""
 
     kinds = (NAMESPACES,)
 
@@ -25,19 +25,19 @@ class NamespaceSync(Controller[Key]):
         self._blocked: dict[str, dict[str, None]] = {}
 
     def hear(self, event: Event) -> Iterator[Key]:
-        """Look at a namespace in every member."""
+        """Return a namespace for every member."""
         name = event.now.name
         if name != "default" and not name.startswith(_OWN):
             for member in self._members:
                 yield member, name
 
     def retry(self, cluster: str) -> None:
-        """Look again at what could not be done in a cluster."""
+        """Retry the namespaces that failed in a cluster."""
         for name in self._blocked.pop(cluster, {}):
             self.staff.add(self, (cluster, name))
 
     def look(self, key: Key) -> None:
-        """Make a namespace in a member, or delete it."""
+        """Create a namespace in a member, or delete it."""
         cluster, name = key
         member = self._members.get(cluster)
         if member is None or not member.server.answers:

@@ -1,4 +1,4 @@
-"""OverridePolicies: what is different about an object in one cluster."""
+"""OverridePolicies: differences of an object in one cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fakes.kubernetes.store import Event, Store, Stored
 
 
 def selects(policy: Json, kind: Kind, manifest: Json) -> bool:
-    """Tell whether an OverridePolicy is about an object; without selectors it is about all of its namespace."""
+    """Report whether an OverridePolicy applies to an object; without selectors it applies to all of its namespace."""
     selectors = policy["spec"].get("resourceSelectors") or ()
     if not selectors:
         return True
@@ -32,7 +32,7 @@ def selects(policy: Json, kind: Kind, manifest: Json) -> bool:
 
 
 class Overrides:
-    """OverridePolicies by what they name, so that of many only those are looked at that may be about an object."""
+    """OverridePolicies by the objects that they name, to check only those that may apply."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Overrides:
         self._places: dict[tuple[str, str], list[set[str]]] = {}
 
     def hear(self, event: Event) -> None:
-        """Take in a policy as it is now."""
+        """Store a policy in its current form."""
         now = event.now
         for place in self._places.pop((now.namespace, now.name), ()):
             place.discard(now.name)
@@ -58,9 +58,9 @@ class Overrides:
         self._places[now.namespace, now.name] = places
 
     def about(self, kind: Kind, namespace: str, name: str) -> list[Stored]:
-        """Return the policies that may be about an object.
+        """Return the policies that may apply to an object.
 
-        More general ones come first, so that closer ones have the last word.
+        More general ones come first, so that more specific ones win.
         """
         names = self._named.get((namespace, kind.api_version, kind.kind, name), set()) | self._wide.get(
             namespace, set()
@@ -70,7 +70,7 @@ class Overrides:
 
 
 def named(policy: Json) -> list[tuple[str, str, str] | None]:
-    """Return the apiVersion, kind and name of what a policy is about; None where it does not go by names."""
+    """Return apiVersion, kind and name of the objects of a policy; None if it does not select by name."""
     selectors = policy["spec"].get("resourceSelectors") or ()
     return [
         (one.get("apiVersion", ""), one["kind"], one["name"]) if one.get("name") else None for one in selectors
@@ -78,7 +78,7 @@ def named(policy: Json) -> list[tuple[str, str, str] | None]:
 
 
 def override(overrides: Overrides, kind: Kind, manifest: Json, cluster: Stored) -> tuple[Json, str]:
-    """Return an object as one cluster is to have it, and the annotation that says which policies made it so.
+    """Return an object for one cluster, and the annotation that names the applied policies.
 
     Raises
     ------

@@ -15,12 +15,12 @@ Key = tuple[str, str]
 
 
 class ClusterScheduler(Controller[Key]):
-    """Chooses clusters for bindings of ``default-scheduler``; those of others it leaves alone."""
+    """Chooses clusters for bindings of ``default-scheduler``; it ignores those of other schedulers."""
 
     kinds = (BINDINGS, CLUSTERS)
 
     def hear(self, event: Event) -> Iterator[Key]:
-        """Look at bindings that changed, and at those without clusters when a cluster did."""
+        """Return bindings that changed, and those without clusters when a cluster changed."""
         now = event.now
         if now.kind is BINDINGS:
             if event.type != "DELETED":

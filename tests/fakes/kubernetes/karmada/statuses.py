@@ -1,4 +1,4 @@
-"""What of a member's object is told to the control plane, how healthy it is, and what is said of all together."""
+"""Status and health of a member's object for the control plane, and the aggregated status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _JOB = ("active", "succeeded", "failed", "conditions", "startTime", "completionT
 
 
 def reflect(kind: Kind, body: Json) -> Json | None:
-    """Return what is told of an object in a member; None if nothing is."""
+    """Return the status of an object in a member as reported; None if nothing is."""
     status = body.get("status") or {}
     if kind in (DEPLOYMENTS, REPLICA_SETS):
         meta = body["metadata"]
@@ -30,7 +30,7 @@ def reflect(kind: Kind, body: Json) -> Json | None:
 
 
 def health(kind: Kind, body: Json) -> str:
-    """Return how healthy an object in a member is: ``Healthy``, ``Unhealthy`` or ``Unknown``."""
+    """Return the health of an object in a member: ``Healthy``, ``Unhealthy`` or ``Unknown``."""
     status = body.get("status") or {}
     if kind is DEPLOYMENTS:
         updated = status.get("updatedReplicas", 0)
@@ -49,7 +49,7 @@ def health(kind: Kind, body: Json) -> str:
 
 
 def gather(kind: Kind, template: Json, items: list[Json], status: Json, moment: str) -> None:
-    """Write into a template's status what its clusters say together."""
+    """Aggregate the reports of the clusters into a template's status."""
     told = [one["status"] for one in items if one.get("status")]
     if kind is DEPLOYMENTS:
         for name in _DEPLOYMENT[:-1]:

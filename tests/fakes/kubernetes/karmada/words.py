@@ -1,4 +1,4 @@
-"""Names that Karmada gives and looks for, and small things that several of its parts need."""
+"""Karmada's names, and functions that several of its parts use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPLICAS: Mapping[Kind, tuple[str, ...]] = {
     STATEFUL_SETS: ("spec", "replicas"),
     JOBS: ("spec", "parallelism"),
 }
-"""Where the kinds that can be divided among clusters say how many replicas they have."""
+"""Path of the replica count in the kinds that can be divided among clusters."""
 
 
 def work_name(kind: str, namespace: str, name: str) -> str:
@@ -45,7 +45,7 @@ def work_name(kind: str, namespace: str, name: str) -> str:
 
 
 def prune(kind: Kind, body: Json) -> Json:
-    """Return what of a template goes to the members; the body is used up."""
+    """Return the part of a template that goes to the members; the body is modified."""
     body.pop("status", None)
     meta = body["metadata"]
     for name in (
@@ -68,18 +68,18 @@ def prune(kind: Kind, body: Json) -> Json:
 
 
 def replicas_of(kind: Kind, body: Json) -> int | None:
-    """Return how many replicas an object has; None if its kind has none."""
+    """Return the replica count of an object; None if its kind has none."""
     path = REPLICAS.get(kind)
     return int(body[path[0]].get(path[1], 1)) if path else None
 
 
 def divided(placement: Json) -> bool:
-    """Tell whether replicas are divided among clusters (rather than repeated in each)."""
+    """Report whether replicas are divided among clusters (rather than repeated in each)."""
     return (placement.get("replicaScheduling") or {}).get("replicaSchedulingType") == "Divided"
 
 
 def share(total: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """Divide a number by weights; what is left over goes to the heaviest.
+    """Divide a number by weights; the remainder goes to the heaviest.
 
     Examples
     --------

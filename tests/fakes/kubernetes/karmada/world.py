@@ -1,4 +1,4 @@
-"""A whole world: Karmada's control plane and the members below it."""
+"""A complete environment: Karmada's control plane and its members."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.fakes.kubernetes.kubeconfig import write_kubeconfig
 from tests.fakes.kubernetes.server import ApiServer
 
 PROXY = ["apis", "cluster.karmada.io", "v1alpha1", "clusters"]
-"""What the path of a cluster's proxy begins with."""
+"""Prefix of the path of a cluster's proxy."""
 
 
 def control_server(name: str = "karmada", **settings: Any) -> ApiServer:  # noqa: ANN401, those of ApiServer
-    """Return a server as a control plane has it: no nodes, no pods, and no one who runs workloads."""
+    """Return a server for a control plane: without nodes, pods and controllers of workloads."""
     kinds = [kind for kind in (*KUBERNETES, *OPERATORS, *KARMADA) if kind not in (NODES, PODS)]
     return ApiServer(name, **{"kinds": kinds, "controllers": ("garbage", "namespaces"), **settings})
 
@@ -38,11 +38,11 @@ class KarmadaWorld:
     Parameters
     ----------
     members
-        Their names, or servers made already (which `open` opens, too).
+        Their names, or existing servers (which `open` also opens).
     control
-        The control plane's server, to have it other than `control_server` makes it, with TLS for example.
+        The control plane's server, if it differs from that of `control_server`, for example with TLS.
     pace
-        How fast Karmada notices things.
+        Reaction times of Karmada.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class KarmadaWorld:
         return self
 
     def close(self) -> None:
-        """End all of it."""
+        """Stop all servers."""
         for server in (self.control, *self.members.values()):
             server.close()
 
@@ -106,21 +106,21 @@ class KarmadaWorld:
         HALL.call(lambda: self._join(server))
 
     def hold(self, name: str) -> None:
-        """Have Karmada write nothing into a member, though that is there and ready, until it is released."""
+        """Stop Karmada's writes into a member, which stays available and ready, until `release`."""
         HALL.call(lambda: self._execution.held.add(name))
 
     def release(self, name: str) -> None:
-        """Have Karmada go on with a member."""
+        """Resume Karmada's writes into a member."""
         HALL.call(lambda: self._execution.held.discard(name))
         HALL.call(lambda: self._execution.retry(name))
 
     def settle(self) -> None:
-        """Wait until everybody at every server has done what is to be done at once."""
+        """Wait until no server has immediate work left."""
         staffs = [one.staff for one in (self.control, *self.members.values())]
         HALL.run(with_template_traits(lambda: all(staff.idle for staff in staffs)))
 
     def kubeconfig(self, path: Path, *, members: bool = False) -> Path:
-        """Write a kubeconfig of the control plane, the current context, and perhaps of the members."""
+        """Write a kubeconfig of the control plane, the current context, and optionally of the members."""
         servers = [self.control, *(self.members.values() if members else ())]
         return write_kubeconfig(path, [one.entry() for one in servers])
 
@@ -145,7 +145,7 @@ class KarmadaWorld:
         self._clusters.follow(member)
 
     async def _proxy(self, request: Request) -> Answer | None:
-        """Hand a request for a cluster's proxy on to the member, and have its answer streamed."""
+        """Forward a request for a cluster's proxy to the member, and stream its answer."""
         parts = request.path.strip("/").split("/", 6)
         if parts[:4] != PROXY or len(parts) < 6 or parts[5] != "proxy":
             return None

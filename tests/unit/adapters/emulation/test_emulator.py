@@ -1,4 +1,4 @@
-"""The emulator between a queue of the kernel's, here one in memory, and those who ask it."""
+"""The emulator between a packet queue, here one in memory, and the clients of its control socket."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDS, BACK = ("gw-1", "gw-2"), ("gw-2", "gw-1")
 
 
 class MemoryQueue:
-    """A queue that packets are put into by a test."""
+    """A packet queue that a test fills."""
 
     def __init__(self) -> None:
         self._readable, self._written = os.pipe()
@@ -35,34 +35,34 @@ class MemoryQueue:
         self.dropped: list[int] = []
 
     def put(self, *packets: Queued) -> None:
-        """Have packets wait."""
+        """Add packets to the queue."""
         self._packets += packets
         os.write(self._written, b"." * len(packets))
 
     def wake(self) -> None:
-        """Let no one wait any more: it is readable from now on, though there may be no packet."""
+        """Make the queue readable from now on, with or without packets."""
         os.write(self._written, b".")
 
     def fileno(self) -> int:
-        """Return what is readable while packets wait."""
+        """Return a descriptor that is readable while packets are queued."""
         return self._readable
 
     def read(self) -> Iterator[Queued]:
-        """Give what waits."""
+        """Return the queued packets."""
         while self._packets:
             os.read(self._readable, 1)
             yield self._packets.pop(0)
 
     def release(self, numbers: Sequence[int]) -> None:
-        """Note what goes on, and when."""
+        """Record released packets, and the time."""
         self.released += [(number, time.monotonic_ns()) for number in numbers]
 
     def drop(self, number: int) -> None:
-        """Note what is lost."""
+        """Record a dropped packet."""
         self.dropped.append(number)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the descriptors."""
         os.close(self._readable)
         os.close(self._written)
 
@@ -75,7 +75,7 @@ def queue() -> MemoryQueue:
 
 @pytest.fixture
 def holding() -> Holding:
-    """Return links that hold nothing yet."""
+    """Return links without delays."""
     return Holding(Random(0))
 
 
@@ -83,7 +83,7 @@ def holding() -> Holding:
 def emulator(
     queue: MemoryQueue, holding: Holding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Emulator]:
-    """Have an emulator of that queue."""
+    """Run an emulator of that queue."""
     monkeypatch.setattr("socket.if_indextoname", name_of)
     made = Emulator(queue, holding, tmp_path / "emulator.sock")  # type: ignore[arg-type]  # a fake
     yield made
@@ -91,14 +91,14 @@ def emulator(
 
 
 def name_of(device: int) -> str:
-    """Name an interface as the kernel does."""
+    """Return the kernel's name of an interface."""
     if device not in DEVICES:
         raise OSError("no such device")
     return DEVICES[device]
 
 
 def turn_while(emulator: Emulator, queue: MemoryQueue, ask: Callable[[], object]) -> None:
-    """Have the emulator work while a user asks it."""
+    """Run the emulator while a client sends a request."""
 
     def ask_and_wake() -> None:
         try:
@@ -113,7 +113,7 @@ def turn_while(emulator: Emulator, queue: MemoryQueue, ask: Callable[[], object]
 
 
 def test_a_packet_is_held_from_when_the_kernel_got_it(emulator: Emulator, queue: MemoryQueue, holding: Holding) -> None:
-    """The time that a packet waited to be read counts as on its way; one that claims to be of tomorrow came now."""
+    """The time in the queue counts as part of the delay; a packet with a future time counts as arrived now."""
     holding.link(ENDS).change(Conditions(50 * MS))
     now_ns, real_ns = time.monotonic_ns(), time.time_ns()
     queue.put(Queued(1, 1, 2, real_ns - 40 * MS, 100), Queued(2, 1, 2, real_ns + 10**12, 100))
@@ -128,7 +128,7 @@ def test_a_packet_is_held_from_when_the_kernel_got_it(emulator: Emulator, queue:
 
 
 def test_what_is_lost_is_dropped(emulator: Emulator, queue: MemoryQueue, holding: Holding) -> None:
-    """A lost packet is given back to the kernel as such, and one whose interface is gone passes."""
+    """A lost packet is dropped in the kernel, and one whose interface is gone is released."""
     holding.link(ENDS).change(Conditions(loss_ppm=1_000_000))
     queue.put(Queued(1, 1, 2, 0, 100), Queued(2, 9, 2, 0, 100))
     emulator.turn()
@@ -139,7 +139,7 @@ def test_what_is_lost_is_dropped(emulator: Emulator, queue: MemoryQueue, holding
 def test_it_says_what_links_are_like_and_what_it_did(
     emulator: Emulator, queue: MemoryQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks gets conditions and counters of all links, and the latest hold times of one."""
+    """A request returns conditions and counters of all links, and the latest delays of one."""
     kernel = tmp_path / "queues"
     kernel.write_text("    0  12345     3 2    40     2     1      99  1\n")
     monkeypatch.setattr("lab.emulation.emulator.KERNELS_QUEUES", kernel)
@@ -171,7 +171,7 @@ def test_it_says_what_links_are_like_and_what_it_did(
 def test_a_wrong_question_is_refused_and_harms_nobody(
     emulator: Emulator, queue: MemoryQueue, holding: Holding, tmp_path: Path, question: dict[str, object], says: str
 ) -> None:
-    """The emulator says what is wrong, and goes on."""
+    """An invalid request gets an error, and the emulator continues."""
     refused: list[str] = []
 
     def wrong() -> None:
@@ -187,7 +187,7 @@ def test_a_wrong_question_is_refused_and_harms_nobody(
 
 
 def test_a_question_that_cannot_be_read_is_refused(emulator: Emulator, queue: MemoryQueue, tmp_path: Path) -> None:
-    """One that is nested beyond all measure is answered with an error, and the next one is heard."""
+    """A request with excessive nesting gets an error, and the next one is answered."""
     answers: list[bytes] = []
 
     def wrong() -> None:
@@ -203,12 +203,12 @@ def test_a_question_that_cannot_be_read_is_refused(emulator: Emulator, queue: Me
 
 
 def test_an_emulator_that_is_gone_is_told_of(tmp_path: Path) -> None:
-    """The error says what it means for the lab, and what to do."""
+    """The error explains the consequence for the lab, and the remedy."""
     with pytest.raises(UnavailableError, match="--replace"):
         QueueEmulation(list, tmp_path).read()
 
 
 def test_packets_that_nobody_took_in_time_are_counted_by_the_kernel() -> None:
-    """Both of its counters count: of a full queue, and of a full socket; without a queue there is nothing."""
+    """Both kernel counters count: of a full queue, and of a full socket; without a queue there are none."""
     assert missed("    0  12345     3 2    40     2     1      99  1\n") == 3
     assert missed("") == 0

@@ -1,4 +1,4 @@
-"""What is asked of the kernel's own emulator, and what it says."""
+"""Commands for the kernel's own emulator, and its output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_link_is_the_senders_class_on_the_receivers_interface() -> None:
 
 
 def test_a_line_says_all_figures() -> None:
-    """A change that left one out would leave it as it was; delays are exact to the nanosecond."""
+    """Each line has all values, as a missing one would not change; delays are exact to the nanosecond."""
     line = leaf("change", ("gw-17", "gw-2"), Conditions(20_000_001, 2_000_000, 10_001, 1000), NUMBERS)
     assert line.startswith("qdisc change dev gw-2 parent 1:11 handle 111: netem limit ")
     assert line.endswith(" delay 20000.001us 2000.000us loss 1.0001% rate 1000mbit")
@@ -28,7 +28,7 @@ def test_a_line_says_all_figures() -> None:
 
 
 def test_counters_are_found_by_sender_and_receiver() -> None:
-    """What came is what went on, what was lost and what is on its way; other queues are no links."""
+    """Packets that arrived are those passed on, lost and in transit; other queues are not links."""
     said = [
         {"kind": "htb", "handle": "1:", "dev": "gw-2", "packets": 9, "drops": 0, "bytes": 1},
         {"kind": "netem", "handle": "111:", "dev": "gw-2", "packets": 7, "drops": 2, "bytes": 700, "qlen": 1},

@@ -60,12 +60,12 @@ PACKETS = st.builds(
 
 @given(st.lists(PACKETS, max_size=4))
 def test_packets_are_read_as_the_kernel_tells_them(given: list[Queued]) -> None:
-    """Number, interfaces, time and whole length come out, of one packet or of several in a row."""
+    """Number, interfaces, time and whole length are read, of one packet or of several in a row."""
     assert list(packets(b"".join(map(told, given)))) == given
 
 
 def test_other_messages_are_passed_over() -> None:
-    """Between packets may be answers to verdicts that came too late; the packets are found all the same."""
+    """Answers to late verdicts between packets are skipped."""
     packet = Queued(1, 2, 3, 0, 60)
     answer = HEADER.pack(20, NLMSG_ERROR, 0, 0, 0) + pack("=i", -2)
     assert list(packets(answer + told(packet) + answer + told(packet))) == [packet, packet]
@@ -73,7 +73,7 @@ def test_other_messages_are_passed_over() -> None:
 
 @pytest.mark.parametrize("verdict", [ACCEPT, DROP])
 def test_verdicts_name_every_packet(verdict: int) -> None:
-    """There is one message for each packet: the verdict, then its number, most significant octet first."""
+    """There is one message for each packet: the verdict, then its number in network byte order."""
     data = verdicts(3, [7, 2**32 - 1], verdict)
     size = len(data) // 2
     for at, number in ((0, 7), (size, 2**32 - 1)):
@@ -84,7 +84,7 @@ def test_verdicts_name_every_packet(verdict: int) -> None:
 
 
 def test_a_queue_is_bound_before_it_is_set_up() -> None:
-    """Each step is a message of its own that asks for an answer; the first binds the queue."""
+    """Each step is a message of its own that requests an answer; the first binds the queue."""
     first, *others = configuration(0, 1000)
     assert unpack_from("=HH", first, HEADER.size + 4) == (8, 1)
     for each in (first, *others):
@@ -93,7 +93,7 @@ def test_a_queue_is_bound_before_it_is_set_up() -> None:
 
 
 def test_an_answer_says_whether_it_went_well() -> None:
-    """An error's number is told, 0 is none, and other messages are no answer."""
+    """An answer has an error number, 0 for none, and other messages are not answers."""
     refused = HEADER.pack(20, NLMSG_ERROR, 0, 0, 0) + pack("=i", -16)
     assert refusal(refused) == 16
     assert refusal(HEADER.pack(20, NLMSG_ERROR, 0, 0, 0) + pack("=i", 0)) == 0

@@ -1,4 +1,4 @@
-"""A folder of kubeconfigs that changes: every cluster keeps its name, and nothing is taken for another."""
+"""A changing folder of kubeconfigs: every cluster keeps its name, and none is mistaken for another."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ WAIT_S = 10.0
 
 @pytest.fixture
 def servers() -> Iterator[list[ApiServer]]:
-    """Have two clusters whose kubeconfigs call them the same."""
+    """Start two clusters with the same name in their kubeconfigs."""
     with ApiServer("gpu", seed=1) as one, ApiServer("gpu", seed=2) as two:
         yield [one, two]
 
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """Make a store that outlives processes."""
+    """Create a store that outlives processes."""
     made = MemoryStore()
     made.lead("me")
     return made
@@ -41,7 +41,7 @@ def store() -> MemoryStore:
 
 @contextmanager
 def process(folder: Path, store: MemoryStore) -> Iterator[KubernetesBackends]:
-    """Have a process look at a folder."""
+    """Watch a folder in a process."""
     backends = KubernetesBackends(folder, ClusterOptions(request_timeout_s=1), seed=1, names=ClusterNames(store))
     try:
         yield backends
@@ -50,12 +50,12 @@ def process(folder: Path, store: MemoryStore) -> Iterator[KubernetesBackends]:
 
 
 def look(backends: KubernetesBackends) -> dict[str, bool]:
-    """Return the clusters, and whether each is heard."""
+    """Return the clusters, and whether each is reachable."""
     return {each.cluster: heard(each.changes) for each in backends.clusters()}
 
 
 def heard(changes: Callable[[str, float], object]) -> bool:
-    """Tell whether a cluster answers."""
+    """Report whether a cluster answers."""
     try:
         changes("", 0)
     except UnavailableError:
@@ -64,7 +64,7 @@ def heard(changes: Callable[[str, float], object]) -> bool:
 
 
 def await_names(backends: KubernetesBackends, *names: str) -> None:
-    """Wait until there are these clusters, and all are heard."""
+    """Wait until these clusters exist, and all are reachable."""
     give_up_s = time.monotonic() + WAIT_S
     while (seen := look(backends)) != dict.fromkeys(sorted(names), True):
         if time.monotonic() > give_up_s:
@@ -75,7 +75,7 @@ def await_names(backends: KubernetesBackends, *names: str) -> None:
 def test_a_kubeconfig_that_comes_gives_nobody_another_name(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
-    """A cluster keeps its name when another with that name comes, also in the next process, and in its file's place."""
+    """A cluster keeps its name when another with that name is added, also in the next process and in its file."""
     old, new = servers
     old.kubeconfig(tmp_path / "zeta")
     with process(tmp_path, store) as backends:
@@ -91,7 +91,7 @@ def test_a_kubeconfig_that_comes_gives_nobody_another_name(
 def test_a_cluster_that_comes_back_under_another_name_is_the_same(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Left and joined by another kubeconfig it has the name that it had, and that is said."""
+    """A cluster that is removed and added with another kubeconfig keeps its name, and that is logged."""
     with process(tmp_path, store) as backends:
         servers[0].kubeconfig(tmp_path / "one")
         await_names(backends, "gpu")
@@ -109,7 +109,7 @@ def test_a_cluster_that_comes_back_under_another_name_is_the_same(
 def test_another_cluster_in_a_ones_place_is_not_taken_for_it(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A kubeconfig that leads elsewhere from now on brings a cluster of another name, and that is said."""
+    """A kubeconfig that leads to another cluster gets another name, and that is logged."""
     with process(tmp_path, store) as backends:
         servers[0].kubeconfig(tmp_path / "one")
         await_names(backends, "gpu")
@@ -119,7 +119,7 @@ def test_another_cluster_in_a_ones_place_is_not_taken_for_it(
 
 
 def test_a_cluster_made_anew_at_its_old_address_is_another(store: MemoryStore, tmp_path: Path) -> None:
-    """Before it says who it is it goes by the old one's name, and nothing that it says counts; then it has its own."""
+    """Until it reports its identity it has the old name, and its data does not count; then it gets a new one."""
     with ApiServer("gpu", seed=1) as old:
         file, port = old.kubeconfig(tmp_path / "one"), int(old.url.rpartition(":")[2])
         with process(tmp_path, store) as backends:
@@ -140,7 +140,7 @@ def test_a_cluster_made_anew_at_its_old_address_is_another(store: MemoryStore, t
 def test_a_cluster_that_may_not_say_who_it_is_goes_by_its_server(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
-    """Without the right to read that it is heard all the same, and keeps its name when the right comes."""
+    """Without the right to read its identity it still works, and keeps its name when the right is granted."""
     file = servers[0].kubeconfig(tmp_path / "one")
     refused = servers[0].faults.error(403, IDENTITY_PATH)
     with process(tmp_path, store) as backends:
@@ -157,7 +157,7 @@ def test_a_cluster_that_may_not_say_who_it_is_goes_by_its_server(
 def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second is passed over, which is said once; when the first goes it takes its place, and the name stays."""
+    """The second is skipped, logged once; when the first is removed the second replaces it, with the same name."""
     servers[0].kubeconfig(tmp_path / "one")
     with process(tmp_path, store) as backends:
         await_names(backends, "gpu")
@@ -172,7 +172,7 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
 def test_a_file_that_is_written_anew_leaves_its_clusters_alone(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
-    """As long as it says the same of them: a Secret's files are all written again when another cluster is added."""
+    """A file with the same content changes nothing: all files of a Secret are rewritten when one is added."""
     file = servers[0].kubeconfig(tmp_path / "one")
     with process(tmp_path, store) as backends:
         await_names(backends, "gpu")
@@ -193,7 +193,7 @@ def test_a_file_that_is_written_anew_leaves_its_clusters_alone(
 def test_the_name_of_a_forgotten_cluster_can_be_anothers(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
-    """A cluster that comes after it was forgotten is called like its context, in the same process."""
+    """A cluster that is added after a removal has the name of its context, in the same process."""
     file = servers[0].kubeconfig(tmp_path / "one")
     with process(tmp_path, store) as backends:
         await_names(backends, "gpu")

@@ -1,4 +1,4 @@
-"""Bindings that Karmada does not let Seaway schedule: who waits for them is told, and in Karmada's words."""
+"""Bindings that Karmada does not let Seaway schedule: waiting callers get Karmada's message."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
 from tests.fakes.kubernetes import KarmadaWorld
 
 WAIT_S = 8.0
-"""Less than is waited for a binding that is not bound."""
+"""Time limit, shorter than the wait for a binding."""
 
 PATCHED = "*/resourcebindings/*"
 
 
 @pytest.fixture
 def world() -> Iterator[KarmadaWorld]:
-    """Have a Karmada with one member."""
+    """Start a Karmada with one member."""
     with KarmadaWorld(["alpha"]) as made:
         furnish(made.members["alpha"])
         yield made
@@ -32,7 +32,7 @@ def world() -> Iterator[KarmadaWorld]:
 
 @pytest.fixture
 def under(world: KarmadaWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
-    """Join it; what is not taken is given again at once."""
+    """Join it, with immediate retries."""
     monkeypatch.setattr(bindings, "RETRY_INTERVAL_S", 0.01)
     backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
     yield Under(world.members["alpha"], backends.clusters()[0], backends.close, world.control).made()
@@ -40,7 +40,7 @@ def under(world: KarmadaWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def answer(under: BackendUnderTest, template: str = "job") -> Answer:
-    """Deploy, and wait for what comes of it."""
+    """Deploy, and wait for the result."""
     made = deploy(under)
     (sent,) = under.backend.send([replace(made, spec=replace(made.spec, template=template))])
     assert isinstance(sent, Future)
@@ -51,7 +51,7 @@ def answer(under: BackendUnderTest, template: str = "job") -> Answer:
 def test_a_binding_that_may_not_be_scheduled_refuses_the_job(
     code: int, under: BackendUnderTest, world: KarmadaWorld
 ) -> None:
-    """Without the right to that, or when a webhook is against it, the answer says so, and nothing is waited for."""
+    """Without the right, or with a webhook against it, the answer reports that without a wait."""
     world.control.faults.error(code, PATCHED, method="PATCH")
     found = answer(under)
     assert (found.done, found.refused, found.by) == (False, True, "Karmada")
@@ -59,7 +59,7 @@ def test_a_binding_that_may_not_be_scheduled_refuses_the_job(
 
 
 def test_what_karmada_does_not_take_is_refused_by_it(under: BackendUnderTest, world: KarmadaWorld) -> None:
-    """No other member would help where its control plane lets no Job in, or does not know the kind."""
+    """No other member helps if the control plane rejects a Job, or does not know the kind."""
     fault = world.control.faults.error(422, "*/jobs/*", method="PATCH")
     assert answer(under).by == "Karmada"
     world.control.faults.end(fault)
@@ -70,13 +70,13 @@ def test_what_karmada_does_not_take_is_refused_by_it(under: BackendUnderTest, wo
 
 
 def test_what_a_member_could_not_have_is_not_refused_by_karmada(under: BackendUnderTest) -> None:
-    """It was not asked: another member may do."""
+    """The member did not reject it: another member may accept it."""
     found = answer(under, "kueue")
     assert (found.refused, found.everywhere, found.by) == (True, True, "")
 
 
 @pytest.mark.parametrize(("code", "times"), [(401, 3), (403, 1)])
 def test_what_may_pass_is_given_again(code: int, times: int, under: BackendUnderTest, world: KarmadaWorld) -> None:
-    """A token that just expired, and a right that was not known yet, refuse no job."""
+    """An expired token, and a right that is not active yet, do not reject a job."""
     world.control.faults.error(code, PATCHED, method="PATCH", times=times)
     assert answer(under) == Answer(done=True)

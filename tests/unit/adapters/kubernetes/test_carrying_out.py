@@ -1,4 +1,4 @@
-"""Carrying out commands where clusters are slow, silent, or not yet known: nothing is taken for granted."""
+"""Commands to clusters that are slow, unreachable, or not yet observed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WRITES = "/apis/batch/*"
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Return a server whose garbage collector does not come."""
+    """Return a server without a garbage collector."""
     with ApiServer("alpha", controllers=set(CONTROLLERS) - {"garbage"}) as made:
         furnish(made)
         yield made
@@ -51,7 +51,7 @@ def join(server: ApiServer, folder: Path) -> KubernetesBackends:
 
 
 def answer(cluster: object, command: Command) -> Answer:
-    """Send a command, and wait for what comes of it."""
+    """Send a command, and wait for its result."""
     assert isinstance(cluster, KubernetesCluster)
     (sent,) = cluster.send([command])
     assert isinstance(sent, Future)
@@ -59,7 +59,7 @@ def answer(cluster: object, command: Command) -> Answer:
 
 
 def tried(cluster: object, command: Command) -> bool:
-    """Send a command once more; tell whether it was carried out now."""
+    """Send a command again; report whether it was carried out now."""
     try:
         return answer(cluster, command).done
     except UnavailableError:
@@ -67,7 +67,7 @@ def tried(cluster: object, command: Command) -> bool:
 
 
 def test_nothing_is_written_before_the_nodes_are_known(server: ApiServer, tmp_path: Path) -> None:
-    """Who starts over knows neither labels nor devices: a job is not refused, nor pinned to the wrong label."""
+    """After a restart labels and devices are unknown: a job is not rejected, nor pinned to the wrong label."""
     server.patch(NODES, "", "node-1", {"metadata": {"labels": {"kubernetes.io/hostname": "host-of-node-1"}}})
     backends = join(server, tmp_path)
     first = Under(server, backends.clusters()[0], backends.close, server).made()
@@ -88,7 +88,7 @@ def test_nothing_is_written_before_the_nodes_are_known(server: ApiServer, tmp_pa
 
 
 def test_a_device_that_is_gone_keeps_a_job_from_no_other(under: BackendUnderTest) -> None:
-    """It was there when it was decided for; the rest of its cluster may do as well."""
+    """The device existed at the decision; the rest of its cluster may still fit."""
     made = deploy(under)
     (place,) = made.placements
     gone = replace(place, slices=(DeviceSlice("GPU-gone", 1, 1),))
@@ -98,7 +98,7 @@ def test_a_device_that_is_gone_keeps_a_job_from_no_other(under: BackendUnderTest
 
 
 def test_what_was_perhaps_written_is_removed_where_it_is(under: BackendUnderTest, server: ApiServer) -> None:
-    """A write whose answer is lost may be done all the same: a removal asks, and is not done while no one answers."""
+    """A write whose answer is lost may have succeeded: a removal checks, and fails while the server does not answer."""
     deployment = deploy(under)
     late = server.faults.drop(WRITES, "PATCH")
     silent = server.faults.hang("*/jobs", "GET")
@@ -114,7 +114,7 @@ def test_what_was_perhaps_written_is_removed_where_it_is(under: BackendUnderTest
 
 
 def test_a_removal_waits_for_pods_without_a_node(under: BackendUnderTest, server: ApiServer) -> None:
-    """Until the garbage collector comes they may still be given one, and run beside the next attempt."""
+    """Until the garbage collector deletes them they may be bound, and run beside the next attempt."""
     server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
     deployment = deploy(under)
     cluster = under.backend
@@ -131,7 +131,7 @@ def test_a_removal_waits_for_pods_without_a_node(under: BackendUnderTest, server
 def test_what_runs_is_not_taken_for_refused_because_it_may_not_be_changed(
     under: BackendUnderTest, server: ApiServer
 ) -> None:
-    """Whoever may changes a Job's template, as Kueue does while it is suspended; told again, it stays as it is."""
+    """Others may change a Job's template, as Kueue does while it is suspended; a second command leaves it as it is."""
     deployment = deploy(under)
     assert answer(under.backend, deployment).done
     (name,) = (each["metadata"]["name"] for each in server.list(JOBS, "seaway"))
@@ -145,7 +145,7 @@ def test_what_runs_is_not_taken_for_refused_because_it_may_not_be_changed(
 
 
 def test_what_is_another_ones_is_not_taken_for_written(under: BackendUnderTest, server: ApiServer) -> None:
-    """A Job of the same name that is not this attempt's stays, and the attempt is refused."""
+    """A Job of the same name that is not this attempt's stays, and the attempt is rejected."""
     deployment = deploy(under)
     assert answer(under.backend, deployment).done
     (job,) = server.list(JOBS, "seaway")
@@ -157,7 +157,7 @@ def test_what_is_another_ones_is_not_taken_for_written(under: BackendUnderTest, 
 
 
 def test_objects_of_one_name_in_two_groups_are_two() -> None:
-    """A Service is not that of another group which is called alike: one that is written leaves the other to be."""
+    """A Service differs from a kind of the same name in another group; writing one leaves the other."""
     plain, other = (
         Manifest({"apiVersion": version, "kind": "Service", "metadata": {"name": "same"}})
         for version in ("v1", "serving.example.com/v1")
@@ -167,14 +167,14 @@ def test_objects_of_one_name_in_two_groups_are_two() -> None:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have little time for a command, and one write at a time."""
+    """Set a short time limit for a command, and one write at a time."""
     monkeypatch.setattr(deployer, "COMMAND_TIMEOUT_S", 0.5)
     monkeypatch.setattr(writing, "MAX_CONCURRENT_WRITES", 1)
 
 
 @pytest.mark.usefixtures("narrow")
 def test_a_try_goes_on_where_the_one_before_ended(server: ApiServer, tmp_path: Path) -> None:
-    """An attempt of many objects gets them all, however slow its cluster; once it has, all are written when asked."""
+    """An attempt of many objects gets them all, however slow its cluster; after that, a new command writes them all."""
     backends = join(server, tmp_path)
     under = Under(server, backends.clusters()[0], backends.close, server).made()
     made = deploy(under, replicas=8)
@@ -185,7 +185,7 @@ def test_a_try_goes_on_where_the_one_before_ended(server: ApiServer, tmp_path: P
         assert tries < 8
     written = server.app.requests["PATCH"]
     assert tries > 1
-    assert 8 <= written <= 8 + tries  # none twice but the one of each try that was given up, and the namespace's first
+    assert 8 <= written <= 8 + tries  # none twice but the last one of each timed-out try, and the namespace's first
     assert len(server.list(JOBS, "seaway")) == 8
     server.faults.clear()
     assert answer(under.backend, made).done

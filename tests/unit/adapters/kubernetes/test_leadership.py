@@ -1,4 +1,4 @@
-"""Who holds a Lease: one at a time, whatever clocks say and whoever is quicker."""
+"""A Lease has one holder at a time, whatever the clocks and the order of requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALL_S = 2.0
 
 @dataclass
 class Rig:
-    """An API server, and candidates whose clock stands until it is moved."""
+    """An API server, and candidates whose clock a test advances."""
 
     server: ApiServer
     file: Path
@@ -44,23 +44,23 @@ class Rig:
     apis: list[Api] = field(default_factory=list)
 
     def candidate(self, who: str, clock: Callable[[], float] | None = None, terms: LeaseDurations = TERMS) -> Candidate:
-        """Make one."""
+        """Create a candidate."""
         api = Api("alpha", Credentials(self.file, "alpha"), request_timeout_s=CALL_S)
         self.apis.append(api)
         return Candidate(api, "default", "seaway", who, terms, clock or (lambda: self.now_s))
 
     def attempt(self, candidate: Candidate) -> bool:
-        """Have one try."""
+        """Make one try."""
         return self.reactor.run(candidate.attempt(), 5)
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The Lease as it is."""
+        """The present Lease."""
         found: dict[str, Any] = (self.server.get(LEASES, "default", "seaway") or {"spec": {}})["spec"]
         return found
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
         for each in self.apis:
             self.reactor.run(each.close(), 5)
         self.reactor.close()
@@ -68,7 +68,7 @@ class Rig:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """Have a server."""
+    """Start a server."""
     with ApiServer("alpha") as server:
         rig = Rig(server, server.kubeconfig(tmp_path / "alpha"), EventLoopThread())
         yield rig
@@ -77,7 +77,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def test_the_first_makes_the_lease_and_keeps_it(rig: Rig) -> None:
-    """Whoever finds none makes it; whoever comes later waits, and sees who has it."""
+    """The first candidate creates it; later ones wait, and see its holder."""
     first, second = rig.candidate("first"), rig.candidate("second")
     assert rig.attempt(first)
     made = rig.spec
@@ -92,10 +92,10 @@ def test_the_first_makes_the_lease_and_keeps_it(rig: Rig) -> None:
 
 
 def test_a_lease_is_gone_when_it_was_seen_not_to_change_for_its_time(rig: Rig) -> None:
-    """What counts is how long the one who waits has seen it unchanged, by his own clock; every renewal starts over."""
+    """The waiting candidate's own clock counts how long the Lease is unchanged; every renewal starts over."""
     first, second = rig.candidate("first"), rig.candidate("second")
     rig.attempt(first)
-    rig.now_s = 1_000.0  # the second looks for the first time
+    rig.now_s = 1_000.0  # the second reads it for the first time
     assert not rig.attempt(second)
     rig.now_s += 14
     assert not rig.attempt(second)
@@ -112,7 +112,7 @@ def test_a_lease_is_gone_when_it_was_seen_not_to_change_for_its_time(rig: Rig) -
 
 @pytest.mark.parametrize("told", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
 def test_times_that_others_write_decide_nothing(rig: Rig, told: str) -> None:
-    """A leader whose clock is years off is believed like any other."""
+    """A leader whose clock is years off is respected like any other."""
     rig.attempt(rig.candidate("first"))
     rig.server.patch(LEASES, "default", "seaway", {"spec": {"renewTime": told, "acquireTime": told}})
     second = rig.candidate("second")
@@ -122,7 +122,7 @@ def test_times_that_others_write_decide_nothing(rig: Rig, told: str) -> None:
 
 
 def test_the_leader_stops_before_anybody_else_may_think_it_gone(rig: Rig) -> None:
-    """It counts from before it asked; a process that stood still knows at once that it leads no more."""
+    """Its time counts from before its request; a process that was stopped knows immediately that it lost the Lease."""
     first, second = rig.candidate("first"), rig.candidate("second")
     rig.attempt(first)
     rig.attempt(second)
@@ -134,7 +134,7 @@ def test_the_leader_stops_before_anybody_else_may_think_it_gone(rig: Rig) -> Non
 
 
 def test_of_two_that_take_a_lease_at_once_one_gets_it(rig: Rig) -> None:
-    """What was changed since it was read is not written."""
+    """A Lease that changed since it was read is not written."""
     first, second, third = (rig.candidate(each) for each in ("first", "second", "third"))
     rig.attempt(first)
     for each in (second, third):
@@ -152,7 +152,7 @@ def test_of_two_that_take_a_lease_at_once_one_gets_it(rig: Rig) -> None:
 
 
 def test_a_lease_that_was_given_back_is_free_at_once(rig: Rig) -> None:
-    """No one waits for the end of what was given back; who gave it back leads no more."""
+    """Other candidates need not wait for its expiry; the process that released it no longer leads."""
     first, second = rig.candidate("first"), rig.candidate("second")
     rig.attempt(first)
     rig.attempt(second)
@@ -165,7 +165,7 @@ def test_a_lease_that_was_given_back_is_free_at_once(rig: Rig) -> None:
 
 
 def test_what_others_wrote_into_the_lease_stays(rig: Rig) -> None:
-    """Fields and annotations that Seaway does not know are left alone."""
+    """Unknown fields and annotations are left alone."""
     rig.attempt(rig.candidate("first"))
     change = {"metadata": {"annotations": {"team": "a"}}, "spec": {"strategy": "OldestEmulationVersion"}}
     rig.server.patch(LEASES, "default", "seaway", change)
@@ -175,7 +175,7 @@ def test_what_others_wrote_into_the_lease_stays(rig: Rig) -> None:
 
 
 def test_refusals_and_silence_are_told_apart_from_leaders(rig: Rig) -> None:
-    """Whoever may not read the Lease is told so; a server that hangs is waited for no longer than a call."""
+    """A missing right to read the Lease is reported; a hanging server is waited for no longer than a call."""
     first = rig.candidate("first")
     fault = rig.server.faults.error(403, "*/leases/*")
     with pytest.raises(ApiError, match="forbidden"):
@@ -187,7 +187,7 @@ def test_refusals_and_silence_are_told_apart_from_leaders(rig: Rig) -> None:
 
 
 def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
-    """It waits its turn, leads, and says why it does no more."""
+    """The process waits, leads, and reports why it stops leading."""
     rig.now_s = time.monotonic()
     other = rig.candidate("other", time.monotonic)
     rig.attempt(other)
@@ -208,11 +208,11 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     assert said[-1] == LeadershipStatus()
     assert why.startswith(
         "the lease was not renewed for 0.3 s: "
-    )  # then what came last: an error, or no answer in time
+    )  # then the last result: an error, or no answer in time
 
 
 def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
-    """Whoever sees another's name in it does not wait for the time to pass."""
+    """A process that sees another holder stops immediately."""
 
     def hear(stand: LeadershipStatus) -> None:
         assert stand.leads, stand
@@ -223,7 +223,7 @@ def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
 
 
 def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> None:
-    """What a container before left on the pod is gone before it counts as waiting; who leads is marked soon."""
+    """An old label on the pod is removed before it waits; the leader's pod is labelled soon."""
     labels = {"app": "seaway", LEADER_LABEL: "true"}
     spec = {"containers": [{"name": "seaway", "image": "seaway"}]}
     rig.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me", "labels": labels}, "spec": spec})

@@ -1,4 +1,4 @@
-"""Logs of pods: their end, however long they are, and lines as they are written, each once."""
+"""Logs of pods: the end of long logs, and followed lines, each once."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def server(made: Under) -> ApiServer:
 
 @pytest.fixture
 def under(made: Under) -> BackendUnderTest:
-    """Return it once it was listed."""
+    """Return it after its first list."""
     return made.made()
 
 
 def running(under: BackendUnderTest, template: str = "job") -> tuple[KubernetesCluster, Deployment]:
-    """Deploy something, until it runs."""
+    """Deploy a job, and wait until it runs."""
     watch, deployment = Watch(under), deploy(under)
     deployment = replace(deployment, spec=replace(deployment.spec, template=template))
     list(under.backend.send([deployment]))
@@ -93,7 +93,7 @@ def running(under: BackendUnderTest, template: str = "job") -> tuple[KubernetesC
 
 
 def write(server: ApiServer, text: str, at_ns: int | None = None, container: str = "") -> None:
-    """Have the only pod of Seaway's write lines."""
+    """Write lines of Seaway's only pod."""
     (pod,) = server.list(PODS, "seaway")
     server.write_log("seaway", pod["metadata"]["name"], text, container, at_ns)
 
@@ -101,7 +101,7 @@ def write(server: ApiServer, text: str, at_ns: int | None = None, container: str
 def test_of_a_long_log_the_end_is_kept(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a container writes, no more than so many bytes of it are held, and they begin with a whole line."""
+    """A long log is cut to a number of bytes, which begin with a whole line."""
     monkeypatch.setattr(logs_module, "MAX_BYTES", MIB)
     cluster, deployment = running(under)
     write(server, "\n".join(f"{number} {'x' * 1000}" for number in range(4000)))
@@ -114,7 +114,7 @@ def test_of_a_long_log_the_end_is_kept(
 def test_a_log_without_end_is_given_up(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server is told how much is wanted in all, so that one line without end does not go on for ever."""
+    """The request limits the total size, so that one endless line ends."""
     monkeypatch.setattr(logs_module, "LARGEST_BYTES", MIB)
     cluster, deployment = running(under)
     write(server, "x" * 3 * MIB)
@@ -123,7 +123,7 @@ def test_a_log_without_end_is_given_up(
 
 
 class Follower:
-    """Follows a log, and goes on where it was when that ends."""
+    """Follows a log, and continues at its position after an end."""
 
     def __init__(self, cluster: KubernetesCluster, deployment: Deployment) -> None:
         self.lines: list[str] = []
@@ -136,13 +136,13 @@ class Follower:
         return self._cluster.follow_log(self._deployment.name, 0, tail, self.place, self.give, container)
 
     def give(self, lines: Sequence[LogLine]) -> None:
-        """Take lines."""
+        """Record lines."""
         self.lines += [line.text for line in lines]
         self.place = lines[-1].place
 
 
 def test_lines_come_as_they_are_written_until_the_pod_ends(under: BackendUnderTest, server: ApiServer) -> None:
-    """Those that are there already are cut to the last of them; what is empty is a line, too."""
+    """Existing lines are cut to the last ones; an empty line counts, too."""
     cluster, deployment = running(under)
     write(server, "one\ntwo\nthree")
     follower = Follower(cluster, deployment)
@@ -156,7 +156,7 @@ def test_lines_come_as_they_are_written_until_the_pod_ends(under: BackendUnderTe
 
 
 def test_a_follower_that_was_cut_off_has_every_line_once(under: BackendUnderTest, server: ApiServer) -> None:
-    """Servers start over at a whole second: what is known of it, also at the same moment, does not come again."""
+    """Servers restart at a whole second: known lines of it, also with equal times, are not repeated."""
     cluster, deployment = running(under)
     follower = Follower(cluster, deployment)
     expected: list[str] = []
@@ -172,7 +172,7 @@ def test_a_follower_that_was_cut_off_has_every_line_once(under: BackendUnderTest
 
 
 def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiServer) -> None:
-    """Sidecars, and what ended before the others began, too; where none is named the first of the others is read."""
+    """Sidecars and init containers can be read; the default is the first main container."""
     cluster, deployment = running(under, "several")
     for name in ("main", "side", "proxy", "fetch"):
         write(server, f"by {name}", container=name)
@@ -188,7 +188,7 @@ def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiS
 
 
 def test_a_pod_that_was_made_anew_is_read_from_its_start(under: BackendUnderTest, server: ApiServer) -> None:
-    """A place in the log of another pod says nothing: clocks of nodes differ."""
+    """A position in the log of another pod does not apply: clocks of nodes differ."""
     cluster, deployment = running(under)
     write(server, "one", 10**18)
     follower = Follower(cluster, deployment)
@@ -201,7 +201,7 @@ def test_a_pod_that_was_made_anew_is_read_from_its_start(under: BackendUnderTest
 def test_so_many_follow_at_once_and_no_more(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who follows takes a connection that watches and calls need; who stops gives it back."""
+    """A follower uses a connection that watches and calls need; it releases it at its end."""
     monkeypatch.setattr(cluster_module, "MAX_FOLLOWED", 1)
     cluster, deployment = running(under)
     write(server, "one")
@@ -238,7 +238,7 @@ def test_times_are_read_to_the_nanosecond(stamp: bytes, ns: int | None) -> None:
 
 
 def test_a_line_without_end_comes_in_pieces() -> None:
-    """None of them is lost, and no more than so much is held."""
+    """No piece is lost, and the buffer is limited."""
 
     async def read() -> list[bytes]:
         async def pieces() -> AsyncIterator[bytes]:

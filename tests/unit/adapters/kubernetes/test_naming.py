@@ -1,4 +1,4 @@
-"""What clusters are called: like their contexts, with the file's name where that is not enough, and what they were."""
+"""Names of clusters: the context's name, with the file's name if necessary, and earlier names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seaway.application.clusters import ClusterNames
 
 
 def context(file: str, name: str = "default", server: str = "") -> Context:
-    """Make a context of a kubeconfig."""
+    """Create a context of a kubeconfig."""
     return Context(Path("/k") / file, name, server or f"server of {file}")
 
 
@@ -18,7 +18,7 @@ ONE, TWO = context("one.yaml"), context("two.yaml")
 
 
 def test_equal_names_get_the_files_name() -> None:
-    """Of clusters that are new, all with the same name get the suffix, whether they have answered yet or not."""
+    """All new clusters with the same name get the suffix, whether they have answered yet or not."""
     alone = context("one.yaml", "alone")
     for uid in (None, "1"):
         given = assign_names({TWO: "2", ONE: uid, alone: None}, {}, ClusterNames())
@@ -26,13 +26,13 @@ def test_equal_names_get_the_files_name() -> None:
 
 
 def test_names_stay_apart_even_where_the_files_name_does_not_help() -> None:
-    """Files that differ in their endings only are counted."""
+    """Files that differ only in their endings get numbers."""
     given = assign_names({ONE: None, context("one.conf"): None}, {}, ClusterNames())
     assert sorted(given.values()) == ["default-one", "default-one-2"]
 
 
 def test_a_cluster_that_is_known_keeps_its_name() -> None:
-    """Another kubeconfig with the same context gets the suffix, in every process that comes."""
+    """Another kubeconfig with the same context gets the suffix, in every later process."""
     names = ClusterNames()
     names.keep("default", "2", TWO.server)
     for uids in ({ONE: "1", TWO: "2"}, {ONE: None, TWO: None}, {ONE: "1", TWO: None}):
@@ -40,7 +40,7 @@ def test_a_cluster_that_is_known_keeps_its_name() -> None:
 
 
 def test_a_name_is_never_given_to_another_cluster() -> None:
-    """Not when the one that had it left, nor when another is behind its kubeconfig now."""
+    """It stays reserved when its cluster is removed, or its kubeconfig leads to another cluster."""
     names = ClusterNames()
     names.keep("default", "old", ONE.server)
     assert assign_names({ONE: "new"}, {ONE: "default"}, names) == {ONE: "default-one"}
@@ -48,14 +48,14 @@ def test_a_name_is_never_given_to_another_cluster() -> None:
 
 
 def test_a_cluster_is_called_as_before_whatever_its_context_is() -> None:
-    """Under another context and in another file it is the same."""
+    """It keeps its name under another context and in another file."""
     names = ClusterNames()
     names.keep("alpha", "1", "")
     assert assign_names({TWO: "1"}, {}, names) == {TWO: "alpha"}
 
 
 def test_two_ways_into_one_cluster_are_one_cluster() -> None:
-    """The way that is used stays; one that has not answered yet is kept until it says that it leads there, too."""
+    """The used one stays; one that has not answered yet is kept until it reports the same cluster."""
     names = ClusterNames()
     assert list(assign_names({ONE: "1", TWO: "1"}, {}, names)) == [ONE]
     names.keep("alpha", "1", TWO.server)
@@ -65,7 +65,7 @@ def test_two_ways_into_one_cluster_are_one_cluster() -> None:
 
 
 def test_a_name_that_nobody_had_stays_while_it_is_in_use() -> None:
-    """One that has not answered is not called otherwise because a kubeconfig comes with the same context."""
+    """A cluster that has not answered keeps its name when a kubeconfig with the same context is added."""
     assert assign_names({ONE: None, TWO: None}, {TWO: "default"}, ClusterNames()) == {
         TWO: "default",
         ONE: "default-one",
@@ -73,7 +73,7 @@ def test_a_name_that_nobody_had_stays_while_it_is_in_use() -> None:
 
 
 def test_a_cluster_that_has_not_answered_since_its_kubeconfig_changed_is_called_as_before() -> None:
-    """Its server is another then; that it is another cluster is not known before it answers."""
+    """Its server changed; before it answers it is not known to be another cluster."""
     names = ClusterNames()
     names.keep("default", "1", "another server")
     assert assign_names({ONE: None}, {ONE: "default"}, names) == {ONE: "default"}

@@ -1,4 +1,4 @@
-"""What templates say of a job."""
+"""Properties of jobs from their templates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ spec:
     ],
 )
 def test_templates_settle_what_a_job_is(tmp_path: Path, template: str, together: bool, comes_back: bool) -> None:
-    """The scheduler sees a gang of one cluster, and the control loop what is started again, whoever submits it."""
+    """For every submitter, the scheduler gets the gang, and the control loop the restart policy."""
     (tmp_path / "own.yaml").write_text(OWN)
     with_template_traits = TemplateCatalog(tmp_path).with_template_traits(
         JobSpec("train", Demand(ResourceRequest()), 2, template=template)
@@ -50,7 +50,7 @@ def test_templates_settle_what_a_job_is(tmp_path: Path, template: str, together:
 
 
 def test_another_template_settles_anew() -> None:
-    """What the one before said is forgotten; what people asked for stays."""
+    """The earlier template's properties are dropped; the user's own stay."""
     offer, gang = TemplateCatalog(), JobSpec("train", Demand(ResourceRequest()), 2, gang=True, template="raycluster")
     with_template_traits = offer.with_template_traits(gang)
     again = offer.with_template_traits(
@@ -60,7 +60,7 @@ def test_another_template_settles_anew() -> None:
 
 
 def test_what_karmada_would_undo_is_refused_at_the_door() -> None:
-    """What is changed in its cluster, as Kueue lets a Job in, cannot go through Karmada; all else can."""
+    """Workloads that change in their cluster, as with Kueue, cannot go through Karmada; all others can."""
     through, straight = TemplateCatalog(through_karmada=True), TemplateCatalog()
     run = Run(image="main:1", command=("main",))
     refused = []

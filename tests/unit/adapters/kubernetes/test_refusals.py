@@ -1,4 +1,4 @@
-"""Which refusals of an API server count as decisions: nothing that may be otherwise a moment later does."""
+"""Rejections of an API server that count as decisions: none that may change a moment later."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ WRONG = {
     "misspelt": ("imagePullPolice: Always", ".spec.template.spec.containers[0].imagePullPolice: field not declared"),
     "unreadable": ("resources: {limits: {ephemeral-storage: much}}", "quantities must match"),
 }
-"""Templates of people with something in them that no server takes, and what it says to that."""
+"""Templates of users with an invalid part, and the server's message."""
 
 OWN_ONES = {name: read_template(name, OWN.format(field=field), Rules()) for name, (field, _) in WRONG.items()}
 
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Return a server on which no one works."""
+    """Return a server without controllers."""
     with ApiServer("alpha", controllers=()) as made:
         furnish(made)
         yield made
@@ -58,7 +58,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def under(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
-    """Join it; what is not allowed is asked for again at once."""
+    """Join it, with immediate retries of forbidden requests."""
     monkeypatch.setattr(writing, "FORBIDDEN_RETRY_S", 0.0)
     server.kubeconfig(tmp_path / "alpha")
     backends = KubernetesBackends(tmp_path, replace(WISHES, templates={**BUILT_IN, **OWN_ONES}), seed=1)
@@ -67,21 +67,21 @@ def under(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def answer(under: BackendUnderTest, command: Command) -> Answer:
-    """Send a command, and wait for what comes of it."""
+    """Send a command, and wait for its result."""
     (sent,) = under.backend.send([command])
     assert isinstance(sent, Future)
     return sent.result(WAIT_S)
 
 
 def of(under: BackendUnderTest, template: str, attempt: int = 1) -> Deployment:
-    """Make a deployment of a template."""
+    """Create a deployment of a template."""
     made = deploy(under, attempt=attempt)
     return replace(made, spec=replace(made.spec, template=template))
 
 
 @pytest.mark.parametrize("code", [401, 409])
 def test_what_may_pass_is_tried_again(code: int, under: BackendUnderTest, server: ApiServer) -> None:
-    """A token that expired, and a write that met another, refuse no job."""
+    """An expired token, or a conflicting write, does not reject a job."""
     refused = server.faults.error(code, WRITES, "PATCH")
     with pytest.raises(UnavailableError):
         answer(under, deploy(under))
@@ -90,7 +90,7 @@ def test_what_may_pass_is_tried_again(code: int, under: BackendUnderTest, server
 
 
 def test_a_cluster_that_was_not_heard_yet_is_named_once(server: ApiServer, tmp_path: Path) -> None:
-    """Who is to carry something out there says whose fault it is, as does what went wrong."""
+    """The cluster's name and the error appear once in the message."""
     server.faults.error(503)
     server.kubeconfig(tmp_path / "alpha")
     backends = KubernetesBackends(tmp_path, WISHES, seed=1)
@@ -110,7 +110,7 @@ def test_a_cluster_that_was_not_heard_yet_is_named_once(server: ApiServer, tmp_p
 
 
 def test_a_removal_that_meets_another_write_is_tried_again(under: BackendUnderTest, server: ApiServer) -> None:
-    """Deleting is no other than writing there."""
+    """A delete is retried like a write."""
     assert answer(under, deploy(under)).done
     server.wait_for(lambda: bool(server.store.all(JOBS)))
     server.faults.error(409, WRITES, "DELETE", times=1)
@@ -119,7 +119,7 @@ def test_a_removal_that_meets_another_write_is_tried_again(under: BackendUnderTe
 
 
 def test_a_namespace_that_goes_is_waited_for(under: BackendUnderTest, server: ApiServer) -> None:
-    """While it is being terminated nothing can be made there, and no one decided that."""
+    """While it terminates nothing can be created there, and that is not a decision."""
     server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway", "finalizers": ["test/keep"]}})
     server.delete(NAMESPACES, "", "seaway")
     with pytest.raises(UnavailableError, match="being terminated"):
@@ -128,7 +128,7 @@ def test_a_namespace_that_goes_is_waited_for(under: BackendUnderTest, server: Ap
 
 @pytest.mark.parametrize(("template", "says"), [(name, says) for name, (_, says) in WRONG.items()])
 def test_what_no_server_can_read_is_refused_in_its_words(template: str, says: str, under: BackendUnderTest) -> None:
-    """It answers 500 to that, as if it had failed itself; to ask again will not help."""
+    """The server answers 500 as for an internal error; a retry does not help."""
     said = answer(under, of(under, template))
     assert said.refused
     assert said.everywhere
@@ -144,20 +144,20 @@ def test_what_no_server_can_read_is_refused_in_its_words(template: str, says: st
     ],
 )
 def test_a_server_that_failed_itself_may_do_better_later(said: str, reason: str) -> None:
-    """So may those whom it asks, whatever they say."""
+    """The same is valid for webhooks that it calls, whatever their message."""
     assert error_of(500, json.dumps({"message": said, "reason": reason}).encode()).status == 500
 
 
 @pytest.mark.parametrize("said", ["status unknown for quota: team", "not yet ready to handle request"])
 def test_a_server_that_is_not_ready_to_judge_decides_nothing(said: str) -> None:
-    """Kubernetes' own admission says so with 403 while it has not read its quotas and limits yet."""
+    """Kubernetes' own admission answers 403 until it has read its quotas and limits."""
     body = f'{{"message": "jobs.batch is forbidden: {said}", "reason": "Forbidden"}}'
     assert error_of(403, body.encode()).transient
     assert not error_of(403, b'{"message": "jobs.batch is forbidden: exceeded quota: team"}').transient
 
 
 def test_what_is_not_allowed_is_believed_when_it_is_said_twice(under: BackendUnderTest, server: ApiServer) -> None:
-    """A server that just began may not know the rights yet; one that goes on saying it has decided."""
+    """A new server may not know the rights yet; a second answer counts as a decision."""
     server.faults.error(403, WRITES, "PATCH", times=1)
     assert answer(under, deploy(under)).done
     server.faults.error(403, WRITES, "PATCH", times=2)
@@ -168,7 +168,7 @@ def test_what_is_not_allowed_is_believed_when_it_is_said_twice(under: BackendUnd
 
 @pytest.mark.parametrize(("code", "refused"), [(401, False), (403, True)])
 def test_a_kind_that_cannot_be_looked_up(code: int, refused: bool, under: BackendUnderTest, server: ApiServer) -> None:
-    """It is an answer like any other: tried again, or a refusal."""
+    """It is an answer like any other: retried, or a rejection."""
     server.faults.error(code, "/apis/batch/v1", "GET")
     if refused:
         assert answer(under, deploy(under)).refused
@@ -178,7 +178,7 @@ def test_a_kind_that_cannot_be_looked_up(code: int, refused: bool, under: Backen
 
 
 def test_a_kind_that_was_taken_out_is_named(under: BackendUnderTest, server: ApiServer) -> None:
-    """It was there before, so that its path is known: what is missing now is the kind, and not the namespace."""
+    """Its path was known before: the kind is missing now, and not the namespace."""
     assert answer(under, of(under, "pytorchjob")).done
     server.faults.error(404, "/apis/kubeflow.org/*")
     server.faults.error(403, "/api/v1/namespaces", "POST")

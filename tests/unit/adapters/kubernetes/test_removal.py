@@ -1,4 +1,4 @@
-"""Removing a copy from a cluster: it is done when nothing of it runs any more."""
+"""Removal of a workload from a cluster: it is complete when none of its pods runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_S = 10.0
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Return a server of which no kubelet ends a pod."""
+    """Return a server whose kubelets do not end pods."""
     with ApiServer("alpha", controllers=set(CONTROLLERS) - {"kubelet"}) as made:
         furnish(made)
         yield made
@@ -40,13 +40,13 @@ def under(server: ApiServer, tmp_path: Path) -> Iterator[BackendUnderTest]:
 
 
 def answer(under: BackendUnderTest, command: Command) -> Answer:
-    """Send a command, and wait for what comes of it."""
+    """Send a command, and wait for its result."""
     (sent,) = under.backend.send([command])
     return sent.result(WAIT_S) if isinstance(sent, Future) else sent
 
 
 def bound(under: BackendUnderTest, template: str = "job") -> Deployment:
-    """Deploy, until a node has the pod and that was heard."""
+    """Deploy, until the pod is bound and observed."""
     made = deploy(under)
     deployment = replace(made, spec=replace(made.spec, template=template))
     assert answer(under, deployment).done
@@ -60,13 +60,13 @@ def bound(under: BackendUnderTest, template: str = "job") -> Deployment:
 
 
 def ready(cluster: KubernetesCluster, node: str) -> bool:
-    """Tell whether a node takes new work."""
+    """Report whether a node accepts new jobs."""
     known = cluster.view.node(node)
     return known is not None and known.node.ready
 
 
 def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server: ApiServer) -> None:
-    """What a pod that was deleted holds is not free until it has ended; the answer says what it waits for."""
+    """The devices of a deleted pod are not free until it has ended; the answer names the pods."""
     deployment = bound(under)
     assert answer(under, removal(deployment)) == PODS_TERMINATING
     assert not server.list(JOBS, "seaway")
@@ -76,7 +76,7 @@ def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server
 
 
 def test_a_removal_waits_for_pods_of_a_node_that_is_cordoned(under: BackendUnderTest, server: ApiServer) -> None:
-    """Such a node takes nothing new, and its pods go on until they ended: `kubectl drain` has them do so slowly."""
+    """A cordoned node's pods continue until they end, slowly with `kubectl drain`."""
     deployment = bound(under)
     cluster = under.backend
     assert isinstance(cluster, KubernetesCluster)
@@ -89,7 +89,7 @@ def test_a_removal_waits_for_pods_of_a_node_that_is_cordoned(under: BackendUnder
 
 
 def test_a_removal_waits_for_a_pod_that_another_was_made_for(under: BackendUnderTest, server: ApiServer) -> None:
-    """A pod that is evicted ends slowly, while the next waits for a node: what it holds is not free."""
+    """An evicted pod ends slowly, while the next waits for a node: its devices are not free."""
     deployment = bound(under, template="deployment")
     cluster, key = under.backend, (deployment.job_id, 1)
     assert isinstance(cluster, KubernetesCluster)
@@ -104,7 +104,7 @@ def test_a_removal_waits_for_a_pod_that_another_was_made_for(under: BackendUnder
 
 
 def test_a_removal_does_not_wait_for_a_node_that_is_down(under: BackendUnderTest, server: ApiServer) -> None:
-    """No one says when pods end whose node is down, so that their jobs would never start elsewhere."""
+    """A node that is down reports no end of its pods, so their jobs would never start elsewhere."""
     deployment = bound(under)
     down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     server.patch(NODES, "", "node-1", down, "status")

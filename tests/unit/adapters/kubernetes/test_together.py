@@ -1,4 +1,4 @@
-"""Doing much at the same time."""
+"""Concurrent calls with a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.domain.errors import UnavailableError
 
 
 def test_no_more_are_done_at_once_than_may_be() -> None:
-    """Others of the same server want their turns."""
+    """Other callers of the same server need capacity, too."""
     running, most = 0, 0
 
     async def work() -> None:
@@ -27,7 +27,7 @@ def test_no_more_are_done_at_once_than_may_be() -> None:
 
 
 def test_after_one_failed_none_is_begun() -> None:
-    """The ends of those under way are awaited: nothing goes on behind the back of who is told of the failure."""
+    """Calls in progress are awaited: none continues after the caller gets the failure."""
     begun: list[int] = []
     ended: list[int] = []
 

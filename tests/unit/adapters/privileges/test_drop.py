@@ -1,4 +1,4 @@
-"""Giving privileges up: nothing is left of them, in no thread, and nothing leads back."""
+"""Dropping privileges: none is left in any thread, and none can be regained."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_is_left_in_any_thread() -> None:
-    """Every thread, those started before too, is no one's, has no capability, and can gain none."""
+    """Every thread, including earlier ones, is unprivileged, has no capability, and can gain none."""
     ran = run("""
 forbid_new_privileges()
 pool = ThreadPoolExecutor(1)
@@ -53,7 +53,7 @@ for barred in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.setgroups(
 
 
 def test_what_is_left_is_told() -> None:
-    """Where a thread could still gain rights, that is told instead of going on."""
+    """If a thread could still gain rights, an error is raised."""
     ran = run("""
 pool = ThreadPoolExecutor(1)
 pool.submit(int).result()
@@ -64,7 +64,7 @@ drop_privileges(find_account("nobody"))
 
 
 def test_capabilities_without_root() -> None:
-    """Who is not root and has capabilities all the same, as systemd gives them, loses them and stays who it is."""
+    """A process without root but with capabilities, as from systemd, loses them and keeps its user."""
     ran = run("""
 import ctypes
 libc = ctypes.CDLL(None)
@@ -86,7 +86,7 @@ assert not any(held for name, held in now.capabilities.items() if name != "CapBn
 
 
 def test_capabilities_of_other_threads_without_root() -> None:
-    """Without root each thread has to let go of its own; one that is not told to is told of."""
+    """Without root each thread must drop its own; a thread that does not is reported."""
     ran = run("""
 import ctypes
 libc = ctypes.CDLL(None)
@@ -114,8 +114,10 @@ assert not any(held for each in seen for name, held in each.capabilities.items()
     assert ran.stdout == "privileges could not be given up: it has inheritable capabilities\n"
 
 
-@pytest.mark.parametrize(("user", "why"), [("root", "is root"), ("0", "is root"), ("nobody-of-the-kind", "not found on this machine")])
+@pytest.mark.parametrize(
+    ("user", "why"), [("root", "is root"), ("0", "is root"), ("nobody-of-the-kind", "not found on this machine")]
+)
 def test_users_to_go_on_as(user: str, why: str) -> None:
-    """Only a user that is there and is not root is one to go on as."""
+    """Only an existing user other than root is valid."""
     with pytest.raises(RejectedError, match=why):
         find_account(user)

@@ -1,4 +1,4 @@
-"""Reading many packets at once."""
+"""Reading many packets in one call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def test_all_that_waits_is_read_in_order_and_once(pair: tuple[socket.socket, socket.socket]) -> None:
-    """More than one call takes comes all the same, each packet as long as it is."""
+    """More packets than one call reads are all read, each with its length."""
     here, there = pair
     inbox, sent = BatchReceiver(there, 64), [b"%d" % number * (number % 7) for number in range(2 * AT_ONCE + 3)]
     for each in sent:
@@ -35,7 +35,7 @@ def test_all_that_waits_is_read_in_order_and_once(pair: tuple[socket.socket, soc
 
 
 def test_packets_say_when_they_came(pair: tuple[socket.socket, socket.socket]) -> None:
-    """The kernel's stamps are read, and one is not taken for that of a later packet which has none."""
+    """The kernel's timestamps are read, and never used for a later packet without one."""
     here, there = pair
     inbox = BatchReceiver(there, 64)
     there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -50,7 +50,7 @@ def test_packets_say_when_they_came(pair: tuple[socket.socket, socket.socket]) -
 
 
 def test_what_is_too_long_is_cut(pair: tuple[socket.socket, socket.socket]) -> None:
-    """A long packet takes no room of the next one."""
+    """A long packet uses no room of the next one."""
     here, there = pair
     for each in (b"a" * 100, b"b" * 8):
         here.send(each)
@@ -58,7 +58,7 @@ def test_what_is_too_long_is_cut(pair: tuple[socket.socket, socket.socket]) -> N
 
 
 def test_an_error_that_waits_ends_reading_and_is_no_packet(pair: tuple[socket.socket, socket.socket]) -> None:
-    """What became of an earlier packet is passed over, and what comes after it is read the next time."""
+    """The error of an earlier packet is skipped, and later packets are read by the next call."""
     here, there = pair
     inbox = BatchReceiver(here, 64)
     there.close()

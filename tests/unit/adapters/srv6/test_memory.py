@@ -14,20 +14,20 @@ REMEMBERED = {
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """Settings of all kinds are remembered over processes, each namespace's apart."""
+    """Settings of all kinds are stored over processes, separately for each namespace."""
     SavedSettings(tmp_path, "").write("boot/1", REMEMBERED)
     assert SavedSettings(tmp_path, "").read("boot/1") == REMEMBERED
     assert SavedSettings(tmp_path, "blue").read("boot/1") == {}
 
 
 def test_another_namespace_or_boot_remembers_nothing(tmp_path: Path) -> None:
-    """What was before holds only where it was."""
+    """Stored settings are valid only in their namespace and boot."""
     SavedSettings(tmp_path, "").write("boot/1", REMEMBERED)
     assert SavedSettings(tmp_path, "").read("boot/2") == {}
 
 
 def test_nothing_to_remember_leaves_no_file(tmp_path: Path) -> None:
-    """After remove nothing is left behind."""
+    """After remove no file is left."""
     memory = SavedSettings(tmp_path, "blue")
     memory.write("boot/1", REMEMBERED)
     assert [each.name for each in tmp_path.iterdir()] == ["gateway@blue.json"]
@@ -37,7 +37,7 @@ def test_nothing_to_remember_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", ["", "{", "[]", '{"machine": "boot/1"}', '{"machine": "boot/1", "settings": [{}]}'])
 def test_a_damaged_file_is_told(tmp_path: Path, written: str) -> None:
-    """Rather than forget what was before, Seaway says which file is wrong."""
+    """Seaway names the damaged file instead of losing the stored settings."""
     (tmp_path / "gateway.json").write_text(written)
     with pytest.raises(RejectedError, match=r"gateway.json: is damaged"):
         SavedSettings(tmp_path, "").read("boot/1")

@@ -1,4 +1,4 @@
-"""A gateway's agent on a clock that a test moves, with a prober and a controller that do as they are told."""
+"""A gateway's agent on a clock that a test advances, with a scripted prober and controller."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ LOST = Round(5, ())
 
 
 def target(name: str, path: str = "") -> Target:
-    """Make a user to probe."""
+    """Create a target to probe."""
     return Target(name, IPv6Address("fd00::1"), path=path)
 
 
 def assignment(*names: str, interval_s: float = 10.0, version: str = "1") -> Assignment:
-    """Tell whom to probe."""
+    """Create an assignment of targets."""
     return Assignment(version, ProbeConfig(interval_s=interval_s), tuple(map(target, names)))
 
 
 def result(at_ns: int, name: str = "gw-2") -> Reported:
-    """Make a result."""
+    """Create a result."""
     return Reported(name, "", at_ns, 5, 5, MS, 0)
 
 
 @dataclass
 class FakeProber:
-    """Answers each call with what a test prepared, and with `FINE` where it prepared nothing.
+    """Answers each call with a prepared result, and with `FINE` by default.
 
     Attributes
     ----------
     clock
-        Goes on by the time that a round takes.
+        The clock that a round advances.
     """
 
     clock: VirtualClock
@@ -51,28 +51,28 @@ class FakeProber:
     asked: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
 
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
-        """Take as long as probing would."""
+        """Advance the clock by the duration of a round."""
         self.asked.append((tuple(each.gateway for each in targets), spread_s))
         self.clock.advance_s(spread_s + how.timeout_s)
         now = self.prepared.pop(0) if self.prepared else {}
         return [now.get(each.gateway, FINE) for each in targets]
 
     def close(self) -> None:
-        """Have nothing to let go."""
+        """Do nothing."""
 
 
 @dataclass
 class FakeController:
-    """Keeps the rule of increasing numbers, and what it took.
+    """Requires increasing numbers, and records accepted reports.
 
     Attributes
     ----------
     fails
-        Looks at a report and returns what to raise instead of taking it; None to take it.
+        Returns the error to raise for a report; None to accept it.
     deaf
-        Raised by whatever is asked; None while it answers.
+        Error for every request; None while it answers.
     forgets_to_answer
-        What is raised after a report was taken, as when the connection breaks then; None for nothing.
+        Error after an accepted report, as when the connection breaks; None for none.
     """
 
     wanted: Assignment
@@ -83,12 +83,12 @@ class FakeController:
     calls: int = 0
 
     def assignment(self) -> Assignment:
-        """Say what is to be probed."""
+        """Return the targets."""
         self._answer()
         return self.wanted
 
     def take(self, report: Report) -> None:
-        """Take a report if it is newer than all before."""
+        """Accept a report if it is newer than all before."""
         self._answer()
         if (error := self.fails(report)) is not None:
             raise error
@@ -99,7 +99,7 @@ class FakeController:
             raise self.forgets_to_answer
 
     def rounds(self) -> list[Reported]:
-        """Return all that was taken."""
+        """Return all accepted results."""
         return [each for report in self.taken for each in report.rounds]
 
     def _answer(self) -> None:
@@ -122,7 +122,7 @@ class Scene:
         self.delivery = Delivery("gw-1", self.controller, self.queue, self.duty, self.clock, Random(2), 30)
 
     def run(self, seconds: float) -> None:
-        """Let the agent work for a while, its two threads taking turns."""
+        """Run the agent's two threads in turn for some time."""
         until_ns = self.clock.monotonic_ns() + round(seconds * 1_000_000_000)
         while self.clock.monotonic_ns() < until_ns:
             pause = self.rounds.step()

@@ -1,4 +1,4 @@
-"""What an agent does with what it measured, whatever its controller answers."""
+"""Delivery of an agent's results, for any answer of its controller."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ AWAY = UnavailableError("no one answers")
 
 
 def refuse(*wheres: str) -> RejectedError:
-    """Make what a controller says of a report with mistakes."""
+    """Create the controller's error for invalid fields of a report."""
     first, *rest = (RejectedError("wrong", where=where) for where in wheres)
     return RejectedError("wrong", where=first.where, also=tuple(rest))
 
 
 def test_results_arrive() -> None:
-    """Every round's results are brought, in order, and none stay behind."""
+    """Every round's results are delivered, in order, and none stay behind."""
     scene = Scene(assignment("gw-2", "gw-3"))
     scene.run(60)
     assert len(scene.measured) == 12
@@ -41,7 +41,7 @@ def test_results_arrive() -> None:
 
 
 def test_an_hour_without_controller() -> None:
-    """What was measured while the controller was away arrives when it is back: all, in order, once, in few reports."""
+    """Results of an outage are delivered after it: all, in order, once, in few reports."""
     scene = Scene(assignment(*(f"gw-{number}" for number in range(2, 22))))
     scene.run(30)
     scene.controller.deaf = AWAY
@@ -57,7 +57,7 @@ def test_an_hour_without_controller() -> None:
 
 
 def test_few_calls_while_the_controller_is_away() -> None:
-    """An agent asks ever less often while no one answers, but once a minute at least."""
+    """An agent retries less and less often during an outage, but at least once a minute."""
     scene = Scene(assignment("gw-2"))
     scene.controller.deaf = AWAY
     scene.run(HOUR_S)
@@ -66,7 +66,7 @@ def test_few_calls_while_the_controller_is_away() -> None:
 
 @pytest.mark.parametrize("error", [AWAY, InvariantError("the server failed")])
 def test_taken_but_not_answered(error: SeawayError) -> None:
-    """A report whose answer was lost is sent again as it was, refused as a repetition, and its results count once."""
+    """A report whose answer was lost is sent again unchanged, rejected as a repetition, and counts once."""
     scene = Scene(assignment("gw-2"))
     scene.controller.forgets_to_answer = error
     scene.run(15)
@@ -78,7 +78,7 @@ def test_taken_but_not_answered(error: SeawayError) -> None:
 
 
 def test_refused_as_a_repetition_at_the_first_try(caplog: pytest.LogCaptureFixture) -> None:
-    """One whose reports are all repetitions to the controller says why that may be, and does not pile them up."""
+    """An agent whose reports are all repetitions logs possible reasons, and does not queue them."""
     scene = Scene(assignment("gw-2"))
     scene.controller.fails = lambda _: ConflictError("a later one was taken")
     scene.run(60)
@@ -88,7 +88,7 @@ def test_refused_as_a_repetition_at_the_first_try(caplog: pytest.LogCaptureFixtu
 
 
 def test_clock_that_was_behind_at_the_start() -> None:
-    """Where the time of day was behind when the agent started, reports count on once it is set."""
+    """If the time of day was behind at the agent's start, report numbers continue after it is set."""
     scene = Scene(assignment("gw-2"))
     scene.controller.taken = [Report("gw-1", scene.clock.now_ns() + 1_000_000_000, 9, 0, ())]
     scene.clock.jump(3_600_000_000_000)
@@ -98,7 +98,7 @@ def test_clock_that_was_behind_at_the_start() -> None:
 
 
 def test_refused_results_are_given_up_and_the_others_arrive(caplog: pytest.LogCaptureFixture) -> None:
-    """Of a report with wrong results only those are lost, and the next one tells how many."""
+    """Only the invalid results of a report are lost, and the next report has their number."""
     scene = Scene(assignment())
     scene.queue.put([result(at) for at in range(5)])
     scene.controller.fails = lambda report: (
@@ -112,7 +112,7 @@ def test_refused_results_are_given_up_and_the_others_arrive(caplog: pytest.LogCa
 
 
 def test_refused_as_a_whole() -> None:
-    """A report with a mistake that is none of a result's is given up, and those after it are brought."""
+    """A report with an error outside of its results is dropped, and later ones are delivered."""
     scene = Scene(assignment())
     scene.queue.put([result(at) for at in range(BATCH + 2)])
     scene.controller.fails = lambda report: refuse("gateway") if report.number == 1 else None
@@ -122,7 +122,7 @@ def test_refused_as_a_whole() -> None:
 
 
 def test_mistakes_in_rounds_that_are_not_there() -> None:
-    """A controller that names rounds which the report has not cannot keep the agent sending it."""
+    """An error for rounds that a report does not have cannot make the agent repeat it."""
     scene = Scene(assignment())
     scene.queue.put([result(0)])
     scene.controller.fails = lambda _: refuse("rounds.7.sent")
@@ -134,7 +134,7 @@ def test_mistakes_in_rounds_that_are_not_there() -> None:
     "error", [UnauthenticatedError("no such token"), ForbiddenError("of another gateway"), UnknownError("no gw-1")]
 )
 def test_refused_token(error: SeawayError, caplog: pytest.LogCaptureFixture) -> None:
-    """While its token is refused an agent keeps its results and says so once; later they arrive."""
+    """While its token is rejected an agent stores its results and logs it once; later they are delivered."""
     scene = Scene(assignment("gw-2"))
     scene.run(20)
     scene.controller.fails = lambda _: error
@@ -148,7 +148,7 @@ def test_refused_token(error: SeawayError, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_what_waited_too_long_is_told() -> None:
-    """When more results wait than may, the oldest are given up, and the next reports tell how many in all."""
+    """Beyond the queue's limit the oldest results are dropped, and the next reports have the total."""
     scene = Scene(assignment("gw-2"), most=10)
     scene.run(20)
     scene.controller.deaf = AWAY
@@ -163,7 +163,7 @@ def test_what_waited_too_long_is_told() -> None:
 
 
 def test_target_list_changes_midway() -> None:
-    """A new list of targets is probed after the next refresh; results of the old one still arrive."""
+    """A new list of targets is probed after the next refresh; results of the old one are still delivered."""
     scene = Scene(assignment("gw-2", "gw-3"))
     scene.run(60)
     scene.controller.wanted = assignment("gw-3", "gw-4", version="2")
@@ -173,7 +173,7 @@ def test_target_list_changes_midway() -> None:
 
 
 def test_refused_results_have_the_list_fetched() -> None:
-    """Whose results are refused asks at once what it is to probe, without waiting for the next refresh."""
+    """After rejected results the agent fetches its targets immediately, before the next refresh."""
     scene = Scene(assignment("gw-2"))
     scene.run(15)
     calls = scene.controller.calls
@@ -186,7 +186,7 @@ def test_refused_results_have_the_list_fetched() -> None:
 
 
 def test_last_list_is_probed_while_the_controller_is_away() -> None:
-    """The last list holds while no one answers."""
+    """The last list is used during an outage."""
     scene = Scene(assignment("gw-2"))
     scene.run(15)
     scene.controller.deaf = AWAY
@@ -197,7 +197,7 @@ def test_last_list_is_probed_while_the_controller_is_away() -> None:
 
 @pytest.mark.parametrize("error", [AWAY, InvariantError("no list"), UnknownError("no list")])
 def test_results_are_brought_though_the_list_cannot_be_had(error: SeawayError) -> None:
-    """An agent whose list cannot be fetched any more still brings what it measures."""
+    """An agent that can no longer fetch its list still delivers its results."""
     scene = Scene(assignment("gw-2"))
     scene.run(25)
     scene.controller.assignment = Mock(side_effect=error)  # type: ignore[method-assign]
@@ -206,7 +206,7 @@ def test_results_are_brought_though_the_list_cannot_be_had(error: SeawayError) -
 
 
 def test_list_that_was_given_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
-    """With a list of its own an agent begins without the controller, whose list holds once it answers."""
+    """With its own list an agent begins without the controller, whose list replaces it later."""
     caplog.set_level(logging.INFO)
     scene = Scene(assignment("gw-3", version="7"), first=assignment("gw-2"))
     scene.controller.deaf = AWAY
@@ -219,7 +219,7 @@ def test_list_that_was_given_at_the_start(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_end_brings_what_waits() -> None:
-    """At its end an agent brings what waits, even in the middle of a pause after a failure."""
+    """At its end an agent delivers queued results, even during a pause after a failure."""
     scene = Scene(assignment("gw-2"))
     scene.controller.deaf = AWAY
     scene.queue.put([result(at) for at in range(2 * BATCH)])
@@ -231,7 +231,7 @@ def test_end_brings_what_waits() -> None:
 
 
 def test_end_does_not_take_for_ever() -> None:
-    """At its end an agent gives up at the first failure, and when its time is over."""
+    """At its end an agent stops at the first failure, and at its time limit."""
     scene = Scene(assignment())
     scene.queue.put([result(at) for at in range(20 * BATCH)])
 

@@ -1,4 +1,4 @@
-"""A gateway that follows the control plane, whatever that one answers."""
+"""A gateway that follows the control plane, for any answer."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class World:
     confirmed: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
     def wanted(self) -> Wanted:
-        """Say what is wanted."""
+        """Return the wanted state."""
         if self.deaf:
             raise self.deaf
         return self.now
 
     def confirm(self, wanted: Wanted) -> None:
-        """Take down what is written."""
+        """Record the confirmation."""
         if self.refuses:
             raise self.refuses
         self.confirmed.append((wanted.version, wanted.active))
         self.now = replace(self.now, applied=wanted.active)
 
     def reach(self, wanted: Wanted) -> int:
-        """Write it."""
+        """Write the state."""
         if self.stuck:
             raise self.stuck
         changes = sum(self.written.get(target) != path for target, path in wanted.active.items())
@@ -52,17 +52,17 @@ class World:
         return changes
 
     def take(self, path: str) -> None:
-        """Have traffic to the third gateway take another path."""
+        """Choose another path for traffic to the third gateway."""
         self.now = replace(self.now, active={**self.now.active, "gw-3": path})
 
 
 def following(world: World) -> Follower:
-    """Follow a world."""
+    """Create a follower of a world."""
     return Follower(world, world, Random(1))
 
 
 def test_change_is_written_and_confirmed_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Another path is written with the next look and confirmed, and what is confirmed is not confirmed again."""
+    """Another path is written in the next cycle and confirmed once."""
     caplog.set_level(logging.INFO)
     world = World()
     follower = following(world)
@@ -76,7 +76,7 @@ def test_change_is_written_and_confirmed_once(caplog: pytest.LogCaptureFixture) 
 
 
 def test_confirmation_that_was_lost_is_given_again() -> None:
-    """Where the control plane does not know what it was told, as after it was set back, it is told again."""
+    """If the control plane lost a confirmation, as after a restore, it is sent again."""
     world = World()
     follower = following(world)
     follower.step()
@@ -86,7 +86,7 @@ def test_confirmation_that_was_lost_is_given_again() -> None:
 
 
 def test_what_somebody_else_changed_is_put_right() -> None:
-    """A gateway is brought to what is wanted with every look, also when that did not change."""
+    """Every cycle restores the wanted state, also if that did not change."""
     world = World()
     follower = following(world)
     follower.step()
@@ -97,7 +97,7 @@ def test_what_somebody_else_changed_is_put_right() -> None:
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), UnknownError("no gw-1"), ForbiddenError("not yours")])
 def test_without_an_answer_the_gateway_stays_as_it_is(error: SeawayError, caplog: pytest.LogCaptureFixture) -> None:
-    """While no one says what is wanted nothing is touched, it is said once, and asked ever less often."""
+    """Without an answer nothing changes; it is logged once, and retried less and less often."""
     world = World()
     follower = following(world)
     follower.step()
@@ -114,7 +114,7 @@ def test_without_an_answer_the_gateway_stays_as_it_is(error: SeawayError, caplog
 
 
 def test_something_else_is_wanted_by_then(caplog: pytest.LogCaptureFixture) -> None:
-    """When the confirmation comes too late the gateway looks again soon, and says nothing of it."""
+    """When the confirmation is too late the gateway retries soon, without a log entry."""
     world = World(refuses=ConflictError("the network is at version 2"))
     follower = following(world)
     assert follower.step() < 1
@@ -124,7 +124,7 @@ def test_something_else_is_wanted_by_then(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_what_cannot_be_written_is_not_confirmed(caplog: pytest.LogCaptureFixture) -> None:
-    """What the machine refuses is told with its reason, not confirmed, and tried again."""
+    """A rejected change is logged with its reason, not confirmed, and retried."""
     world = World(stuck=ForbiddenError("this requires root"))
     follower = following(world)
     follower.step()

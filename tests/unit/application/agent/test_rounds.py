@@ -1,4 +1,4 @@
-"""Rounds: when they begin, what is repeated, and what comes of it."""
+"""Rounds: their start, their repetitions, and their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.application.agent.scene import FINE, LOST, MS, FakeProber, assig
 
 
 def starts(random: Random, seconds: int, duty: Duty, slow_s: float = 0) -> list[float]:
-    """Run rounds for a while; return when each began, in seconds."""
+    """Run rounds for some time; return when each began, in seconds."""
     clock = VirtualClock()
     began = []
 
@@ -31,7 +31,7 @@ def starts(random: Random, seconds: int, duty: Duty, slow_s: float = 0) -> list[
 
 
 def test_answered_round() -> None:
-    """A round that was answered is not repeated, and its figures are those of the formulas."""
+    """An answered round is not repeated, and its values are those of the formulas."""
     prober = FakeProber(VirtualClock(), [{"gw-2": Round(5, (MS, 2 * MS, 3 * MS))}])
     (found,) = measure(prober, assignment("gw-2"), 7)
     assert found == Reported("gw-2", "", 7, 5, 3, 2 * MS, MS)
@@ -39,35 +39,35 @@ def test_answered_round() -> None:
 
 
 def test_only_failed_targets_are_probed_again() -> None:
-    """Who did not answer at all is probed once more in the same round, the others are not."""
+    """Targets without any answer are probed once more in the same round, others are not."""
     prober = FakeProber(VirtualClock(), [{"gw-3": LOST}])
     measure(prober, assignment("gw-2", "gw-3", "gw-4"), 0)
     assert [names for names, _ in prober.asked] == [("gw-2", "gw-3", "gw-4"), ("gw-3",)]
 
 
 def test_lost_echoes_of_both_tries_count() -> None:
-    """What was lost in the first try counts when the second one is answered."""
+    """Losses of the first try count when the second one is answered."""
     prober = FakeProber(VirtualClock(), [{"gw-2": LOST}, {"gw-2": FINE}])
     (found,) = measure(prober, assignment("gw-2"), 0)
     assert (found.sent, found.received, found.latency_ns) == (10, 5, MS)
 
 
 def test_silence_has_no_latency() -> None:
-    """Who answers neither try has lost everything, and has no latency."""
+    """A target without answers to both tries has full loss, and no latency."""
     prober = FakeProber(VirtualClock(), [{"gw-2": LOST}, {"gw-2": LOST}])
     (found,) = measure(prober, assignment("gw-2"), 0)
     assert (found.sent, found.received, found.latency_ns, found.jitter_ns) == (10, 0, None, 0)
 
 
 def test_discarded_round_is_repeated() -> None:
-    """A round of nothing but impossible figures is repeated, and its figures are counted apart."""
+    """A round with only impossible values is repeated, and those are counted separately."""
     prober = FakeProber(VirtualClock(), [{"gw-2": Round(0, (), 5)}, {"gw-2": Round(4, (MS,) * 4, 1)}])
     (found,) = measure(prober, assignment("gw-2"), 0)
     assert (found.sent, found.received, found.discarded) == (4, 4, 6)
 
 
 def test_nothing_but_impossible_figures() -> None:
-    """Where both tries gave nothing that counts, only that is told."""
+    """If both tries have no valid value, only that is reported."""
     prober = FakeProber(VirtualClock(), [{"gw-2": Round(0, (), 5)}, {"gw-2": Round(0, (), 5)}])
     (found,) = measure(prober, assignment("gw-2"), 0)
     assert found == Reported("gw-2", "", 0, 0, 0, None, 0, 10)
@@ -75,7 +75,7 @@ def test_nothing_but_impossible_figures() -> None:
 
 @pytest.mark.parametrize("interval_s", [1.5, 3, 10, 60])
 def test_round_with_all_repeated_ends_before_the_next(interval_s: float) -> None:
-    """Both tries and their waits for answers are over before the next round begins, unless waits alone take longer."""
+    """Both tries and their timeouts end before the next round begins, unless timeouts alone take longer."""
     clock = VirtualClock()
     prober = FakeProber(clock, [{"gw-2": LOST}])
     measure(prober, assignment("gw-2", interval_s=interval_s), 0)
@@ -83,26 +83,26 @@ def test_round_with_all_repeated_ends_before_the_next(interval_s: float) -> None
 
 
 def test_rounds_begin_every_so_often() -> None:
-    """Rounds begin at equal distances, whatever each takes."""
+    """Rounds begin at equal intervals, whatever their duration."""
     began = starts(Random(1), 100, Duty(assignment("gw-2")))
     assert len(began) == 10
     assert all(later - earlier == pytest.approx(10, abs=0.01) for earlier, later in pairwise(began))
 
 
 def test_agents_do_not_all_begin_at_once() -> None:
-    """A hundred agents that start together begin their first rounds all over the time between two."""
+    """A hundred agents that start together spread their first rounds over the interval."""
     first = [starts(Random(seed), 11, Duty(assignment("gw-2")))[0] for seed in range(100)]
     assert min(sum(low <= each < low + 2 for each in first) for low in (0, 2, 4, 6, 8)) >= 10
 
 
 def test_a_late_round_is_left_out() -> None:
-    """When a round takes longer than the time between two, the next begins in step, and none are caught up with."""
+    """After a round longer than the interval, the next begins on schedule, and missed ones are skipped."""
     began = starts(Random(1), 100, Duty(assignment("gw-2")), slow_s=12)
     assert [later - earlier for earlier, later in pairwise(began)] == pytest.approx([20] * (len(began) - 1), abs=0.01)
 
 
 def test_shorter_time_between_rounds_holds_at_once() -> None:
-    """When rounds are to come more often, the next one does not wait for the old time."""
+    """A shorter interval applies to the next round."""
     duty = Duty(assignment("gw-2", interval_s=3600))
     clock = VirtualClock()
     results: list[Reported] = []
@@ -117,7 +117,7 @@ def test_shorter_time_between_rounds_holds_at_once() -> None:
 
 
 def test_nothing_to_do() -> None:
-    """Without targets nothing is probed, and soon looked again."""
+    """Without targets nothing is probed, and the targets are checked again soon."""
     clock = VirtualClock()
     prober = FakeProber(clock)
     for duty in (Duty(), Duty(assignment())):
@@ -126,7 +126,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_what_was_discarded_is_told_with_the_next_round_that_counts() -> None:
-    """A round of impossible figures alone is not reported, but their number is, with the next one of the same way."""
+    """A round with only impossible values is not reported, but their number is, with the next valid one of the path."""
     leftovers = Leftovers()
     empty = Reported("gw-2", "", 0, 0, 0, None, 0, 10)
     other = Reported("gw-2", "via-3", 0, 5, 5, MS, 0, 1)

@@ -1,4 +1,4 @@
-"""What the log says of those that are probed."""
+"""Log entries about targets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SILENT = replace(ANSWERED, received=0, latency_ns=None)
 
 
 def test_silence_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
-    """Who stops to answer is named when it does, not again while it lasts, and when it answers again."""
+    """A silent target is logged when it stops answering, not again meanwhile, and when it answers again."""
     watch = Watch(VirtualClock())
     for each in (ANSWERED, SILENT, SILENT, ANSWERED, ANSWERED):
         watch.see([each], 0)
@@ -24,7 +24,7 @@ def test_silence_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) 
 
 
 def test_target_that_is_gone_does_not_answer_again(caplog: pytest.LogCaptureFixture) -> None:
-    """Of a silent target that is not probed any more nothing is said."""
+    """A silent target that is no longer probed has no log entry."""
     watch = Watch(VirtualClock())
     watch.see([SILENT], 0)
     caplog.clear()
@@ -33,20 +33,20 @@ def test_target_that_is_gone_does_not_answer_again(caplog: pytest.LogCaptureFixt
 
 
 def test_paths_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
-    """A path that does not answer is named with its target, and many are not all named."""
+    """A silent path is named with its target, and many are not all named."""
     Watch(VirtualClock()).see([replace(SILENT, path=f"via-{number:02}") for number in range(12)], 0)
     assert "gw-2 by via-00, " in caplog.text
     assert caplog.text.strip().endswith("gw-2 by via-09 and 2 more")
 
 
 def test_impossible_times_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Answers that were left out are told with their number."""
+    """Discarded answers are logged with their number."""
     Watch(VirtualClock()).see([replace(ANSWERED, discarded=2), replace(ANSWERED, discarded=1)], 0)
     assert "3 answers had impossible times" in caplog.text
 
 
 def test_sum_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
-    """The sum is told once in a while, and not with every round."""
+    """The summary is logged at intervals, not with every round."""
     caplog.set_level(logging.INFO)
     clock = VirtualClock()
     watch = Watch(clock)

@@ -1,4 +1,4 @@
-"""Answers that were promised, and what stands for those that do not come."""
+"""Pending answers, and replacements for those that fail."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from seaway.domain.errors import UnavailableError
 
 
 def promise() -> Future[Answer]:
-    """Make a promise that is not kept yet."""
+    """Create a pending answer."""
     return Future()
 
 
 def test_an_answer_is_taken_as_it_is_promised_or_not() -> None:
-    """No one needs to know which it was."""
+    """Callers need not know which form it has."""
     promised = promise()
     promised.set_result(Answer(done=True))
     assert kept(promised, "alpha") == kept(Answer(done=True), "alpha") == Answer(done=True)
 
 
 def test_a_promise_that_is_broken_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    """For what may happen to a cluster, and when its backend ends, that is all."""
+    """A failure of a cluster, or the end of its backend, causes a retry and nothing else."""
     late, dropped = promise(), promise()
     late.set_exception(UnavailableError("not within 10 s"))
     dropped.cancel()
@@ -34,7 +34,7 @@ def test_a_promise_that_is_broken_is_told_again(caplog: pytest.LogCaptureFixture
 
 
 def test_a_promise_that_a_mistake_broke_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """It is told again all the same: no command is lost for a mistake of ours."""
+    """The command is retried all the same: a bug loses no command."""
     wrong = promise()
     wrong.set_exception(KeyError("spec"))
     assert kept(wrong, "alpha") == Answer(done=False, reason="'spec'")

@@ -1,4 +1,4 @@
-"""Running jobs whose links break their bounds are told of, and moved where they asked for it."""
+"""SLO violations of running jobs are reported, and the jobs moved on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOORS = ("gw-alpha", "gw-beta", "gw-gamma")
 
 
 def ties(**latency_ms: int | None) -> list[Link]:
-    """Return links from the user to each cluster, and between the clusters, of 10 ms unless said otherwise."""
+    """Return links from the user to each cluster, and between the clusters, of 10 ms by default."""
     ends = [(a, b) for a in ("user", *DOORS) for b in DOORS if a != b]
     slow = {("user", f"gw-{name}"): ms for name, ms in latency_ms.items()}
     figures = ((each, slow.get(each, 10)) for each in ends)
@@ -28,18 +28,18 @@ def ties(**latency_ms: int | None) -> list[Link]:
 
 
 def three(gpus: int = 4, **settings: float) -> Scene:
-    """Make three clusters of one node each, all near the user."""
+    """Create three clusters of one node each, all near the user."""
     parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=d.removeprefix("gw-"), gateway=d) for d in DOORS]
     return scene(fleet(*parts, links=ties()), **settings)
 
 
 def measured(made: Scene, links: list[Link]) -> None:
-    """Have links measured again."""
+    """Apply new measurements of links."""
     made.clusters.measure(links)
 
 
 def told(made: Scene, job_id: str) -> list[str]:
-    """Return the breaches of a job and their ends, as they were told."""
+    """Return the reported SLO violations of a job and their ends."""
     found = made.plane.store.events(0, 1000, job_id=job_id)
     return [f"{event.kind}: {event.reason}" for event in found if event.kind in ("slo_violated", "slo_recovered")]
 
@@ -57,7 +57,7 @@ def running(made: Scene, on_violation: OnViolation = OnViolation.REPORT, **field
 
 
 def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
-    """It is told once, shown with the job, and over when the link is good again; the job goes on where it is."""
+    """It is reported once, shown with the job, and ends when the link recovers; the job stays in its place."""
     made = three()
     job_id = running(made)
     measured(made, ties(alpha=31))
@@ -74,7 +74,7 @@ def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
 
 
 def test_a_breach_that_passes_is_not_told_of() -> None:
-    """A link that is bad for less than the set time, however often, breaks nothing."""
+    """A link that is bad for less than the set time, however often, violates nothing."""
     made = three()
     job_id = running(made)
     for _ in range(4):
@@ -86,7 +86,7 @@ def test_a_breach_that_passes_is_not_told_of() -> None:
 
 
 def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
-    """Where nothing answers a bound is broken; where no one asked, no one knows."""
+    """A link without answers violates a bound; one without measurements is unknown."""
     made = three()
     job_id = running(made)
     measured(made, [link for link in ties() if link.target != "gw-alpha"])
@@ -98,7 +98,7 @@ def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
 
 
 def test_a_job_that_asked_for_it_is_moved() -> None:
-    """It ends, and is started again in a cluster whose link is good; it is kept from where it was for a while."""
+    """It ends, and starts again in a cluster with a good link; its old cluster is excluded for a while."""
     made = three()
     job_id = running(made, OnViolation.MOVE)
     measured(made, ties(alpha=31))
@@ -111,7 +111,7 @@ def test_a_job_that_asked_for_it_is_moved() -> None:
 
 
 def test_a_job_that_fits_nowhere_else_stays() -> None:
-    """A bad network is better than none: it is only told of, and moved once something else is free."""
+    """A bad network is better than none: the violation is reported, and the job moves when resources are free."""
     made = three(gpus=1)
     blockers = [made.submit(clusters={name}) for name in ("beta", "gamma")]
     job_id = running(made, OnViolation.MOVE)
@@ -127,7 +127,7 @@ def test_a_job_that_fits_nowhere_else_stays() -> None:
 
 
 def test_jobs_are_moved_a_bounded_number_of_times() -> None:
-    """A network that is bad wherever a job goes moves it ever more rarely, and in the end not at all."""
+    """With bad links everywhere a job moves less and less often, and finally no more."""
     made = three(slo_violation_s=4, exclusion_period_s=5)
     job_id = running(made, OnViolation.MOVE)
     for _ in range(30):
@@ -139,7 +139,7 @@ def test_jobs_are_moved_a_bounded_number_of_times() -> None:
 
 
 def test_bounds_between_replicas_are_watched_too() -> None:
-    """Of a job over several clusters every link between two of them counts, in both directions."""
+    """For a job over several clusters every link between two of them counts, in both directions."""
     made = three(gpus=1)
     job_id = made.submit(replicas=3, gang=True, between_replicas=NetworkNeed(max_latency_ns=20 * MS))
     made.plane.run(10)
@@ -154,7 +154,7 @@ def test_bounds_between_replicas_are_watched_too() -> None:
 
 
 def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
-    """A link that shrank below what jobs were promised breaks the bounds of all of them."""
+    """A link whose capacity shrinks below the reserved bandwidth violates the bounds of all its jobs."""
     made = three()
     first, second = (
         running(made, max_latency_ns=0, min_bandwidth_mbps=mbps, clusters={"alpha"}) for mbps in (300, 400)
@@ -169,7 +169,7 @@ def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
 
 
 def test_jobs_move_one_at_a_time() -> None:
-    """Each that is moved is placed before the next is tried, so that no two are sent to the same place."""
+    """Each moved job is placed before the next is tried, so that no two are sent to the same place."""
     made = three(gpus=2)
     blockers = [made.submit(clusters={name}, gpus=2) for name in ("gamma",)]
     taken = made.submit(clusters={"beta"})
@@ -184,7 +184,7 @@ def test_jobs_move_one_at_a_time() -> None:
 
 
 def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again() -> None:
-    """For `exclusion_period_s` it does not go back, whatever has it placed again; after that it may."""
+    """For `exclusion_period_s` it does not return, whatever causes its placement; after that it may."""
     made = three(slo_violation_s=4, exclusion_period_s=100)
     job_id = running(made, OnViolation.MOVE)
     measured(made, ties(alpha=31))
@@ -202,7 +202,7 @@ def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again()
 
 
 def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
-    """Its bandwidth is promised to no one yet: those who run keep what they have; what they lose counts as before."""
+    """Its bandwidth is not in use yet: running jobs keep theirs; real losses count as before."""
     made = three(slo_violation_s=4)
     bounds: dict[str, Any] = {"max_latency_ns": 0, "clusters": {"alpha"}}
     first = running(made, OnViolation.MOVE, **{**bounds, "clusters": {"alpha", "beta"}, "min_bandwidth_mbps": 600})
@@ -218,7 +218,7 @@ def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
 
 
 def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
-    """While no one can say what is free, no one is told of a breach, nor moved; silence is one still."""
+    """Unknown free bandwidth is no violation and moves no job; a silent link still is one."""
     made = three(slo_violation_s=4)
     job_id = running(made, OnViolation.MOVE, min_bandwidth_mbps=100)
     measured(made, [Link(each.source, each.target, 10 * MS) if "alpha" in each.target else each for each in ties()])
@@ -230,7 +230,7 @@ def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
 
 
 def test_the_reason_follows_the_figures() -> None:
-    """It does not tell for ever of the first moment; that is not an event of its own."""
+    """It reports the present values; an update is not an event."""
     made = three()
     job_id = running(made)
     measured(made, ties(alpha=31))
@@ -242,7 +242,7 @@ def test_the_reason_follows_the_figures() -> None:
 
 
 def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> None:
-    """Links of others cost it nothing."""
+    """Changes of other links cause no work."""
     made = three()
     job_id = running(made)
     made.plane.run(5)
@@ -270,7 +270,7 @@ class Probed:
         self.take(5)
 
     def take(self, *received: int) -> None:
-        """Have rounds of five probes reported, ten seconds apart, of which so many are answered."""
+        """Report rounds of five probes, ten seconds apart, each with a number of answers."""
         for count in received:
             now_ns = self.made.clock.now_ns()
             latency_ns = 10 * MS if count else None
@@ -279,14 +279,14 @@ class Probed:
 
     @property
     def loss_ppm(self) -> int:
-        """What decisions go by."""
+        """Return the loss that decisions use."""
         links = self.book.links(self.made.clock.now_ns())
         return next(each.loss_ppm for each in links if each.target == "gw-alpha")
 
 
 @pytest.mark.parametrize("lost", [(0, 0), (0,), (3,), (0, 0, 0, 0)], ids=str)
 def test_loss_of_a_moment_is_no_breach_however_long_it_is_counted(lost: tuple[int, ...]) -> None:
-    """What decisions go by remembers it for minutes; it did not last for them, so that nothing is told, or moved."""
+    """The window remembers it for minutes, but it did not last: nothing is reported or moved."""
     probed = Probed(OnViolation.MOVE)
     probed.take(*lost, *[5] * 12)
     assert probed.loss_ppm > 10_000
@@ -296,7 +296,7 @@ def test_loss_of_a_moment_is_no_breach_however_long_it_is_counted(lost: tuple[in
 
 
 def test_loss_that_goes_on_is_a_breach() -> None:
-    """A link that loses some of every few rounds does not keep its bound, although rounds in between do."""
+    """A link with losses every few rounds violates its bound, although rounds in between do not."""
     probed = Probed()
     probed.take(4, 5, 5, 4, 5, 5, 4)
     assert told(probed.made, probed.job_id) == []
@@ -308,7 +308,7 @@ def test_loss_that_goes_on_is_a_breach() -> None:
 
 
 def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
-    """Rounds without any answer go on breaking every bound; silence of the agent adds nothing to them."""
+    """Rounds without answers keep violating every bound; silence of the agent changes nothing."""
     probed = Probed()
     probed.take(0, 0)
     probed.made.plane.run(60)

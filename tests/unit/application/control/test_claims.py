@@ -1,4 +1,4 @@
-"""Whose a device is that several nodes list is gathered once, however many ask."""
+"""The owners of devices that several nodes list are computed once for all readers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from seaway.domain.node import Node
 
 
 def node(name: str, *uuids: str) -> Node:
-    """Make a node that lists some devices."""
+    """Create a node that lists some devices."""
     return Node(name, 8000, 1024, tuple(Device(uuid, at, "A100", 81_920) for at, uuid in enumerate(uuids)))
 
 
 def test_what_several_nodes_list_is_gathered_anew_only_when_that_changes() -> None:
-    """Every cluster asks at every sample and view: what else a node says of itself costs them nothing."""
+    """Every cluster reads them at every sample and view: other changes of a node do not recompute them."""
     claims = Claims()
     alpha, beta = Cluster("alpha", (node("a", "GPU-1", "GPU-2"),)), Cluster("beta", (node("b", "GPU-1"), node("c")))
     claims.take("alpha", None, alpha)

@@ -1,4 +1,4 @@
-"""Jobs that say where their data is: where they go, and what is said of it."""
+"""Jobs with data locality: their places, and the reported transfer times."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ DATA = DataSource("beta", 190_735)
 
 
 def three() -> Scene:
-    """Make three clusters of one device; data in beta reaches gamma in half an hour, alpha in five."""
+    """Create three clusters of one device; data in beta reaches gamma in half an hour, alpha in five."""
     parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in ("alpha", "beta", "gamma")]
     ties = [Link("gw-beta", f"gw-{name}", 1, bandwidth_mbps=mbps) for name, mbps in (("alpha", 100), ("gamma", 1_000))]
     return scene(fleet(*parts, links=ties))
 
 
 def test_an_attempt_says_how_far_its_data_was() -> None:
-    """Each job goes as near to the data as there is room, and its attempt says what that takes."""
+    """Each job is placed as near to the data as there is room, and its attempt has the transfer time."""
     made = three()
     jobs = [made.submit(data=DATA) for _ in range(3)]
     assert [made.where(each) for each in jobs] == ["beta", "gamma", "alpha"]
@@ -32,7 +32,7 @@ def test_an_attempt_says_how_far_its_data_was() -> None:
 
 
 def test_a_trial_says_how_far_the_data_is_for_each_job_its_own() -> None:
-    """What would happen is asked of the same engine, and jobs that differ in their data alone are told apart."""
+    """Dry runs use the same engine, and distinguish jobs that differ only in their data."""
     made = three()
     tries = DryRuns(made.plane.controller)
     first = tries.dry_run(spec(data=DATA))
@@ -43,7 +43,7 @@ def test_a_trial_says_how_far_the_data_is_for_each_job_its_own() -> None:
 
 
 def test_why_a_job_waits_is_not_what_another_was_told() -> None:
-    """Explanations are remembered for jobs that are alike, and data makes them unlike."""
+    """Explanations are cached for equal jobs, and data makes jobs unequal."""
     made = three()
     tries = DryRuns(made.plane.controller)
     waiting = [made.submit(replicas=4, gang=True, data=data) for data in (DATA, DataSource("alpha", 5))]

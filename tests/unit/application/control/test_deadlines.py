@@ -7,7 +7,7 @@ A, B = ("a", 1, ""), ("b", 2, "alpha")
 
 
 def test_deadlines_come_in_order() -> None:
-    """What is due is told once, the earliest first, and equals in the order in which they were set."""
+    """Each deadline is reported once, the earliest first, and equal ones in the order of their creation."""
     clock = VirtualClock()
     deadlines = Deadlines(clock)
     deadlines.in_seconds(5, Due.RETRY, B)
@@ -22,7 +22,7 @@ def test_deadlines_come_in_order() -> None:
 
 
 def test_setting_the_time_of_day_moves_nothing() -> None:
-    """A deadline that was set stays where it is when the time of day jumps."""
+    """A deadline does not move when the time of day jumps."""
     clock = VirtualClock()
     deadlines = Deadlines(clock)
     deadlines.at_wall(clock.now_ns() + 10**10, 60, Due.LIMIT, A)
@@ -34,7 +34,7 @@ def test_setting_the_time_of_day_moves_nothing() -> None:
 
 
 def test_a_time_of_day_counts_only_so_far() -> None:
-    """One far ahead, because the clock was set back, comes after the most that it can be; a past one at once."""
+    """A deadline too far ahead, because the clock was set back, is capped at its maximum; a past one is due now."""
     clock = VirtualClock()
     deadlines = Deadlines(clock)
     deadlines.at_wall(clock.now_ns() + 10**15, 60, Due.LIMIT, A)

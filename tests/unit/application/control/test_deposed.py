@@ -1,4 +1,4 @@
-"""What a process does from which another one took over."""
+"""A process after another one took over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHANGE = Change(put=[Cordon("alpha", "", False, "repair", "ada", 1)])
 
 
 def test_nothing_is_stored_from_then_on() -> None:
-    """Everybody who brings something is told so, once for all, also when the database is let go again."""
+    """Every caller gets the error permanently, also after the database is released again."""
     store, called, doubts = MemoryStore(), [], []
     writer = Writer(store)
     store.lead("first")
@@ -49,7 +49,7 @@ def test_nothing_is_stored_from_then_on() -> None:
 
 
 def test_clusters_are_told_nothing_more() -> None:
-    """What was to be told stays untold: whoever took over tells it, or something else."""
+    """Pending commands are not sent: the new leader sends them, or others."""
     made = scene(initial_backoff_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
@@ -68,7 +68,7 @@ def test_clusters_are_told_nothing_more() -> None:
 
 
 def test_threads_end_by_themselves() -> None:
-    """With threads of its own the loop ends, as do those that talk to clusters."""
+    """The loop's own thread ends, as do those of the clusters."""
     clock, database, done = SystemClock(), MemoryDatabase(), threading.Event()
     store = MemoryStore(database)
     store.lead("first")
@@ -85,7 +85,7 @@ def test_threads_end_by_themselves() -> None:
     with pytest.raises(UnavailableError):
         writer.commit([CHANGE])
     assert done.wait(PATIENCE_S)
-    for names in ("controller",), ("topology", "tell ", "listen "):  # the first begins the others
+    for names in ("controller",), ("topology", "tell ", "listen "):  # the first starts the others
         for thread in set(threading.enumerate()) - before:
             if thread.name.startswith(names):
                 thread.join(PATIENCE_S)

@@ -17,22 +17,22 @@ REFUSED = Answer(done=False, refused=True, reason="no")
 
 
 def create(job: str = "a", attempt: int = 1) -> tuple[PendingCommand, Command]:
-    """Make a command that creates something."""
+    """Create a create command."""
     return PendingCommand(job, attempt, "alpha", Verb.CREATE, 0), Deployment(job, attempt, "alpha", spec(), ())
 
 
 def delete(job: str = "a", attempt: int = 1) -> tuple[PendingCommand, Command]:
-    """Make a command that removes it."""
+    """Create its removal command."""
     return PendingCommand(job, attempt, "alpha", Verb.DELETE, 1), Removal(job, attempt, "alpha")
 
 
 def verbs(told: list[tuple[PendingCommand, Command]]) -> list[tuple[str, Verb]]:
-    """Return what is told of which job."""
+    """Return the commands by job."""
     return [(pending_commands.job_id, pending_commands.verb) for pending_commands, _ in told]
 
 
 def test_only_the_latest_is_told_of_an_attempt() -> None:
-    """A removal takes the place of a creation that was not told yet."""
+    """A removal replaces a create command that is not sent yet."""
     box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
@@ -42,7 +42,7 @@ def test_only_the_latest_is_told_of_an_attempt() -> None:
 
 
 def test_only_so_much_is_told_at_once() -> None:
-    """So much may be on its way; the rest is told when there are answers."""
+    """The number of commands in flight is limited; others are sent after answers."""
     box = CommandQueue()
     for at in range(TOGETHER + 3):
         box.give(*create(str(at)))
@@ -54,7 +54,7 @@ def test_only_so_much_is_told_at_once() -> None:
 
 
 def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
-    """A removal waits for the answer to the creation that is on its way, so that it cannot overtake it."""
+    """A removal waits for the answer to the create command in flight, so that it cannot overtake it."""
     box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
@@ -67,7 +67,7 @@ def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
 
 
 def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
-    """After everything was forgotten, too, a removal waits for the answer to the creation."""
+    """Also after a reset, a removal waits for the answer to the create command."""
     box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
@@ -81,7 +81,7 @@ def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
 
 
 def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
-    """The delay doubles up to a limit, and the reason is known meanwhile; an answer ends it."""
+    """The delay doubles up to a limit, and the reason is known until an answer arrives."""
     box = CommandQueue()
     box.give(*create())
     now_ns = 0
@@ -102,7 +102,7 @@ def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
 
 
 def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
-    """A creation that is refused is reported; a removal is told until it is done."""
+    """A rejected create command is reported; a removal is retried until it is done."""
     box = CommandQueue()
     box.give(*create())
     told = box.take(0)
@@ -113,7 +113,7 @@ def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
 
 
 def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
-    """A removal that came while the creation was on its way is told; the creation is not told again."""
+    """A removal that arrives while the create command is in flight is sent; the create command is not repeated."""
     box = CommandQueue()
     box.give(*create())
     told = box.take(0)
@@ -124,7 +124,7 @@ def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
 
 
 def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
-    """A creation whose attempt is over by the time that it failed would bring a dead job to life."""
+    """A failed create command of an ended attempt would restart an ended job."""
     box = CommandQueue()
     box.give(*create())
     told = box.take(0)
@@ -135,7 +135,7 @@ def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
 
 
 def test_dropping_leaves_the_other_verb() -> None:
-    """Only what is meant is dropped: not a removal when the creation is meant."""
+    """Only the given command is dropped: not a removal instead of the create command."""
     box = CommandQueue()
     box.give(*delete())
     box.drop(create()[0])
@@ -143,7 +143,7 @@ def test_dropping_leaves_the_other_verb() -> None:
 
 
 def test_an_unreachable_cluster_does_not_hold_up_others() -> None:
-    """In place, each cluster is told and asked for itself, and silence is reported."""
+    """Without threads, each cluster gets its own commands and reads, and an outage is reported."""
     made = scene()
     made.cluster("alpha").disconnect()
     talker = InPlace(VirtualClock())
@@ -155,7 +155,7 @@ def test_an_unreachable_cluster_does_not_hold_up_others() -> None:
 
 
 def test_delays_tell_what_is_told_in_vain() -> None:
-    """While a cluster cannot be told something, it is known what and why; forgetting forgets it."""
+    """While commands to a cluster fail, their number and reason are known; a reset clears them."""
     made = scene()
     made.cluster("alpha").disconnect()
     talker = InPlace(made.clock)

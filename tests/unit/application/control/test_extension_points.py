@@ -52,13 +52,13 @@ class Recorder:
         return self._called("pre_filter")
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Refuse the nodes whose names are configured."""
+        """Reject the nodes whose names are configured."""
         self.calls.append("filter")
         refused = self.answers.get("filter", ())
         return np.array([each.name in refused for each in cycle.snapshot.nodes], np.uint8)
 
     def post_filter(self, cycle: Cycle) -> Status:
-        """Refuse to try again."""
+        """Reject another try."""
         self.calls.append("post_filter")
         return REFUSED
 
@@ -78,14 +78,14 @@ class Recorder:
         return -np.arange(len(cycle.snapshot.nodes[node].devices), dtype=np.int64)
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
-        """Record what is reserved."""
+        """Record the reservation."""
         status = self._called("reserve")
         if status.passes:
             self.reserved.add((placement.job, placement.replica))
         return status
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
-        """Record what is given back."""
+        """Record the release."""
         self.calls.append("unreserve")
         self.reserved.discard((placement.job, placement.replica))
 
@@ -155,7 +155,7 @@ def test_the_control_loop_calls_every_point(point: str) -> None:
 
 @pytest.mark.parametrize("order", [PrioritySort(), Recorder()])
 def test_queue_sort_gives_each_job_its_own_place(order: object) -> None:
-    """A QueueSort plugin changes who goes first; each job still gets what it asked for."""
+    """A QueueSort plugin changes the order; each job still gets its requested resources."""
     made = with_plugins(order)
     made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b")])])
     sizes = {
@@ -177,7 +177,7 @@ def test_queue_sort_decides_who_gets_the_last_place() -> None:
 
 @pytest.mark.parametrize("point", ["pre_filter", "pre_score", "permit", "reserve"])
 def test_a_refusal_leaves_the_job_queued(point: str) -> None:
-    """A job that a plugin refuses waits, and nothing is held for it."""
+    """A job that a plugin rejects waits, and nothing is reserved for it."""
     plugin = Recorder(answers={point: REFUSED})
     made = with_plugins(plugin)
     waits = made.submit()
@@ -187,7 +187,7 @@ def test_a_refusal_leaves_the_job_queued(point: str) -> None:
 
 
 def test_filter_and_score_choose_the_node() -> None:
-    """A node that a Filter refuses gets nothing; among the others the highest Score wins."""
+    """A node that a Filter rejects gets nothing; of the others the highest Score wins."""
     refusing = with_plugins(Recorder(answers={"filter": ("one",)}))
     assert refusing.job(refusing.submit()).nodes == ("two",)
     preferring = with_plugins(Recorder(answers={"score": "two"}))
@@ -195,7 +195,7 @@ def test_filter_and_score_choose_the_node() -> None:
 
 
 def test_device_score_chooses_the_device() -> None:
-    """Of a node's devices the one with the lowest key is taken."""
+    """Of a node's devices the one with the lowest key is chosen."""
     assert isinstance(Recorder(), DeviceScore)
     made = with_plugins(Recorder(answers={"score": "one"}))
     placement = made.plane.attempt(made.submit()).placements[0]
@@ -206,7 +206,7 @@ def test_device_score_chooses_the_device() -> None:
 @pytest.mark.parametrize("point", ["pre_bind", "bind"])
 @pytest.mark.parametrize("answer", [REFUSED, RuntimeError("not today")], ids=["refuses", "fails"])
 def test_a_job_that_is_not_bound_is_tried_again_later(point: str, answer: object) -> None:
-    """A refusal or an exception gives all back and tells why; after a back-off the job is tried again."""
+    """A rejection or an exception releases all and reports the reason; after a back-off the job is tried again."""
     plugin = Recorder(answers={point: answer})
     made = with_plugins(plugin)
     waits = made.submit(replicas=2)
@@ -223,7 +223,7 @@ def test_a_job_that_is_not_bound_is_tried_again_later(point: str, answer: object
 
 
 def test_the_back_off_doubles() -> None:
-    """Each refusal in a row doubles the pause before the next attempt."""
+    """Each rejection in a row doubles the pause before the next attempt."""
     plugin = Recorder(answers={"pre_bind": REFUSED})
     made = with_plugins(plugin)
     waits = made.submit()
@@ -240,7 +240,7 @@ def test_a_plugin_that_fails_after_binding_changes_nothing() -> None:
 
 
 def test_post_bind_follows_the_commit() -> None:
-    """PostBind is not called for a placement that could not be stored; what it reserved is given back."""
+    """PostBind is not called for a placement that could not be stored; its reservation is released."""
     plugin = Recorder()
     made = with_plugins(plugin)
     (job,) = made.plane.submit(spec())
@@ -251,7 +251,7 @@ def test_post_bind_follows_the_commit() -> None:
 
 
 def test_a_dry_run_reserves_nothing() -> None:
-    """What is only tried on a copy is given back to Reserve plugins."""
+    """A try on a copy is released in Reserve plugins."""
     plugin = Recorder()
     made = with_plugins(plugin)
     made.plane.overview.dry_run(spec())
@@ -259,7 +259,7 @@ def test_a_dry_run_reserves_nothing() -> None:
 
 
 def test_held_back_by_permit_or_pre_score() -> None:
-    """WAIT defers a job until its policy lets it go."""
+    """WAIT defers a job until its policy admits it."""
     plugin = Recorder(answers={"pre_score": WAIT})
     made = with_plugins(plugin)
     waits = made.submit()

@@ -34,7 +34,7 @@ BETA = fleet(cluster(node(gpu()), name="beta")).clusters[0]
 
 
 def live(*told: Cluster) -> LiveFleet:
-    """Make a fleet of clusters that told of themselves and answer."""
+    """Create a fleet of clusters that have reported and answer."""
     made = LiveFleet()
     made.know([each.name for each in told], 0)
     for each in told:
@@ -44,7 +44,7 @@ def live(*told: Cluster) -> LiveFleet:
 
 
 def fits(made: LiveFleet, **fields: object) -> str:
-    """Return where a job would go; empty for nowhere."""
+    """Return the place of a job; empty for none."""
     snapshot = made.snapshot.copy()
     plan = decide(snapshot, JobQueue(snapshot, [spec(**fields).job("x")]), make_policy("bestfit", ()))
     placements = list(plan.placements())
@@ -52,7 +52,7 @@ def fits(made: LiveFleet, **fields: object) -> str:
 
 
 def held(number: int = 1, *, cluster: str = "alpha", node: str = "node-0", gateway: str = "") -> Attempt:
-    """Make an attempt of one GPU on a node."""
+    """Create an attempt of one GPU on a node."""
     taken = DeviceSlice(f"GPU-{cluster}-{node}-0", 81_920, 1000)
     places = (Placement("job", 0, cluster, node, (taken,)),)
     made = spec(gateway=gateway, min_bandwidth_mbps=10) if gateway else spec()
@@ -60,7 +60,7 @@ def held(number: int = 1, *, cluster: str = "alpha", node: str = "node-0", gatew
 
 
 def same(made: LiveFleet) -> None:
-    """Check that a fleet is booked as one re-created would be."""
+    """Check that a fleet's accounting equals that of a rebuilt one."""
     fresh = Snapshot(made.fleet())
     for attempt, job, _ in made._held.values():  # noqa: SLF001
         allocate(fresh, job, attempt.placements)
@@ -85,12 +85,12 @@ def alike(made: LiveFleet) -> None:
 
 
 def hold(made: LiveFleet, attempt: Attempt) -> None:
-    """Book what an attempt holds."""
+    """Allocate the resources of an attempt."""
     made.hold(attempt, attempt.spec.job(attempt.job_id))
 
 
 def test_what_an_attempt_holds_is_taken_until_it_lets_go() -> None:
-    """A booking takes exactly its devices, and letting go, even twice, gives exactly them back."""
+    """An allocation uses exactly its devices, and a release, even twice, frees exactly those."""
     made = live(BETA)
     hold(made, held(cluster="beta"))
     assert not fits(made)
@@ -104,7 +104,7 @@ def test_what_an_attempt_holds_is_taken_until_it_lets_go() -> None:
 
 
 def test_what_runs_on_a_node_that_nobody_told_of_is_booked_when_it_is() -> None:
-    """Attempts may be known before their cluster is, as after a restart; nothing is lost or booked twice."""
+    """Attempts may be known before their cluster is, as after a restart; nothing is lost or allocated twice."""
     made = LiveFleet()
     hold(made, held())
     made.know(["alpha"], 0)
@@ -115,7 +115,7 @@ def test_what_runs_on_a_node_that_nobody_told_of_is_booked_when_it_is() -> None:
 
 
 def test_what_runs_behind_an_unknown_gateway_is_booked_all_the_same() -> None:
-    """A gateway that left, or is not known yet, keeps no attempt from holding its devices."""
+    """An attempt holds its devices even if its gateway was removed, or is not known yet."""
     made = live(ALPHA)
     hold(made, held(gateway="user"))
     same(made)
@@ -128,7 +128,7 @@ def test_what_runs_behind_an_unknown_gateway_is_booked_all_the_same() -> None:
 
 
 def test_a_node_that_changes_keeps_what_it_holds() -> None:
-    """Nodes and devices that fail, come, go and come back: what is booked stays booked."""
+    """Nodes and devices fail, appear, disappear and return: allocations stay."""
     made = live(ALPHA)
     hold(made, held())
     broken = replace(ALPHA.nodes[0], ready=False)
@@ -145,7 +145,7 @@ def test_a_node_that_changes_keeps_what_it_holds() -> None:
 
 
 def test_a_device_that_moves_between_nodes_is_followed() -> None:
-    """When a device turns up on another node of its cluster, the fleet is re-created rather than given up."""
+    """When a device appears on another node of its cluster, the fleet is rebuilt rather than given up."""
     made = live(ALPHA)
     first, second = ALPHA.nodes
     moved = replace(
@@ -163,7 +163,7 @@ def test_a_device_that_moves_between_nodes_is_followed() -> None:
 
 
 def test_a_cluster_that_tells_nonsense_keeps_the_others_going() -> None:
-    """When a cluster tells of more than there can be, what it told before stands."""
+    """When a cluster reports impossible values, its last valid report stays."""
     made = live(ALPHA, BETA)
     made.tell(replace(BETA, nodes=(replace(BETA.nodes[0], cpu_milli=1 << 40),)))
     assert made.clusters["beta"].cluster == BETA
@@ -172,7 +172,7 @@ def test_a_cluster_that_tells_nonsense_keeps_the_others_going() -> None:
 
 
 def test_clusters_that_are_told_together_cost_no_more_than_one() -> None:
-    """What is new is taken over all at once, beside what only changed; and it is as if told one by one."""
+    """New clusters are added in one rebuild, beside small changes, with the same result as one by one."""
     made = LiveFleet()
     made.know(["alpha", "beta"], 0)
     version = made.version
@@ -187,7 +187,7 @@ def test_clusters_that_are_told_together_cost_no_more_than_one() -> None:
 
 
 def test_nonsense_told_together_with_others_hides_none_of_them() -> None:
-    """Of new clusters one of which tells of more than there can be all others are believed."""
+    """Of new clusters, one with impossible values does not hide the others."""
     gamma = fleet(cluster(node(gpu()), name="gamma")).clusters[0]
     nonsense = replace(BETA, nodes=(replace(BETA.nodes[0], cpu_milli=1 << 40),))
     made = LiveFleet()
@@ -198,21 +198,21 @@ def test_nonsense_told_together_with_others_hides_none_of_them() -> None:
 
 
 MOVED = ALPHA.nodes[0]
-"""A machine of alpha that is joined again, in beta or by another name, while its old node stays."""
+"""A machine of alpha that is added again, in beta or under another name, while its old node stays."""
 
 
 def without(told: Cluster, *, ready: bool = False) -> Cluster:
-    """Return alpha as it tells when the machine has left: its node stays, and is not ready."""
+    """Return alpha after the machine left: its node stays, and is not ready."""
     return replace(told, nodes=(replace(MOVED, ready=ready), *told.nodes[1:]))
 
 
 def with_moved(told: Cluster, name: str = "new", *, ready: bool = True) -> Cluster:
-    """Return a cluster that the machine has joined."""
+    """Return a cluster with the machine added."""
     return replace(told, nodes=(*told.nodes, replace(MOVED, name=name, ready=ready)))
 
 
 def test_a_machine_that_moves_to_another_cluster_is_followed() -> None:
-    """Its devices go with it as soon as its old node is not ready, whoever tells first, and all else goes on."""
+    """Its devices move as soon as its old node is not ready, in any order of reports, and all else continues."""
     for first in (True, False):
         made = live(ALPHA, BETA)
         told = (without(ALPHA), with_moved(BETA))
@@ -228,7 +228,7 @@ def test_a_machine_that_moves_to_another_cluster_is_followed() -> None:
 
 
 def test_what_two_ready_nodes_list_stays_where_it_was() -> None:
-    """No one can tell which is right, so nothing moves; the other offers what is its own alone."""
+    """It is not known which one is right, so nothing moves; the other node offers only its own devices."""
     made = live(ALPHA, BETA)
     made.tell(with_moved(BETA))
     assert fits(made, gpus=2) == "alpha/node-0"
@@ -244,7 +244,7 @@ def test_what_two_ready_nodes_list_stays_where_it_was() -> None:
 
 
 def test_a_node_that_is_down_for_a_while_keeps_what_nobody_else_has() -> None:
-    """Of two nodes that are not ready the one that had the devices keeps them, so that nothing moves back and forth."""
+    """Of two nodes that are not ready the owner keeps the devices, so that nothing moves back and forth."""
     made = live(ALPHA, BETA)
     made.tell(without(ALPHA), with_moved(BETA))
     hold(made, replace(held(cluster="beta", node="new"), placements=(on("beta", "new"),)))
@@ -262,7 +262,7 @@ def on(cluster: str, name: str) -> Placement:
 
 
 def test_what_is_held_on_a_device_that_moved_is_held_where_it_is_now() -> None:
-    """What was placed on a node that was left behind keeps its devices from others until it is removed."""
+    """A placement on the old node reserves its devices until it is removed."""
     made = live(ALPHA, BETA)
     hold(made, held())
     made.tell(without(ALPHA))
@@ -274,7 +274,7 @@ def test_what_is_held_on_a_device_that_moved_is_held_where_it_is_now() -> None:
 
 
 def test_a_machine_that_is_joined_by_another_name_is_followed(caplog: pytest.LogCaptureFixture) -> None:
-    """Its old node keeps no one from it, after a restart too; it is said once."""
+    """Its old node does not block it, also after a restart; it is logged once."""
     told = with_moved(without(ALPHA))
     for made in (live(ALPHA), LiveFleet()):
         caplog.clear()
@@ -290,7 +290,7 @@ def test_a_machine_that_is_joined_by_another_name_is_followed(caplog: pytest.Log
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whoever_lists_what_every_device_is_offered_once(seed: int) -> None:
-    """Whatever nodes list, and whether they are ready: a device has one node, and what is booked is what is held."""
+    """For any lists and readiness of nodes, a device has one node, and allocations equal the held resources."""
     random = Random(seed)
     names, uuids = ("alpha", "beta", "gamma"), [f"GPU-{at}" for at in range(6)]
     made = LiveFleet()
@@ -326,19 +326,19 @@ def test_whoever_lists_what_every_device_is_offered_once(seed: int) -> None:
 
 @pytest.mark.parametrize("place", ["", "node-0"])
 def test_cordons_keep_work_away(place: str) -> None:
-    """A cordoned node or cluster takes nothing new, holds what it has, and takes work again afterwards."""
+    """A cordoned node or cluster gets no new jobs, keeps the running ones, and accepts jobs again afterwards."""
     made = live(BETA)
     made.cordon([Cordon("beta", place, drain=False, reason="", actor="ada", at_ns=0)])
     assert not fits(made)
     assert made.cordon_of("beta", place) is not None
-    made.tell(replace(BETA, region="eu"))  # re-created
+    made.tell(replace(BETA, region="eu"))  # rebuilt
     assert not fits(made)
     made.cordon([])
     assert fits(made) == "beta/node-0"
 
 
 def test_a_silent_cluster_takes_no_work() -> None:
-    """Only a cluster that answers is offered to the engine, also after the fleet was re-created."""
+    """Only a cluster that answers is offered to the engine, also after the fleet was rebuilt."""
     made = live(ALPHA, BETA)
     for state in (ClusterState.STALE, ClusterState.LOST):
         made.set_state("beta", state)
@@ -349,7 +349,7 @@ def test_a_silent_cluster_takes_no_work() -> None:
 
 
 def test_a_cluster_that_left_is_forgotten() -> None:
-    """What is not of the fleet any more is offered no longer; what ran there can still be let go."""
+    """A cluster that left the fleet is no longer offered; its attempts can still be released."""
     made = live(ALPHA, BETA)
     hold(made, held(cluster="beta"))
     made.know(["alpha"], 5)
@@ -359,7 +359,7 @@ def test_a_cluster_that_left_is_forgotten() -> None:
 
 
 def test_versions_count_what_may_let_jobs_fit() -> None:
-    """What may let a job fit counts up the version; what changes the fleet itself, the make."""
+    """A change that may let a job fit increases the version; a change of the fleet itself, the generation."""
     made = live(ALPHA)
     before = (made.version, made.make)
     made.tell(ALPHA)

@@ -1,4 +1,4 @@
-"""Clusters that left the fleet, and what is held there."""
+"""Clusters that left the fleet, and their attempts."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from tests.unit.application.scene import Scene, scene
 
 
 def of_fleet(made: Scene, *names: str) -> None:
-    """Let only these clusters be of the fleet."""
+    """Keep only these clusters in the fleet."""
     those = [made.cluster(name) for name in names]
     made.clusters.clusters = lambda: those  # type: ignore[method-assign]
 
 
 def four(gpus: int = 2, **settings: float) -> Scene:
-    """Make four clusters of one node each."""
+    """Create four clusters of one node each."""
     parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=name) for name in ("alpha", "beta", "gamma", "delta")]
     return scene(fleet(*parts), **settings)
 
 
 def events(made: Scene, kind: str) -> list[str]:
-    """Return what was told of the fleet."""
+    """Return the events of the fleet of a kind."""
     return [event.reason for event in made.plane.store.events(0, 1000) if event.kind == kind]
 
 
 def cluster_removal(made: Scene) -> ClusterRemoval:
-    """Give up clusters of a scene."""
+    """Return the removal of clusters of a scene."""
     return ClusterRemoval(made.plane.store, made.plane.writer, made.plane.controller, made.clock)
 
 
 def test_what_left_is_given_up_after_the_grace_period() -> None:
-    """A fleet file may be mended: jobs stay for as long as they would in a silent cluster, then go elsewhere."""
+    """A fleet file may be fixed: jobs stay as long as in a silent cluster, then move elsewhere."""
     made = four(grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
@@ -56,7 +56,7 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
 
 
 def test_what_comes_back_in_time_keeps_its_jobs() -> None:
-    """A cluster that is of the fleet again before the grace period is over was never away."""
+    """A cluster that returns to the fleet before the grace period ends counts as never gone."""
     made = four(grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
@@ -68,7 +68,7 @@ def test_what_comes_back_in_time_keeps_its_jobs() -> None:
 
 
 def test_most_of_the_fleet_may_leave() -> None:
-    """Clusters that left do not count as silent: nothing halts, and so many jobs a minute move."""
+    """Clusters that left do not count as silent: nothing halts, and jobs move at the limited rate."""
     made = four(grace_period_s=20, stale_after_s=10, max_reschedules_per_minute=2)
     jobs = [made.submit() for _ in range(4)]
     made.plane.run(5)
@@ -82,7 +82,7 @@ def test_most_of_the_fleet_may_leave() -> None:
 
 
 def test_a_halt_concerns_only_what_is_silent() -> None:
-    """While most clusters of the fleet are silent, jobs of one that left are placed elsewhere all the same."""
+    """While most clusters of the fleet are silent, jobs of a cluster that left are still placed elsewhere."""
     made = four(grace_period_s=20, stale_after_s=10)
     in_alpha, in_beta = made.submit(gpus=2), made.submit(gpus=2)
     made.plane.run(5)
@@ -97,7 +97,7 @@ def test_a_halt_concerns_only_what_is_silent() -> None:
 
 
 def test_a_fleet_without_clusters_moves_nothing() -> None:
-    """When every cluster left there is no elsewhere, and it is taken for a mistake."""
+    """When every cluster left there is no other place, and a mistake is assumed."""
     made = four(grace_period_s=20)
     job_id = made.submit()
     made.plane.run(5)
@@ -108,7 +108,7 @@ def test_a_fleet_without_clusters_moves_nothing() -> None:
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_resumed_job_waits_for_what_left_as_others_do(restart: bool) -> None:
-    """What a job had in a cluster that left may still run there: it is placed elsewhere after the grace period."""
+    """A workload in a cluster that left may still run: its job is placed elsewhere after the grace period."""
     made = four(grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
@@ -126,7 +126,7 @@ def test_a_resumed_job_waits_for_what_left_as_others_do(restart: bool) -> None:
 
 
 def test_a_cluster_may_leave_over_a_restart() -> None:
-    """The grace period of a cluster that a new process does not know begins when the process hears of the others."""
+    """The grace period of a cluster that a new process does not know begins with the first report of the others."""
     made = four(grace_period_s=20)
     job_id = made.submit()
     made.plane.run(5)
@@ -139,7 +139,7 @@ def test_a_cluster_may_leave_over_a_restart() -> None:
 
 
 def test_what_is_gone_is_shown_while_it_holds_something() -> None:
-    """A cluster that left is listed after the others, with what is held there, until nothing is."""
+    """A cluster that left is listed after the others, with its attempts, until there are none."""
     made = four(grace_period_s=20, sample_interval_s=8)
     job_id = made.submit()
     made.plane.run(5)
@@ -169,7 +169,7 @@ def test_what_is_gone_is_shown_while_it_holds_something() -> None:
 
 
 def test_forgetting_frees_what_is_held_at_once() -> None:
-    """An operator need not wait: attempts there end, nothing is told there any more, and jobs go elsewhere."""
+    """With a removal, attempts there end immediately, no more commands are sent, and jobs move elsewhere."""
     made = four(grace_period_s=1000)
     runs, stops = made.submit(), made.submit()
     made.plane.run(5)
@@ -190,7 +190,7 @@ def test_forgetting_frees_what_is_held_at_once() -> None:
 
 
 def test_forgetting_frees_the_name() -> None:
-    """Another cluster may have it then, also where nothing was held any more; others keep theirs."""
+    """Another cluster may use it then, also if nothing was held any more; others keep theirs."""
     made = four(grace_period_s=1000)
     made.plane.run(1)
     of_fleet(made, "beta", "gamma", "delta")
@@ -204,7 +204,7 @@ def test_forgetting_frees_the_name() -> None:
 
 
 def test_the_rest_of_a_job_is_removed_first() -> None:
-    """Of a job in a forgotten and another cluster, the other copy is removed before the job is placed again."""
+    """For a job in a removed and another cluster, the other workload is removed before the job is placed again."""
     made = four(gpus=1, grace_period_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -224,7 +224,7 @@ def test_the_rest_of_a_job_is_removed_first() -> None:
 
 
 def ends_in_two() -> tuple[Scene, str, list[PendingCommand]]:
-    """Cancel a job of two clusters, one of which left and one is silent; return what both are still to be told."""
+    """Cancel a job of two clusters, one of which left and one is silent; return the pending commands of both."""
     made = four(gpus=1, grace_period_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -237,7 +237,7 @@ def ends_in_two() -> tuple[Scene, str, list[PendingCommand]]:
 
 
 def test_the_last_removal_and_forgetting_may_cross() -> None:
-    """Where both believed that the other still had something to do, the loop ends the attempt."""
+    """If both assume that the other still has something to do, the loop ends the attempt."""
     made, job_id, rows = ends_in_two()
     assert [(each.cluster, each.verb) for each in rows] == [("alpha", Verb.DELETE), ("beta", Verb.DELETE)]
     assert cluster_removal(made).remove("alpha", "ada") == 1
@@ -249,7 +249,7 @@ def test_the_last_removal_and_forgetting_may_cross() -> None:
 
 
 def test_forgetting_goes_on_where_somebody_was_quicker() -> None:
-    """A job that is changed in between is looked at again."""
+    """A job that changes concurrently is processed again."""
     made = four(grace_period_s=1000)
     job_id = made.submit()
     made.plane.run(5)
@@ -263,7 +263,7 @@ def test_forgetting_goes_on_where_somebody_was_quicker() -> None:
 
 
 def test_only_what_left_is_forgotten() -> None:
-    """A cluster of the fleet is in the way of that, one that no one knows is none, and before the start it is open."""
+    """A cluster of the fleet cannot be removed, an unknown one is an error, and before the start it is undecided."""
     made = four()
     made.submit()
     made.plane.run(5)
@@ -277,7 +277,7 @@ def test_only_what_left_is_forgotten() -> None:
 
 
 def test_an_old_placement_is_confirmed_after_a_restart() -> None:
-    """What no one could confirm because no one listened has as much time as ever from the start."""
+    """A placement without an answer during a restart gets the full timeout from the start."""
     made = four(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
@@ -293,7 +293,7 @@ def test_an_old_placement_is_confirmed_after_a_restart() -> None:
 
 
 def test_an_old_placement_expires_after_a_restart_too() -> None:
-    """When it is still not confirmed by then, the job goes elsewhere."""
+    """If it is still not confirmed by then, the job moves elsewhere."""
     made = four(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
@@ -304,7 +304,7 @@ def test_an_old_placement_expires_after_a_restart_too() -> None:
 
 
 def used(made: Scene, name: str) -> int:
-    """Return the thousandths of GPUs that are held in a cluster."""
+    """Return the thousandths of GPUs in use in a cluster."""
     (found,) = [each for each in made.plane.overview.clusters() if each.name == name]
     return found.gpu_milli.used
 
@@ -339,7 +339,7 @@ def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarts: boo
 
 
 def test_a_cluster_that_left_keeps_nothing_of_an_attempt_but_its_own_part() -> None:
-    """What is ending in a cluster that never comes back holds nothing elsewhere."""
+    """An ending attempt in a cluster that never returns holds nothing elsewhere."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma")]), grace_period_s=20)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -350,7 +350,7 @@ def test_a_cluster_that_left_keeps_nothing_of_an_attempt_but_its_own_part() -> N
 
 
 def test_what_is_left_where_a_removal_was_confirmed_is_removed_again() -> None:
-    """A copy that turns up again in a cluster that removed it is no one's, while the attempt still ends elsewhere."""
+    """A workload that reappears in a cluster that removed it is orphaned, while the attempt still ends elsewhere."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_period_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -364,7 +364,7 @@ def test_what_is_left_where_a_removal_was_confirmed_is_removed_again() -> None:
 
 
 def test_the_last_removal_and_forgetting_may_cross_while_the_loop_goes_on() -> None:
-    """It ends the attempt also where it holds nothing any more, of which nothing but memory tells."""
+    """It ends the attempt also if that holds nothing any more, and is only in memory."""
     made, job_id, rows = ends_in_two()
     made.plane.writer.commit([Change(delete=[row]) for row in rows])
     made.plane.run(2)

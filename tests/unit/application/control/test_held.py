@@ -1,4 +1,4 @@
-"""Devices that nodes of two clusters list are shown once, with the node that has them."""
+"""Devices that nodes of two clusters list are shown once, with their owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.application.scene import Scene, scene
 
 @pytest.fixture
 def made() -> Scene:
-    """Make a fleet in which node ``copy`` of beta lists the two devices of alpha's node, and one of its own."""
+    """Create a fleet in which node ``copy`` of beta lists the two devices of alpha's node, and one of its own."""
     made = scene()
     fleet = made.plane.controller.live.fleet
     alpha, beta = (fleet.clusters[name].cluster for name in ("alpha", "beta"))
@@ -36,7 +36,7 @@ def seen(made: Scene) -> tuple[ClusterView, ClusterView, NodeView, NodeView]:
 
 
 def test_a_device_is_shown_and_summed_up_where_it_is_placed_on(made: Scene) -> None:
-    """The other node has what is its own alone, with its CPU and memory; its cluster is told of for one node."""
+    """The other node shows only its own device, with its CPU and memory; its cluster has a message for one node."""
     alpha, beta, has, lists = seen(made)
     assert (alpha.gpus, beta.gpus) == (2, 3)
     assert (alpha.gpu_milli.total, beta.gpu_milli.total) == (2000, 3000)
@@ -52,7 +52,7 @@ def test_a_device_is_shown_and_summed_up_where_it_is_placed_on(made: Scene) -> N
 
 
 def test_what_the_other_node_says_is_held_of_it_shows_there_too(made: Scene) -> None:
-    """It is booked on the device, and named with whence it is; its own cluster has no such device."""
+    """It is allocated on the device, and named with its source; its own cluster has no such device."""
     live = made.plane.controller.live
     _, _, has, _ = seen(made)
     slices = (DeviceSlice(has.devices[0].uuid, 1024, 100), DeviceSlice("GPU-own", 2048, 200))
@@ -70,7 +70,7 @@ def test_what_the_other_node_says_is_held_of_it_shows_there_too(made: Scene) -> 
 
 
 def test_a_job_stays_shown_when_its_device_became_another_clusters(made: Scene) -> None:
-    """What was placed before holds the device where it is now."""
+    """An earlier placement holds the device in its present place."""
     live = made.plane.controller.live
     job_id = made.submit(cpu_milli=1000, gpus=2, clusters={"alpha"})
     alpha = live.fleet.clusters["alpha"].cluster

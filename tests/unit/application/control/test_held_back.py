@@ -1,4 +1,4 @@
-"""A policy may hold a job back that fits, not for ever, and whoever waits is told why."""
+"""A policy may defer a job that fits, for a limited time, and the reason is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHY = "tide waits for the tide"
 
 
 class Tide:
-    """Holds jobs back until the tide turns: all of them, or only one."""
+    """Defers jobs until the tide turns: all of them, or only one."""
 
     name = "tide"
 
@@ -27,7 +27,7 @@ class Tide:
         self.only = ""
 
     def pre_score(self, cycle: Cycle) -> Status:
-        """Hold a job back, or say that the tide was not known in time."""
+        """Defer a job, or report that the tide was not known in time."""
         if self.late:
             cycle.message = "bestfit decides instead of tide: slower than 5 ms"
             return Status()
@@ -36,7 +36,7 @@ class Tide:
 
 
 def waiting_for(tide: Tide, *, max_deferral_s: float = 60, **settings: Any) -> Scene:  # noqa: ANN401  # of the loop
-    """Make a control plane whose every policy waits for the tide."""
+    """Create a control plane whose every policy waits for the tide."""
 
     def make(name: str, mix: Sequence[Job]) -> Profile:
         return make_profile(name, PolicyOptions(mix=mix)).with_plugins(tide)
@@ -53,7 +53,7 @@ def attempts(stage: Scene, *jobs: str) -> list[int]:
 
 
 def test_who_is_held_back_is_told_why_and_gets_no_reservation() -> None:
-    """A job that is held back waits with the policy's reason, and nothing is kept for it: it would find a place."""
+    """A deferred job waits with the policy's reason, without a reservation: it would find a place."""
     stage = waiting_for(Tide())
     job_id = stage.submit()
     assert stage.state(job_id) == "queued"
@@ -63,7 +63,7 @@ def test_who_is_held_back_is_told_why_and_gets_no_reservation() -> None:
 
 
 def test_the_reason_is_what_happened() -> None:
-    """Who asks why a job waits is told that its policy held it back, also when it has no answer at that moment."""
+    """The explanation of a deferred job names its policy, also if that has no answer at that moment."""
     tide = Tide()
     stage = waiting_for(tide)
     job_id = stage.submit()
@@ -76,7 +76,7 @@ def test_the_reason_is_what_happened() -> None:
 
 
 def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
-    """What held a job back may be over without any change of the fleet: it is tried again within seconds."""
+    """A deferral may end without any change of the fleet: the job is tried again within seconds."""
     tide = Tide()
     stage = waiting_for(tide)
     job_id = stage.submit()
@@ -86,7 +86,7 @@ def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
 
 
 def test_nobody_is_held_back_for_longer_than_may_be() -> None:
-    """After the longest wait a job is placed whatever the policy says, and so are the same jobs behind it."""
+    """After the longest deferral a job is placed whatever the policy decides, and so are equal jobs behind it."""
     stage = waiting_for(Tide(), max_deferral_s=60)
     first, second = stage.submit(), stage.submit()
     stage.plane.run(50)
@@ -96,7 +96,7 @@ def test_nobody_is_held_back_for_longer_than_may_be() -> None:
 
 
 def test_the_same_jobs_that_are_placed_meanwhile_give_nobody_more_time() -> None:
-    """A job's clock is its own: others that ask for the same and are placed do not turn it back."""
+    """A job's clock is its own: equal jobs that are placed do not reset it."""
     tide = Tide()
     stage = waiting_for(tide, max_deferral_s=60)
     tide.only = stage.submit()
@@ -110,7 +110,7 @@ def test_the_same_jobs_that_are_placed_meanwhile_give_nobody_more_time() -> None
 
 
 def test_a_job_that_is_overdue_ends_the_wait_of_no_other_behind_it() -> None:
-    """Once an overdue job is placed, those that came later and ask for the same wait on, each to its own bound."""
+    """After an overdue job is placed, later equal ones wait on, each to its own bound."""
     stage = waiting_for(Tide(), max_deferral_s=60)
     first = stage.submit()
     stage.plane.run(40)
@@ -123,7 +123,7 @@ def test_a_job_that_is_overdue_ends_the_wait_of_no_other_behind_it() -> None:
 
 
 def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
-    """A job that was cancelled is forgotten, however long it was held back."""
+    """A cancelled job is dropped, however long it was deferred."""
     stage = waiting_for(Tide(), max_deferral_s=60)
     first = stage.submit()
     stage.plane.run(40)
@@ -136,7 +136,7 @@ def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
 
 @pytest.mark.parametrize("batch", [1, 64])
 def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
-    """The same jobs that go first, of a higher priority, are not held back while one is overdue behind them."""
+    """Equal jobs with a higher priority are not deferred while one is overdue behind them."""
     stage = waiting_for(Tide(), max_deferral_s=60, batch_size=batch)
     low = stage.submit()
     stage.plane.run(50)
@@ -146,7 +146,7 @@ def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
 
 
 def test_who_waits_behind_one_that_is_held_back_has_a_clock_too() -> None:
-    """Equal jobs do not wait for one another's time to be over, though only the first of them is tried."""
+    """The clocks of equal jobs run in parallel, though only the first of them is tried."""
     stage = waiting_for(Tide(), max_deferral_s=60, batch_size=1)
     jobs = [stage.submit() for _ in range(4)]
     stage.plane.run(50)
@@ -156,7 +156,7 @@ def test_who_waits_behind_one_that_is_held_back_has_a_clock_too() -> None:
 
 
 def test_a_full_fleet_gives_no_job_more_time() -> None:
-    """A job that was held back and then fits nowhere for a while is placed as soon as it fits after its bound."""
+    """A deferred job that then does not fit for a while is placed as soon as it fits after its bound."""
     tide = Tide()
     stage = waiting_for(tide, max_deferral_s=60)
     tide.only = stage.submit()
@@ -170,6 +170,6 @@ def test_a_full_fleet_gives_no_job_more_time() -> None:
 
 
 def test_without_a_longest_wait_nobody_is_held_back() -> None:
-    """A longest wait of 0 lets no policy hold jobs back."""
+    """A maximum deferral of 0 lets no policy defer jobs."""
     stage = waiting_for(Tide(), max_deferral_s=0)
     assert stage.job(stage.submit()).attempt == 1

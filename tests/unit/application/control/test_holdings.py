@@ -1,4 +1,4 @@
-"""What attempts hold of a cluster together is kept, and is what adding all of them up gives."""
+"""The sums of attempts in a cluster are stored, and equal a new computation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.application.scene import scene
 
 
 def attempt(number: int) -> Attempt:
-    """Return an attempt with a replica in each of two clusters, whose amounts go with its number."""
+    """Return an attempt with a replica in each of two clusters, whose amounts depend on its number."""
     places = tuple(
         Placement("a", at, cluster, "n", (DeviceSlice(f"GPU-{cluster}", 10 * number, 100 * number),))
         for at, cluster in enumerate(("alpha", "beta"))
@@ -28,7 +28,7 @@ def attempt(number: int) -> Attempt:
 
 
 def test_what_comes_counts_once_until_it_goes() -> None:
-    """Twice the same is once, what is not there is taken from nothing, and a job with two attempts is one."""
+    """Adding twice counts once, removing a missing one changes nothing, and a job with two attempts counts once."""
     holdings, held = Holdings("alpha"), [attempt(1), attempt(4)]
     for each in [*held, held[0]]:
         holdings.add(each)
@@ -42,12 +42,12 @@ def test_what_comes_counts_once_until_it_goes() -> None:
 
 
 def test_a_device_that_is_elsewhere_does_not_count() -> None:
-    """What is held of it is another cluster's; CPU and memory are held here."""
+    """Its use counts in its other cluster; CPU and memory count here."""
     assert held_by([attempt(1)], "alpha", {"GPU-alpha"}) == Held(1, 2, 0, 0, 1)
 
 
 def kept(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:
-    """Return what is kept of each cluster, and what adding up gives."""
+    """Return the stored sums of each cluster, and the computed ones."""
     clusters = live.fleet.clusters.values()
     return (
         {each.name: live.holdings[each.name].held() if each.name in live.holdings else Held() for each in clusters},
@@ -57,7 +57,7 @@ def kept(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_kept_true_while_jobs_come_and_go(seed: int) -> None:
-    """Whatever is submitted, cancelled, lost and back, started over: what is kept is what there is."""
+    """For any submits, cancels, outages and restarts, the stored sums are right."""
     made, choice = scene(), random.Random(seed)
     jobs: list[str] = []
     for _ in range(30):

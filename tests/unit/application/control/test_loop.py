@@ -37,7 +37,7 @@ class _Ran:
         self.running = Event()
 
     def listen(self, changes: Sequence[Change]) -> None:
-        """Look at what was stored."""
+        """Check the stored changes."""
         for change in changes:
             for record in change.update:
                 if isinstance(record, JobRecord) and record.state is JobState.RUNNING:
@@ -50,12 +50,12 @@ class _Ran:
 
 
 def crash(made: Scene) -> None:
-    """Lose everything that is only in memory."""
+    """Lose all state in memory."""
     made.plane.restart()
 
 
 def test_a_crash_between_storing_and_telling_loses_nothing() -> None:
-    """What is stored to be told is told by whoever comes next, once."""
+    """Stored commands are sent by the next process, once."""
     made = scene()
     job_id = made.plane.submit(spec(expected_duration_s=5))[0]
     made.plane.controller.step()
@@ -66,7 +66,7 @@ def test_a_crash_between_storing_and_telling_loses_nothing() -> None:
 
 
 def test_a_crash_between_telling_and_the_answer_doubles_nothing() -> None:
-    """A command that was carried out, and whose answer no one heard, is sent again and changes nothing."""
+    """A command that was carried out without an observed answer is sent again and changes nothing."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
@@ -81,7 +81,7 @@ def test_a_crash_between_telling_and_the_answer_doubles_nothing() -> None:
 
 
 def test_a_removal_under_way_holds_its_place_over_a_crash() -> None:
-    """After a restart a job is not placed again before the removal of its old copy is confirmed."""
+    """After a restart a job is not placed again before the removal of its old workload is confirmed."""
     made = scene()
     job_id = made.submit()
     made.plane.run(5)
@@ -98,7 +98,7 @@ def test_a_removal_under_way_holds_its_place_over_a_crash() -> None:
 
 
 def test_without_a_database_nothing_moves_and_nothing_is_lost() -> None:
-    """For thirty seconds every step says that it is unavailable; then all goes on, and what ended meanwhile is seen."""
+    """For thirty seconds every step is unavailable; then all continues, and ends in between are observed."""
     made = scene()
     ends, waits = made.submit(gpus=2, expected_duration_s=10), made.submit(gpus=2)
     blocked = made.submit(gpus=2)
@@ -115,7 +115,7 @@ def test_without_a_database_nothing_moves_and_nothing_is_lost() -> None:
 
 
 def test_a_queue_that_is_stored_while_everything_is_read_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read knows nothing of it, what was told meanwhile does; so with one that is removed meanwhile."""
+    """The change is applied after the read; so is a queue's removal in between."""
     made = scene()
     made.plane.writer.commit([Change(put=[Queue("old")])])
     made.plane.settle()
@@ -136,7 +136,7 @@ def test_a_queue_that_is_stored_while_everything_is_read_is_known(monkeypatch: p
 
 
 def test_while_the_database_is_away_names_stay_known() -> None:
-    """Whoever looks at the memory meanwhile sees the last that was known, not nothing."""
+    """Readers get the last known state meanwhile, not nothing."""
     made = scene()
     job_id = made.submit()
     made.plane.store.set_available(False)
@@ -151,7 +151,7 @@ def test_while_the_database_is_away_names_stay_known() -> None:
 
 
 def test_a_commit_in_doubt_is_read_anew() -> None:
-    """When a user's change was stored and only the answer was lost, the loop finds it all the same."""
+    """When a user's change was stored and only the answer was lost, the loop still finds it."""
     made = scene()
     made.plane.store.fail_next(after=True)
     with pytest.raises(UnavailableError):
@@ -163,7 +163,7 @@ def test_a_commit_in_doubt_is_read_anew() -> None:
 
 
 def test_a_decision_that_could_not_be_stored_holds_nothing() -> None:
-    """When storing placements fails, what was booked for them is free again."""
+    """When storing placements fails, their resources are free again."""
     made = scene()
     job_id = made.plane.submit(spec(gpus=2))[0]
     made.plane.store.fail_next()
@@ -176,7 +176,7 @@ def test_a_decision_that_could_not_be_stored_holds_nothing() -> None:
 
 
 def test_whatever_fails_is_followed_by_reading_anew() -> None:
-    """An error no one foresaw does not leave the memory as it happened to be."""
+    """After an unexpected error the state is read again."""
     made = scene()
     made.plane.submit(spec())
     made.plane.store.fail_next(InvariantError("another process writes now"))
@@ -188,7 +188,7 @@ def test_whatever_fails_is_followed_by_reading_anew() -> None:
 
 
 def test_many_jobs_are_placed_over_several_rounds() -> None:
-    """One step decides only so much before it looks around; it says that there is more to do."""
+    """One step decides a limited number before it checks for changes; it reports that there is more to do."""
     made = scene(batch_size=1)
     made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(30)])
     placed = []
@@ -199,24 +199,24 @@ def test_many_jobs_are_placed_over_several_rounds() -> None:
 
 
 class _Watched(FairLock):
-    """Notices how many jobs more are known each time that it is let go."""
+    """Counts the jobs that are added each time that it is released."""
 
     def __init__(self, live: ControlState) -> None:
         super().__init__()
         self.live, self.known = live, [0]
 
     def __exit__(self, *_: object) -> None:
-        """Count, and let go."""
+        """Count, and release."""
         self.known.append(len(self.live.jobs))
         super().__exit__(*_)
 
     def most(self) -> int:
-        """Return how many came at most in one go."""
+        """Return the largest number added at a time."""
         return max(after - before for before, after in pairwise(self.known))
 
 
 def test_many_jobs_are_taken_over_in_parts() -> None:
-    """However many jobs come at once, or are read at the start: others may look at the memory in between."""
+    """However many jobs arrive together, or are read at the start, readers get the lock in between."""
     made = scene()
     controller = made.plane.controller
     controller.lock = watched = _Watched(controller.live)
@@ -232,7 +232,7 @@ def test_many_jobs_are_taken_over_in_parts() -> None:
 
 
 def test_who_looks_at_half_of_it_is_told_to_come_again() -> None:
-    """While everything is read again, nothing is said of a fleet on which only half of what runs is booked."""
+    """While everything is read again, no view of a fleet with incomplete allocations is returned."""
     made = scene()
     job_id = made.submit()
     made.plane.controller.half_read = True
@@ -243,7 +243,7 @@ def test_who_looks_at_half_of_it_is_told_to_come_again() -> None:
 
 
 def test_it_runs_in_threads_of_its_own() -> None:
-    """With real threads a job is taken in and deployed without anybody stepping; then it rests, and stops at once."""
+    """With real threads a job is admitted and deployed without steps of the test; then the loop idles, and stops."""
     clock, store = SystemClock(), MemoryStore()
     store.lead("test")
     writer = Writer(store)

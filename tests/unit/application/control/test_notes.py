@@ -9,13 +9,13 @@ from tests.unit.application.scene import Scene, scene, spec
 
 
 def four_nodes() -> Scene:
-    """Make two clusters of two nodes, of one to four GPUs."""
+    """Create two clusters of two nodes, of one to four GPUs."""
     sizes = {"alpha": (4, 3), "beta": (2, 1)}
     return scene(fleet(*[cluster(*[node(*[gpu()] * size) for size in sizes[name]], name=name) for name in sizes]))
 
 
 def test_an_attempt_keeps_the_scores_that_decided() -> None:
-    """The best places are stored with their totals as they were, and a job that is explained later shows them."""
+    """The best places are stored with their totals, and a later explanation of the job shows them."""
     made = four_nodes()
     job_id = made.submit()
     why = made.plane.attempt(job_id).why
@@ -34,7 +34,7 @@ def test_an_attempt_keeps_the_scores_that_decided() -> None:
 
 
 def test_a_note_that_fails_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """What only explains is left out when it cannot be made; the log says why."""
+    """A score breakdown that cannot be made is left out; the log has the reason."""
 
     def fail(*_: object, **__: object) -> None:
         raise IndexError("out of bounds")
@@ -47,7 +47,7 @@ def test_a_note_that_fails_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, capl
 
 
 def test_each_job_of_a_batch_is_noted_as_it_was_decided() -> None:
-    """The second job of a batch was decided behind the first, and so are the scores that it shows."""
+    """The second job of a batch was decided after the first, and its scores show that."""
     together, apart = four_nodes(), four_nodes()
     ids = together.plane.submit(*[spec(gpus=gpus) for gpus in (1, 2, 3)])
     together.plane.settle()
@@ -58,13 +58,13 @@ def test_each_job_of_a_batch_is_noted_as_it_was_decided() -> None:
 
 
 def test_of_replicas_the_first_is_noted() -> None:
-    """A gang says whose scores it shows."""
+    """A gang names the replica whose scores it shows."""
     made = four_nodes()
     assert "; scores for its first replica: " in made.plane.attempt(made.submit(replicas=3, gang=True)).why
 
 
 def test_a_rush_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where notes would hold up placing, there are none."""
+    """Where score breakdowns would delay placing, there are none."""
     made = four_nodes()
     ids = made.plane.submit(*[spec() for _ in range(module.MAX_JOBS + 1)])
     made.plane.settle()
@@ -78,7 +78,7 @@ def test_a_rush_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_notes_change_nothing_of_what_is_decided() -> None:
-    """Long names are cut, and the fleet that decisions are made on stays as it is."""
+    """Long names are cut, and the fleet of the decisions is unchanged."""
     made = scene(fleet(cluster(node(gpu(), gpu(), name="n" * 60), name="c" * 60)))
     live = made.plane.controller.live
     job_id = made.submit()

@@ -19,7 +19,7 @@ from tests.unit.application.scene import Scene, known, scene, spec
 
 
 def running(**fields: object) -> tuple[Scene, str]:
-    """Make a scene in which one job runs."""
+    """Create a scene in which one job runs."""
     made = scene()
     job_id = made.submit(**fields)
     made.plane.run(5)
@@ -28,14 +28,14 @@ def running(**fields: object) -> tuple[Scene, str]:
 
 
 def spread() -> tuple[Scene, str]:
-    """Make a scene in which a job of four replicas runs in both clusters."""
+    """Create a scene in which a job of four replicas runs in both clusters."""
     made, job_id = running(replicas=4)
     assert set(made.job(job_id).clusters) == {"alpha", "beta"}
     return made, job_id
 
 
 def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
-    """Every step of a job is told once, in order, with who did it and why."""
+    """Every transition of a job is an event, in order, with actor and reason."""
     made = scene()
     job_id = made.submit(expected_duration_s=10)
     made.plane.run(20)
@@ -52,7 +52,7 @@ def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
 
 
 def test_nothing_is_told_before_it_is_stored() -> None:
-    """The step that stores a placement leaves the clusters alone; the next one tells them."""
+    """The step that stores a placement sends nothing; the next one sends the commands."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
@@ -65,7 +65,7 @@ def test_nothing_is_told_before_it_is_stored() -> None:
 
 
 def test_a_late_answer_of_an_old_attempt_changes_nothing() -> None:
-    """Once an attempt is being removed, it does not matter what its cluster said to its creation."""
+    """While an attempt is being removed, the answer to its create command does not matter."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
@@ -79,7 +79,7 @@ def test_a_late_answer_of_an_old_attempt_changes_nothing() -> None:
 
 
 def test_what_is_seen_of_an_old_attempt_changes_nothing() -> None:
-    """A copy of an earlier attempt that fails or ends says nothing about the job."""
+    """A workload of an earlier attempt that fails or ends does not affect the job."""
     made, job_id = running(retries=1)
     made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
     made.plane.run(15)
@@ -92,7 +92,7 @@ def test_what_is_seen_of_an_old_attempt_changes_nothing() -> None:
 
 
 def test_a_removal_by_hand_is_repaired() -> None:
-    """A copy that vanished is made again in the same attempt, and that is told."""
+    """A vanished workload is re-created in the same attempt, with an event."""
     made, job_id = running()
     made.cluster(made.where(job_id)).vanish(job_id, 1)
     made.plane.run(5)
@@ -102,7 +102,7 @@ def test_a_removal_by_hand_is_repaired() -> None:
 
 
 def test_what_vanishes_again_and_again_is_placed_anew() -> None:
-    """After three repairs of one attempt a user must want it gone: it ends, and after a pause comes another."""
+    """After three repairs of one attempt a user must want it gone: it ends, and after a pause another follows."""
     made, job_id = running()
     for _ in range(4):
         made.cluster(made.where(job_id)).vanish(job_id, 1)
@@ -114,7 +114,7 @@ def test_what_vanishes_again_and_again_is_placed_anew() -> None:
 
 
 def test_what_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
-    """A cluster may tell that a copy is gone before it answers that it made it: the answer is not believed alone."""
+    """A cluster may report a deletion before it acknowledges the create command: the answer alone is not enough."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
@@ -129,7 +129,7 @@ def test_what_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
 
 
 def test_a_copy_missing_from_all_there_is_has_vanished() -> None:
-    """After a restart the cluster tells everything, and what should be there and is not is made again."""
+    """After a restart the cluster reports everything, and missing workloads are re-created."""
     made, job_id = running()
     where = made.where(job_id)
     made.cluster(where).vanish(job_id, 1)
@@ -141,7 +141,7 @@ def test_a_copy_missing_from_all_there_is_has_vanished() -> None:
 
 
 def test_a_part_that_ended_well_may_go() -> None:
-    """Of a job in two clusters, the part that is done need not be kept until the other is."""
+    """A finished part of a job in two clusters may be deleted before the other finishes."""
     made = scene()
     made.cluster("beta").slow_down(30)
     job_id = made.submit(replicas=4, expected_duration_s=10)
@@ -153,7 +153,7 @@ def test_a_part_that_ended_well_may_go() -> None:
 
 
 def test_a_refusal_sends_the_job_elsewhere() -> None:
-    """What a cluster refuses is tried again after a pause, on other devices."""
+    """A rejected placement is retried after a pause, on other devices."""
     made = scene()
     made.cluster("alpha").refuse("not today")
     job_id = made.submit()
@@ -165,7 +165,7 @@ def test_a_refusal_sends_the_job_elsewhere() -> None:
 
 
 def test_a_cluster_that_has_no_use_for_a_job_is_kept_from_as_a_whole() -> None:
-    """Where an object's kind is unknown no node would do: the next attempt goes to another cluster, if one is left."""
+    """If an object's kind is unknown no node would do: the next attempt uses another cluster, if there is one."""
     made = scene()
     made.plane.submit(spec())
     answer = Answer(done=False, refused=True, reason="no such kind", everywhere=True)
@@ -181,7 +181,7 @@ def test_a_cluster_that_has_no_use_for_a_job_is_kept_from_as_a_whole() -> None:
 
 
 def test_a_refusal_on_the_way_to_a_cluster_is_not_held_against_it() -> None:
-    """Where Karmada itself takes nothing no other of its members would do: the job waits, longer and longer."""
+    """If Karmada itself rejects a job no other of its members would do: the job waits, longer and longer."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     answer = Answer(done=False, refused=True, reason="no rights", everywhere=True, by="Karmada")
@@ -202,7 +202,7 @@ def test_a_refusal_on_the_way_to_a_cluster_is_not_held_against_it() -> None:
 
 
 def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
-    """Its own scheduler has the last word; a job that it turns away goes to other devices, at no cost of a retry."""
+    """Its own scheduler decides; a rejected job moves to other devices, without using a retry."""
     made = scene()
     job_id = made.submit()
     made.plane.settle()
@@ -222,7 +222,7 @@ def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
 
 
 def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
-    """A quota or a webhook says no to all of its nodes alike; the next attempt goes to another cluster."""
+    """A quota or a webhook applies to all of its nodes; the next attempt uses another cluster."""
     made = scene()
     job_id = made.submit()
     made.plane.settle()
@@ -266,7 +266,7 @@ def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
 
 
 def test_a_refusal_everywhere_is_forgiven() -> None:
-    """A job that was refused on every device tries them again after a while, in longer and longer pauses."""
+    """A job that every device rejected retries them after a while, with longer and longer pauses."""
     made = scene(exclusion_period_s=100)
     for each in made.clusters.clusters():
         each.refuse("admission is broken")
@@ -282,7 +282,7 @@ def test_a_refusal_everywhere_is_forgiven() -> None:
 
 
 def test_pauses_double_with_every_failure() -> None:
-    """A job that fails is tried again after a pause that doubles, as often as it asked for."""
+    """A failed job is retried after a pause that doubles, up to its number of retries."""
     made, job_id = running(retries=2)
     waited = []
     for attempt in (1, 2):
@@ -302,7 +302,7 @@ def test_pauses_double_with_every_failure() -> None:
 
 
 def test_a_pause_is_not_moved_by_setting_the_clock() -> None:
-    """A job that pauses is tried again in time, wherever a user sets the time of day."""
+    """A pause has the same length, whatever the time of day is set to."""
     for jump_s in (-86_400, 86_400):
         made, job_id = running(retries=1)
         made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
@@ -315,7 +315,7 @@ def test_a_pause_is_not_moved_by_setting_the_clock() -> None:
 
 
 def test_a_replica_that_fails_ends_all_parts() -> None:
-    """When a part of a job fails, the parts in other clusters are removed before it is tried again."""
+    """When a part of a job fails, the parts in other clusters are removed before a retry."""
     made, job_id = spread()
     made.cluster("alpha").fail_copy(job_id, 1, "killed")
     made.plane.settle()
@@ -335,7 +335,7 @@ def test_both_removals_confirmed_at_once_end_the_attempt() -> None:
 
 
 def test_finished_copies_are_collected_later() -> None:
-    """What is left of a job that ended stays for its logs, and is removed after a while, also over a restart."""
+    """Objects of a finished job stay for their logs, and are removed after a while, also over a restart."""
     for restarts in (False, True):
         made = scene(ttl_after_finished_s=100)
         job_id = made.submit(expected_duration_s=5)
@@ -351,7 +351,7 @@ def test_finished_copies_are_collected_later() -> None:
 
 
 def test_orphans_of_known_jobs_are_removed() -> None:
-    """A copy that runs for an attempt that is over is removed."""
+    """A workload of an ended attempt is removed."""
     made, job_id = running(expected_duration_s=500)
     attempt = made.plane.attempt(job_id)
     made.plane.jobs.cancel(job_id, "ada")
@@ -363,7 +363,7 @@ def test_orphans_of_known_jobs_are_removed() -> None:
 
 
 def test_a_copy_of_a_live_attempt_elsewhere_is_removed() -> None:
-    """An attempt runs where it was placed: what runs of it in another cluster, as when that had its name, goes."""
+    """A workload of the attempt in another cluster than its own, as after a name changed, is removed."""
     made, job_id = running(expected_duration_s=500)
     attempt = made.plane.attempt(job_id)
     where = attempt.clusters[0]
@@ -381,7 +381,7 @@ def test_a_copy_of_a_live_attempt_elsewhere_is_removed() -> None:
 
 
 def test_orphans_that_nobody_knows_are_left_and_shown() -> None:
-    """A copy of a job that is not in the database may be another user's: it stays, and operators see it."""
+    """A workload of a job outside the database may be another user's: it stays, and operators see it."""
     made, job_id = running()
     strange = IDS.generate(NOW_NS)
     where = made.where(job_id)
@@ -406,7 +406,7 @@ def test_orphans_that_nobody_knows_are_left_and_shown() -> None:
 
 
 def test_why_a_copy_does_not_start_is_passed_on() -> None:
-    """While a job deploys, what its cluster says of it becomes its reason, told once."""
+    """While a job deploys, its cluster's message becomes its reason, with one event."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()
@@ -424,7 +424,7 @@ def test_why_a_copy_does_not_start_is_passed_on() -> None:
 
 
 def test_a_cluster_that_answers_again_is_up() -> None:
-    """The first answer after silence makes a cluster usable, and is told."""
+    """The first answer after silence makes a cluster usable, with an event."""
     made = scene(fleet(cluster(node(gpu()), name="alpha")))
     made.cluster("alpha").disconnect()
     made.plane.run(20)
@@ -437,7 +437,7 @@ def test_a_cluster_that_answers_again_is_up() -> None:
 
 
 def test_a_change_in_between_does_not_swallow_an_end() -> None:
-    """When a user changes a job in the very moment in which its end is stored, its end is stored next."""
+    """When a user changes a job while its end is stored, the end is stored next."""
     made, job_id = running(expected_duration_s=10)
 
     def reprioritize() -> None:
@@ -452,7 +452,7 @@ def test_a_change_in_between_does_not_swallow_an_end() -> None:
 
 
 def test_what_a_job_runs_on_may_fail_as_often_as_it_likes() -> None:
-    """A job without retries survives its node and its device failing; its failures do not count, its pauses grow."""
+    """A job without retries survives failures of its node and device; they do not count, but the pauses grow."""
     made = scene(fleet(cluster(node(gpu()), name="alpha")), initial_backoff_s=5)
     job_id = made.submit()
     (device,) = made.plane.overview.nodes()[0].devices
@@ -475,7 +475,7 @@ def test_what_a_job_runs_on_may_fail_as_often_as_it_likes() -> None:
 
 
 def test_a_long_run_ends_a_row_of_setbacks() -> None:
-    """What ran for longer than the longest pause begins with the shortest again when its node fails."""
+    """A job that ran for longer than the longest pause begins with the shortest again when its node fails."""
     made, job_id = running()
     for _ in range(2):
         made.cluster(made.where(job_id)).fail_node("node-0", 1)
@@ -485,7 +485,7 @@ def test_a_long_run_ends_a_row_of_setbacks() -> None:
 
 
 def test_a_deployment_always_comes_back() -> None:
-    """A service is started again after every failure of its own, after pauses that double, whatever its retries."""
+    """A service is restarted after every failure of its own, after pauses that double, whatever its retries."""
     made, job_id = running(template="deployment")
     for attempt in (1, 2, 3):
         made.cluster(made.where(job_id)).fail_copy(job_id, attempt, "killed")
@@ -496,7 +496,7 @@ def test_a_deployment_always_comes_back() -> None:
 
 
 def test_labels_and_expected_length_change_while_a_job_runs() -> None:
-    """Neither restarts what runs; its copy keeps its labels until the next attempt."""
+    """Neither restarts the job; its workload keeps its labels until the next attempt."""
     made, job_id = running()
     made.plane.jobs.change(job_id, replace(made.job(job_id).spec, labels={"team": "a"}, expected_duration_s=900), "ada")
     made.plane.settle()
@@ -504,7 +504,7 @@ def test_labels_and_expected_length_change_while_a_job_runs() -> None:
 
 
 def test_a_job_whose_queue_is_gone_is_placed_nowhere() -> None:
-    """A queue removed behind the door leaves its job waiting, with a reason; it runs when the queue is back."""
+    """A job of a removed queue waits with a reason; it runs when the queue is back."""
     made = scene()
     job_id = made.submit(queue="gone")
     made.plane.run(3)
@@ -516,7 +516,7 @@ def test_a_job_whose_queue_is_gone_is_placed_nowhere() -> None:
 
 
 def test_what_hinders_a_copy_is_told_also_when_it_was_heard_before_its_answer() -> None:
-    """A cluster may show a copy, and why it does not start, before it says that it made it."""
+    """A cluster may report a workload, and why it does not start, before it acknowledges the create command."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
     made.plane.controller.step()

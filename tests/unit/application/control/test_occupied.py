@@ -16,13 +16,13 @@ GPU = "GPU-beta-node-0-0"
 
 
 def pod(name: str, node: str = "node-0", uuid: str = GPU, core_milli: int = 500) -> UnmanagedPod:
-    """Make a pod that holds half a GPU, a CPU core and a GiB."""
+    """Create a pod with half a GPU, a CPU core and a GiB."""
     taken = (DeviceSlice(uuid, 40_960, core_milli),) if node else ()
     return UnmanagedPod(name, node, taken, 1000, 1024)
 
 
 def test_what_pods_of_others_hold_is_kept_from_jobs_until_they_are_gone() -> None:
-    """A job that wants a whole GPU waits for both halves to be given back."""
+    """A job that requests a whole GPU waits for both halves to be freed."""
     made = live(BETA)
     made.occupy("beta", [pod("a"), pod("b")], complete=True)
     assert not fits(made)
@@ -33,7 +33,7 @@ def test_what_pods_of_others_hold_is_kept_from_jobs_until_they_are_gone() -> Non
 
 
 def test_a_pod_told_twice_is_booked_once() -> None:
-    """What is told again unchanged changes nothing."""
+    """A repeated report without changes has no effect."""
     made = live(BETA)
     made.occupy("beta", [pod("a")], complete=False)
     version, before = made.version, made.snapshot.arrays.devices.copy()
@@ -43,7 +43,7 @@ def test_a_pod_told_twice_is_booked_once() -> None:
 
 
 def test_pods_on_a_node_that_nobody_told_of_are_booked_when_it_is() -> None:
-    """A cluster may tell of its pods before its nodes."""
+    """A cluster may report its pods before its nodes."""
     made = live()
     made.know(["beta"], 0)
     made.occupy("beta", [pod("a"), pod("b")], complete=True)
@@ -54,7 +54,7 @@ def test_pods_on_a_node_that_nobody_told_of_are_booked_when_it_is() -> None:
 
 
 def test_pods_of_others_take_the_place_of_a_jobs() -> None:
-    """Every pod counts against what its node takes, whatever it asks for; one that ended does not."""
+    """Every pod counts against its node's pod limit, whatever its request; a finished one does not."""
     full = replace(BETA, nodes=(replace(BETA.nodes[0], pods=2),))
     made = live(full)
     others = [UnmanagedPod(name, "node-0") for name in "ab"]
@@ -67,7 +67,7 @@ def test_pods_of_others_take_the_place_of_a_jobs() -> None:
 
 
 def test_pods_that_hold_more_than_there_can_be_leave_nothing() -> None:
-    """Whatever they come to, nothing turns over to look free, and all is free when they are gone."""
+    """Excessive sums never wrap around to look free, and all is free when the pods are gone."""
     made = live(BETA)
     before = made.snapshot.arrays.devices.copy(), made.snapshot.arrays.nodes.copy()
     most = (1 << 31) - 1
@@ -97,7 +97,7 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(deadline=None)
 def test_bookings_are_those_of_the_pods_that_are_there_now(steps: list[tuple[str, str, int, int, bool]]) -> None:
-    """Whatever was told in between, what is booked is what a fresh look would book."""
+    """After any reports, the allocations equal a new computation."""
     made = live(ALPHA)
     there: dict[str, UnmanagedPod] = {}
     for name, node, device, core_milli, complete in steps:

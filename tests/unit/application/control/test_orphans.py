@@ -1,4 +1,4 @@
-"""Copies that no attempt accounts for."""
+"""Orphaned workloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.application.scene import Scene, scene, spec
 
 
 def with_orphan(expected_duration_s: int | None = None, **settings: float) -> tuple[Scene, str]:
-    """Make a scene whose only device is held by a copy of a job that is not in the database; return its id."""
+    """Create a scene whose only device is held by a workload of a job outside the database; return its id."""
     made = scene(fleet(cluster(node(gpu()), name="alpha")), **settings)
     job_id = made.submit(expected_duration_s=expected_duration_s)
     told = deployment(made.plane.attempt(job_id), "alpha")
@@ -30,7 +30,7 @@ def with_orphan(expected_duration_s: int | None = None, **settings: float) -> tu
 
 
 def test_what_an_orphan_holds_is_given_to_nobody() -> None:
-    """A job that would need the device of an orphan waits, is never refused, and gets it once the orphan is gone."""
+    """A job that needs an orphan's device waits, is never rejected, and gets it when the orphan is gone."""
     made, strange = with_orphan()
     job_id = made.submit()
     made.plane.run(20)
@@ -41,7 +41,7 @@ def test_what_an_orphan_holds_is_given_to_nobody() -> None:
 
 
 def test_orphans_are_booked_after_every_restart_and_change_of_the_fleet() -> None:
-    """The fleet re-created, and the control plane begun again, still know what orphans hold."""
+    """After a rebuild of the fleet and a restart, orphans still hold their devices."""
     made, _ = with_orphan()
     made.plane.controller.live.fleet.rebuild()
     first = made.submit()
@@ -51,7 +51,7 @@ def test_orphans_are_booked_after_every_restart_and_change_of_the_fleet() -> Non
 
 
 def test_what_orphans_hold_is_in_the_history() -> None:
-    """Samples of a cluster count what orphans hold, as its view does; an orphan is no job."""
+    """Samples of a cluster count the resources of orphans, as its view does; an orphan is not a job."""
     made, _ = with_orphan(sample_interval_s=1)
     made.plane.run(2)
     (view,) = made.plane.overview.clusters()
@@ -61,7 +61,7 @@ def test_what_orphans_hold_is_in_the_history() -> None:
 
 
 def test_what_orphans_hold_is_shown_where_it_is() -> None:
-    """A cluster, its nodes and its devices show what orphans hold, under the orphan's name."""
+    """A cluster, its nodes and its devices show the resources of orphans, under the orphan's name."""
     made, strange = with_orphan()
     (view,) = made.plane.overview.clusters()
     assert (view.gpu_milli.free, view.cpu_milli.used, view.orphans) == (0, 1000, (f"sw-{strange}-1",))
@@ -73,7 +73,7 @@ def test_what_orphans_hold_is_shown_where_it_is() -> None:
 
 
 def test_operators_have_orphans_removed() -> None:
-    """An orphan goes when an operator says so, by name or with all others, and that is told."""
+    """An operator removes orphans, by name or all, with an event."""
     for one in (True, False):
         made, strange = with_orphan()
         name = f"sw-{strange}-1"
@@ -87,7 +87,7 @@ def test_operators_have_orphans_removed() -> None:
 
 
 def test_only_orphans_can_be_removed_so() -> None:
-    """What is no orphan, or in no cluster, is not removed as one."""
+    """A workload that is not an orphan, or does not exist, cannot be removed this way."""
     made = scene()
     job_id = made.submit()
     for where, name in (("nowhere", ""), (made.where(job_id), f"sw-{job_id}-1")):
@@ -96,7 +96,7 @@ def test_only_orphans_can_be_removed_so() -> None:
 
 
 def test_an_orphan_that_is_over_goes_after_a_while() -> None:
-    """A copy that no one knows and that ended holds nothing, and is removed when it was kept for long enough."""
+    """A finished workload of an unknown job holds nothing, and is removed after the retention time."""
     made, strange = with_orphan(expected_duration_s=5, ttl_after_finished_s=100)
     made.plane.run(20)
     assert made.phase("alpha", strange) is WorkloadPhase.SUCCEEDED
@@ -107,7 +107,7 @@ def test_an_orphan_that_is_over_goes_after_a_while() -> None:
 
 
 def test_finished_copies_are_kept_by_when_their_job_ended() -> None:
-    """Restarts do not lengthen the time for which what is left of a job is kept, nor does its job being pruned."""
+    """Restarts, and pruning of the job, do not extend the retention of a finished workload."""
     for pruned in (False, True):
         made = scene(ttl_after_finished_s=100)
         job_id = made.submit(expected_duration_s=5)
@@ -125,7 +125,7 @@ def test_finished_copies_are_kept_by_when_their_job_ended() -> None:
 
 
 def test_unknown_jobs_are_looked_up_together() -> None:
-    """However many copies of jobs that are over turn up, the store is asked once."""
+    """However many workloads of ended jobs appear, the store is queried once."""
     made = scene(ttl_after_finished_s=100)
     ids = made.plane.submit(*(spec(gpus=0, cpu_milli=1, expected_duration_s=1) for _ in range(30)))
     made.plane.run(10)

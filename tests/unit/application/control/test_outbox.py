@@ -1,4 +1,4 @@
-"""What one cluster is still to be told."""
+"""Pending commands of one cluster."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from seaway.application.records import PendingCommand, Verb
 
 
 def pending_commands(number: int) -> PendingCommand:
-    """Return something that is to be told of an attempt."""
+    """Return a pending command of an attempt."""
     return PendingCommand("job", number, "alpha", Verb.CREATE, 0)
 
 
 def given(box: CommandQueue, number: int) -> PendingCommand:
-    """Have something told of an attempt."""
+    """Return a sent command of an attempt."""
     made = pending_commands(number)
     box.give(made, Removal("job", number, "alpha"))
     return made
 
 
 def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what waits for its turn nor what is on its way was answered; what was tried in vain was."""
+    """Queued commands and those in flight have no answer yet; failed ones have."""
     monkeypatch.setattr(told, "TOGETHER", 1)
     box = CommandQueue()
     first, second = given(box, 1), given(box, 2)
@@ -37,7 +37,7 @@ def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.M
 
 
 def test_what_is_told_no_more_is_not_awaited() -> None:
-    """Nor is what was never to be told, and what was answered permanently."""
+    """A dropped or finally answered command is not pending."""
     box = CommandQueue()
     first, second = given(box, 1), given(box, 2)
     box.drop(first)
@@ -46,7 +46,7 @@ def test_what_is_told_no_more_is_not_awaited() -> None:
 
 
 def test_that_a_cluster_is_not_done_yet_is_told_and_asked_again() -> None:
-    """It is news, unlike that something was in vain, and the command stays to be told."""
+    """This is news, unlike a failure, and the command stays pending."""
     box = CommandQueue()
     first = given(box, 1)
     (report,) = box.settle(box.take(0), [Answer(done=False, underway=True)], 0)

@@ -1,4 +1,4 @@
-"""Copies of which a part is gone."""
+"""Workloads with a missing part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.application.scene import Scene, scene, spec
 
 
 def two() -> tuple[Scene, Workload]:
-    """Make a scene in which two replicas run in one cluster; return their copy, too."""
+    """Create a scene in which two replicas run in one cluster; return their workload, too."""
     made = scene()
     job_id = made.submit(replicas=2, gang=True, clusters=("alpha",))
     made.plane.run(5)
@@ -24,7 +24,7 @@ def two() -> tuple[Scene, Workload]:
 
 
 def hear(made: Scene, *workloads: Workload, complete: bool = False) -> list[Change]:
-    """Have a cluster tell of copies; return what follows, taken over."""
+    """Have a cluster report workloads; return the resulting changes."""
     observer, live = made.plane.controller.observer, made.plane.controller.live
     told = Heard("alpha", Changes("x", complete=complete, workloads=workloads), made.clock.monotonic_ns())
     changes = observer.changes([told])
@@ -33,17 +33,17 @@ def hear(made: Scene, *workloads: Workload, complete: bool = False) -> list[Chan
 
 
 def part(copy: Workload, *replicas: int) -> Workload:
-    """Return a copy with these of its replicas."""
+    """Return a workload with these of its replicas."""
     return replace(copy, replicas=tuple(each for each in copy.replicas if each.replica in replicas))
 
 
 def made_again(changes: list[Change]) -> list[Verb]:
-    """Return what clusters are to be told."""
+    """Return the new commands to clusters."""
     return [each.verb for change in changes for each in change.put if isinstance(each, PendingCommand)]
 
 
 def test_a_replica_that_vanishes_is_made_again() -> None:
-    """A user deletes one of several workloads: the job does not run any more, and that is told with how many."""
+    """After a user deletes one of several objects, the job no longer runs, and the event has the number."""
     made, copy = two()
     changes = hear(made, part(copy, 1))
     assert made_again(changes) == [Verb.CREATE]
@@ -54,14 +54,14 @@ def test_a_replica_that_vanishes_is_made_again() -> None:
     made.plane.controller.live.apply(
         made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))])
     )
-    assert not hear(made, part(copy, 1))  # it is still on its way
+    assert not hear(made, part(copy, 1))  # it is still in flight
     assert made.plane.controller.live.jobs[copy.job_id].state.value == "deploying"
     hear(made, copy)
     assert made.plane.controller.live.jobs[copy.job_id].state.value == "running"
 
 
 def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
-    """While some replicas are not there yet, those that run, or have ended, are not all of it; nothing is missing."""
+    """While some replicas are starting, the state of the others is not that of the job; nothing is missing."""
     made, copy = two()
     job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]
     made.plane.controller.step()
@@ -72,7 +72,7 @@ def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
 
 
 def test_a_replica_that_ended_well_may_go() -> None:
-    """It is remembered to have done its part: nothing is made again, and the job is over when the other is."""
+    """Its success is stored: nothing is re-created, and the job ends with the other replica."""
     made, copy = two()
     ended = replace(copy.replicas[0], phase=WorkloadPhase.SUCCEEDED)
     assert not hear(made, replace(copy, replicas=(ended, copy.replicas[1])))
@@ -85,7 +85,7 @@ def test_a_replica_that_ended_well_may_go() -> None:
 
 
 def test_a_replica_that_vanished_meanwhile_is_made_again() -> None:
-    """After a restart the cluster tells everything: what is not there of a copy that was made, is gone."""
+    """After a restart the cluster reports everything: missing replicas of an acknowledged workload are gone."""
     made, copy = two()
     made.cluster("alpha").disconnect()
     made.plane.restart()
@@ -94,7 +94,7 @@ def test_a_replica_that_vanished_meanwhile_is_made_again() -> None:
 
 
 def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
-    """As the whole of a copy is: the answer that it was made comes later than the news that it is gone."""
+    """This equals the case of the whole workload: the acknowledgement arrives after the report of the deletion."""
     made, copy = two()
     live = made.plane.controller.live
     pending_commands = PendingCommand(copy.job_id, 1, "alpha", Verb.CREATE, made.clock.now_ns())
@@ -106,7 +106,7 @@ def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() 
 
 
 def test_the_whole_going_after_a_part_is_told_as_that() -> None:
-    """What is left goes, too: nothing of it counts any more."""
+    """The rest is deleted, too: nothing of it counts any more."""
     made, copy = two()
     hear(made, part(copy, 1))
     live = made.plane.controller.live
@@ -119,7 +119,7 @@ def test_the_whole_going_after_a_part_is_told_as_that() -> None:
 
 
 def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
-    """What goes before its cluster told of it is missed by nobody: after a minute all of it is written once more."""
+    """A part that vanishes before a report is not missed: after a minute the whole workload is written again."""
     made, copy = two()
     job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]
     made.plane.controller.step()

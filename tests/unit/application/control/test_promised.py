@@ -20,14 +20,14 @@ MEASURED = Link("site", "door", 10, bandwidth_mbps=1000)
 
 
 def network_snapshot(site_out: int = 0, door_in: int = 0) -> NetworkSnapshot:
-    """Make a survey of a user's gateway and a cluster's, and what they carry."""
+    """Create a network snapshot of a user's gateway and a cluster's, with their traffic."""
     gateways = replace(SITE, used_out_mbps=site_out), replace(DOOR, used_in_mbps=door_in)
     link = replace(MEASURED, used_mbps=max(site_out, door_in))
     return NetworkSnapshot(gateways, (link,), {"alpha": "door"}, {"site": "office"})
 
 
 def live(around: NetworkSnapshot) -> LiveFleet:
-    """Make a fleet of one cluster that tells of no gateway, behind a configured one."""
+    """Create a fleet of one cluster that reports no gateway, behind a configured one."""
     made = LiveFleet()
     made.know(["alpha"], 0)
     made.connect((), (), around)
@@ -37,7 +37,7 @@ def live(around: NetworkSnapshot) -> LiveFleet:
 
 
 def running(made: LiveFleet, mbps: int, number: int = 1, since_s: int | None = 0) -> None:
-    """Have a job run, since so many seconds, that was promised bandwidth; None if it does not run yet."""
+    """Add a job with reserved bandwidth that started some seconds ago; None if it does not run yet."""
     attempt = held(number, gateway="site")
     spec = replace(attempt.spec, demand=replace(attempt.spec.demand, network=NetworkNeed(min_bandwidth_mbps=mbps)))
     attempt = replace(attempt, spec=spec, state=AttemptState.ASSUMED)
@@ -47,14 +47,14 @@ def running(made: LiveFleet, mbps: int, number: int = 1, since_s: int | None = 0
 
 
 def others(made: LiveFleet, mbps: int, at_s: int, since_s: int) -> int:
-    """Measure what the interfaces carried of the link from one moment to another; return what counts as others'."""
+    """Measure the link's interfaces over a time; return the traffic that counts as others'."""
     since_ns = {"site": since_s * NS, "door": since_s * NS}
     made.connect((), (), network_snapshot(site_out=mbps, door_in=mbps), since_ns, at_s * NS)
     return made.links[0].used_mbps
 
 
 def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
-    """With 600 of 1000 of others' a job of 300 has its place and a second has none, however long it sends nothing."""
+    """With 600 of 1000 used by others, a job of 300 fits and a second does not, however long it sends nothing."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
     assert fits(made, gateway="site", min_bandwidth_mbps=300)
@@ -67,7 +67,7 @@ def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
 
 @pytest.mark.parametrize(("sent", "besides"), [(0, 600), (300, 600), (350, 650)])
 def test_what_a_job_sends_besides_others_is_its_own_up_to_its_promise(sent: int, besides: int) -> None:
-    """Others' 600 stay 600 when it sends nothing or all; what it sends beyond its promise counts as others'."""
+    """Others' 600 stay 600 when it sends nothing or all; its traffic beyond the reservation counts as others'."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
     running(made, 300, since_s=11)
@@ -75,7 +75,7 @@ def test_what_a_job_sends_besides_others_is_its_own_up_to_its_promise(sent: int,
 
 
 def test_what_others_carry_less_is_free_again() -> None:
-    """When less is measured than was there before the job, all of that may be others', and no more."""
+    """When less is measured than before the job, all of that may be others', and no more."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
     running(made, 300, since_s=11)
@@ -84,7 +84,7 @@ def test_what_others_carry_less_is_free_again() -> None:
 
 
 def test_a_promise_is_not_taken_out_of_what_was_measured_before_it_ran() -> None:
-    """What grew in that time may be others', and takes what is not promised; afterwards it is the job's."""
+    """Growth in that time may be others', and uses unreserved bandwidth; afterwards it is the job's."""
     made = live(network_snapshot())
     others(made, 0, 10, 0)
     running(made, 300, since_s=15)
@@ -93,7 +93,7 @@ def test_a_promise_is_not_taken_out_of_what_was_measured_before_it_ran() -> None
 
 
 def test_a_job_that_was_placed_and_does_not_run_sends_nothing() -> None:
-    """Its promise is kept and taken out of nothing; once it runs for all that is measured it is."""
+    """Its reservation is not subtracted; it is when the job has run for all of the measured time."""
     made = live(network_snapshot())
     running(made, 300, since_s=None)
     assert others(made, 300, 100, 90) == 300
@@ -102,7 +102,7 @@ def test_a_job_that_was_placed_and_does_not_run_sends_nothing() -> None:
 
 
 def test_what_may_be_a_new_jobs_traffic_breaks_no_promise() -> None:
-    """A job of 800 that sends at once fills its interface: nothing is free, and no promise is broken."""
+    """A job of 800 that sends immediately fills its interface: nothing is free, and no reservation is violated."""
     made = live(network_snapshot())
     running(made, 800, since_s=15)
     assert others(made, 800, 20, 10) == 200
@@ -111,7 +111,7 @@ def test_what_may_be_a_new_jobs_traffic_breaks_no_promise() -> None:
 
 
 def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
-    """What the first sent is no one's ground: jobs may follow each other without the interface filling up."""
+    """The first job's traffic does not count as others': jobs may follow each other without filling the interface."""
     made = live(network_snapshot())
     running(made, 300, number=1, since_s=0)
     at_s = 20
@@ -124,7 +124,7 @@ def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
 
 
 def test_what_goes_on_after_a_job_ended_is_others() -> None:
-    """From the first figure of a time when it had ended."""
+    """This begins with the first measurement after its end."""
     made = live(network_snapshot())
     running(made, 300, since_s=0)
     assert others(made, 300, 20, 10) == 0
@@ -138,7 +138,7 @@ def test_what_goes_on_after_a_job_ended_is_others() -> None:
 
 
 def test_after_a_restart_those_that_ran_before_may_have_sent_what_is_measured() -> None:
-    """Who ran for all of the first figure has its promise taken out; what was there before them is forgotten."""
+    """The reservation of a job that ran for all of the first measurement is subtracted; earlier traffic is unknown."""
     made = live(network_snapshot())
     running(made, 300, number=1, since_s=0)
     running(made, 300, number=2, since_s=95)
@@ -154,7 +154,7 @@ def test_after_a_restart_those_that_ran_before_may_have_sent_what_is_measured() 
 
 
 def test_gateways_that_are_known_late_count_what_ran_before_them() -> None:
-    """Who ran before the network was known is not taken for one that begins now."""
+    """A job that ran before the network was known does not count as starting now."""
     made = live(NetworkSnapshot())
     running(made, 300, since_s=0)
     others(made, 300, 100, 90)
@@ -163,7 +163,7 @@ def test_gateways_that_are_known_late_count_what_ran_before_them() -> None:
 
 
 def test_while_nothing_is_measured_what_was_there_is_kept() -> None:
-    """An exporter that is away makes the link unknown; when it is back others' traffic is still theirs."""
+    """Without its exporter the link is unknown; when it returns others' traffic is still theirs."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
     running(made, 300, since_s=11)
@@ -183,7 +183,7 @@ def test_the_fuller_interface_is_what_is_free_not_the_faster() -> None:
 
 
 def test_figures_that_cannot_be_written_leave_the_fleet_as_it_was() -> None:
-    """They are refused once: what is sane afterwards is taken over, and the fleet can be re-created."""
+    """They are rejected once: later valid ones are applied, and the fleet can be rebuilt."""
     made = live(network_snapshot())
     absurd = network_snapshot()
     for gateways in ((replace(SITE, speed_mbps=10**30), DOOR), (Gateway("new", speed_mbps=10**30), SITE, DOOR)):
@@ -207,7 +207,7 @@ def test_what_a_job_sends_of_what_it_was_promised_is_not_counted_again() -> None
 
 
 def test_traffic_of_others_counts_at_either_end() -> None:
-    """The fuller end is what is free of the link."""
+    """The fuller end limits the link."""
     made = live(network_snapshot(site_out=100, door_in=700))
     assert made.links[0].used_mbps == 700
     assert fits(made, gateway="site", min_bandwidth_mbps=300)
@@ -215,7 +215,7 @@ def test_traffic_of_others_counts_at_either_end() -> None:
 
 
 def test_what_was_promised_and_given_back_counts_as_traffic_until_it_ends() -> None:
-    """A job that is over and still sends is traffic like any other's."""
+    """An ended job that still sends is traffic like any other's."""
     made = live(network_snapshot())
     running(made, 400)
     made.connect((), (), network_snapshot(site_out=400, door_in=400))
@@ -225,7 +225,7 @@ def test_what_was_promised_and_given_back_counts_as_traffic_until_it_ends() -> N
 
 
 def test_nothing_is_done_while_neither_measurements_nor_promises_change() -> None:
-    """The same survey again leaves the fleet's version as it is."""
+    """The same network snapshot again leaves the fleet's version as it is."""
     around = network_snapshot(site_out=100)
     made = live(around)
     before = made.version, made.make
@@ -245,7 +245,7 @@ def test_figures_are_followed_without_making_the_fleet_anew() -> None:
 
 
 def test_a_gateway_stands_before_its_cluster_or_a_site() -> None:
-    """By configuration; others by what clusters tell, and before a user site of their own name else."""
+    """The configuration counts; otherwise clusters' reports, and without those a user site of the same name."""
     made = live(network_snapshot())
     made.connect((Gateway("far", "::9"),), (), network_snapshot())
     assert made.sides() == {
@@ -256,7 +256,7 @@ def test_a_gateway_stands_before_its_cluster_or_a_site() -> None:
 
 
 def test_told_links_are_kept_apart_from_measured_ones() -> None:
-    """What clusters tell is not what agents measured; both decide."""
+    """Clusters' reports are not agents' measurements; both are used."""
     made = live(network_snapshot())
     told = Link("far", "door", 5)
     made.connect((Gateway("far"),), (told,), network_snapshot())

@@ -1,4 +1,4 @@
-"""A database that is away is noticed where nothing is stored."""
+"""A database outage is noticed even without writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.application.scene import scene
 
 @dataclass
 class Database:
-    """One that is there or not, and may take its time."""
+    """A database that can be unavailable, or slow."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     away: bool = False
@@ -24,7 +24,7 @@ class Database:
 
 
 def test_a_database_that_is_away_is_a_trouble_until_it_is_back() -> None:
-    """As soon as it was asked, and no longer than until it was asked again."""
+    """It begins with the first failed check, and ends with the next good one."""
     database = Database()
     database_health = DatabaseHealth(database.ping, database.clock)
     for database.away, trouble in ((False, ""), (True, "the database does not answer"), (False, "")):
@@ -33,7 +33,7 @@ def test_a_database_that_is_away_is_a_trouble_until_it_is_back() -> None:
 
 
 def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
-    """Who asks what is wrong does not wait for it."""
+    """Reading the problems does not wait for it."""
     clock, seen = VirtualClock(), []
 
     def ping() -> None:
@@ -48,7 +48,7 @@ def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
 
 
 def test_nothing_can_be_placed_while_the_database_is_away() -> None:
-    """Monitoring is told, and so is whoever asks whether it is ready, though no change has failed."""
+    """Alerts and readiness report it, though no change has failed."""
     made = scene()
     made.plane.run(5)
     figures = made.plane.overview.figures

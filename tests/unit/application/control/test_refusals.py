@@ -15,13 +15,13 @@ ONE_GPU = job(gpus=1).demand
 
 
 def two_and_two() -> Fleet:
-    """Make clusters ``alpha`` and ``beta`` with two nodes each, of which one of alpha's has a GPU."""
+    """Create clusters ``alpha`` and ``beta`` with two nodes each, of which one of alpha's has a GPU."""
     alpha = cluster(node(gpu(uuid="GPU-1"), name="a0"), node(name="a1"), name="alpha")
     return fleet(alpha, cluster(node(name="b0"), node(name="b1"), name="beta"))
 
 
 def turned_away(made: Scene, job_id: str, cause: Cause) -> tuple[str, str]:
-    """Have a cluster tell that it will not have a job's latest attempt, and wait; return where that was."""
+    """Have a cluster reject a job's latest attempt, and wait; return the place."""
     attempt = made.plane.attempt(job_id)
     place = attempt.placements[0]
     copy = Workload(job_id, attempt.number, place.cluster, WorkloadPhase.FAILED, reason="not here", cause=cause)
@@ -32,7 +32,7 @@ def turned_away(made: Scene, job_id: str, cause: Cause) -> tuple[str, str]:
 
 
 def test_a_job_without_devices_goes_to_another_cluster_when_one_denies_it() -> None:
-    """A quota says no to all nodes alike, so that none of them is tried again while another cluster has one."""
+    """A quota applies to all nodes, so that none of them is retried while another cluster has one."""
     made = scene(two_and_two())
     job_id = made.submit(gpus=0)
     made.plane.settle()
@@ -42,7 +42,7 @@ def test_a_job_without_devices_goes_to_another_cluster_when_one_denies_it() -> N
 
 
 def test_a_job_without_devices_goes_to_another_node_when_one_refuses_it() -> None:
-    """A node that is full of pods takes none however much else is free there; the next attempt keeps away from it."""
+    """A node with too many pods accepts none whatever is free there; the next attempt avoids it."""
     made = scene(two_and_two())
     job_id = made.submit(gpus=0)
     made.plane.settle()
@@ -54,7 +54,7 @@ def test_a_job_without_devices_goes_to_another_node_when_one_refuses_it() -> Non
 
 
 def test_a_job_that_could_go_nowhere_else_is_sent_there_again() -> None:
-    """Where one cluster is all that a job may use, it waits for its quota there, in longer and longer pauses."""
+    """If a job may use only one cluster, it waits for its quota there, with longer and longer pauses."""
     made = scene(two_and_two(), exclusion_period_s=10_000)
     job_id = made.submit(gpus=0, clusters={"alpha"})
     made.plane.settle()
@@ -64,7 +64,7 @@ def test_a_job_that_could_go_nowhere_else_is_sent_there_again() -> None:
 
 
 def test_a_job_may_come_back_to_where_it_was_refused() -> None:
-    """What was refused is forgiven after a while."""
+    """An exclusion ends after a while."""
     made = scene(two_and_two(), exclusion_period_s=100)
     job_id = made.submit(gpus=0)
     made.plane.settle()
@@ -75,14 +75,14 @@ def test_a_job_may_come_back_to_where_it_was_refused() -> None:
 
 
 def test_devices_are_refused_apart_from_their_node() -> None:
-    """A device that a node would not give says nothing of the node's others."""
+    """A device that a node did not provide does not affect the node's others."""
     placement = Placement("job", 0, "alpha", "a0", (DeviceSlice("GPU-1", 1, 1),))
     made = Refusals().once_more(ONE_GPU, [placement], set(), Snapshot(two_and_two()))
     assert made == Refusals(1, frozenset({"GPU-1"}))
 
 
 def test_what_the_job_was_kept_from_before_still_counts() -> None:
-    """Every refusal adds to those before it, until there is nowhere left: then they stand."""
+    """Exclusions add up until no place is left; then they stay."""
     snapshot = Snapshot(two_and_two())
     made = Refusals()
     for at in (("beta", "b0"), ("alpha", "a1"), ("alpha", "a0")):
@@ -93,7 +93,7 @@ def test_what_the_job_was_kept_from_before_still_counts() -> None:
 
 
 def test_only_what_is_open_and_allowed_is_somewhere_to_go() -> None:
-    """Nodes that are closed, that rules keep a job from, or that have no device left for it, are none."""
+    """Closed nodes, nodes excluded by rules, and nodes without a free device do not count as other places."""
     parts = fleet(cluster(node(gpu(uuid="GPU-1")), name="alpha"), cluster(node(gpu(), ready=False), name="beta"))
     snapshot = Snapshot(parts)
     assert somewhere(ONE_GPU, snapshot)

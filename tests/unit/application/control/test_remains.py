@@ -1,4 +1,4 @@
-"""What never ran, and alone is left of an attempt, is removed too: nothing else would, after a restart."""
+"""Remaining objects of an attempt that never ran are removed, also after a restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.application.scene import Scene, scene
 
 
 def told_to_do(made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Workload, *, complete: bool = True) -> list[Command]:
-    """Have a cluster tell of what is left of a copy; return what it is then told to do."""
+    """Have a cluster report remaining objects of a workload; return the following commands."""
     commands: list[Command] = []
 
     def give(pending_commands: PendingCommand, command: Command) -> None:
@@ -32,7 +32,7 @@ def told_to_do(made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Workload, *, 
 
 
 def test_what_is_left_of_a_job_that_is_over_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is known from all there is only: that something is gone is told while it is being removed, too."""
+    """Only a full report counts: a deletion is also reported while the removal is in progress."""
     made = scene()
     job_id = made.submit()
     made.plane.run(5)
@@ -45,7 +45,7 @@ def test_what_is_left_of_a_job_that_is_over_is_removed(monkeypatch: pytest.Monke
 
 
 def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is made again, as if nothing were left of it."""
+    """It is re-created, as if nothing were left of it."""
     made = scene()
     job_id = made.submit()
     made.plane.run(5)
@@ -55,6 +55,6 @@ def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.Mo
 
 
 def test_what_is_left_of_a_job_that_nobody_knows_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be of another Seaway that is just making it."""
+    """It may belong to another Seaway that is just creating it."""
     made = scene()
     assert not told_to_do(made, monkeypatch, Workload(IDS.generate(NOW_NS), 1, "alpha", WorkloadPhase.GONE))

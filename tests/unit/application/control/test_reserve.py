@@ -7,17 +7,17 @@ from tests.unit.application.scene import Scene, scene, spec
 
 
 def one_node(gpus: int = 4, **settings: float) -> Scene:
-    """Make one node of some GPUs."""
+    """Create one node of some GPUs."""
     return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
 
 
 def kept_for(made: Scene) -> set[str]:
-    """Return the jobs for which a place is kept."""
+    """Return the jobs with a reservation."""
     return {each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()}
 
 
 def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
-    """While the first job waits for room, what is left over is used."""
+    """While the first job waits for room, the rest is used."""
     made = one_node(4)
     made.submit(gpus=2, expected_duration_s=100)
     head = made.submit(gpus=3, expected_duration_s=10)
@@ -27,7 +27,7 @@ def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
 
 
 def stream_of_small_jobs(*, reserve: bool) -> str:
-    """Let small jobs come one after the other beside a large one; return its state in the end."""
+    """Submit small jobs one after the other beside a large one; return its final state."""
     made = one_node(2, reservations=reserve)
     made.submit(gpus=1, expected_duration_s=30)
     made.plane.run(15)
@@ -46,7 +46,7 @@ def test_a_head_is_not_starved() -> None:
 
 
 def test_short_jobs_use_what_is_kept() -> None:
-    """A job that will be gone before the head can start may use what is kept for it; a longer one may not."""
+    """A job that ends before the head can start may use its reservation; a longer one may not."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=2, expected_duration_s=10)
@@ -58,7 +58,7 @@ def test_short_jobs_use_what_is_kept() -> None:
 
 
 def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
-    """When no one knows how long a job runs, it may not pass into what is kept."""
+    """Without an expected duration a job may not use a reservation."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     made.submit(gpus=2)
@@ -66,7 +66,7 @@ def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
 
 
 def test_the_place_is_kept_for_who_is_first_now() -> None:
-    """When a more urgent job comes, the place is kept for that."""
+    """When a more urgent job arrives, the reservation is for that."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=2)
@@ -79,7 +79,7 @@ def test_the_place_is_kept_for_who_is_first_now() -> None:
 
 
 def test_nothing_is_kept_for_a_job_that_left() -> None:
-    """When the head is cancelled or changed to fit, what was kept for it is given to others at once."""
+    """When the head is cancelled or changed to fit, its reservation is released immediately."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     head, other = made.submit(gpus=2), made.submit(gpus=1)
@@ -91,7 +91,7 @@ def test_nothing_is_kept_for_a_job_that_left() -> None:
 
 
 def test_a_place_that_fails_is_kept_no_longer() -> None:
-    """When the node that is kept fails, another place is looked for, so that the head is not starved there."""
+    """When the reserved node fails, another place is reserved, so that the head does not starve."""
     made = scene(fleet(cluster(node(gpu(), gpu()), node(gpu(), gpu()), name="alpha")))
     made.submit(gpus=1, expected_duration_s=50)
     made.submit(gpus=1, expected_duration_s=50)
@@ -106,7 +106,7 @@ def test_a_place_that_fails_is_kept_no_longer() -> None:
 
 
 def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
-    """When a job runs for longer than expected, the head's place is sought where something ends sooner."""
+    """When a job runs for longer than expected, the head's place is reserved where something ends sooner."""
     made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu(), gpu()), name="beta")))
     overdue = made.submit(gpus=2, expected_duration_s=20)
     made.plane.run(3)
@@ -124,7 +124,7 @@ def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
 
 
 def test_three_hopeless_jobs_do_not_keep_the_fourth_from_its_place() -> None:
-    """Jobs that fit nowhere even when all is over get nothing kept, and do not stand in the way of who could."""
+    """Jobs that fit nowhere even on an empty fleet get no reservation, and do not block others from one."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=60)
     hopeless = [made.submit(gpus=3 + at, priority=9) for at in range(4)]
@@ -137,7 +137,7 @@ def test_three_hopeless_jobs_do_not_keep_the_fourth_from_its_place() -> None:
 
 
 def test_each_queue_has_a_reservation_of_its_own() -> None:
-    """The heads of two queues both get a place kept, and a third job passes neither."""
+    """The heads of two queues both get a reservation, and a third job may use neither."""
     from seaway.application.changes import Change
     from seaway.domain.tenancy import Queue
 
@@ -150,7 +150,7 @@ def test_each_queue_has_a_reservation_of_its_own() -> None:
 
 
 def test_a_restart_forgets_and_finds_reservations() -> None:
-    """Reservations are only in memory: after a restart they are worked out again."""
+    """Reservations are only in memory: after a restart they are computed again."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     made.plane.run(5)
@@ -161,7 +161,7 @@ def test_a_restart_forgets_and_finds_reservations() -> None:
 
 
 def test_what_runs_for_ever_is_not_waited_for() -> None:
-    """Nothing is kept for a job that would have to wait for a deployment, which never ends."""
+    """A job that would have to wait for a deployment, which never ends, gets no reservation."""
     made = one_node(2)
     made.submit(gpus=1, template="deployment")
     head = made.submit(gpus=2)
@@ -171,7 +171,7 @@ def test_what_runs_for_ever_is_not_waited_for() -> None:
 
 
 def test_a_place_without_a_time_is_kept_for_a_while_and_then_for_as_long_not() -> None:
-    """Where no one knows when a place comes free, others wait for it for a while, and not for ever."""
+    """If it is not known when a place becomes free, others wait for it for a limited time."""
     made = one_node(2, reservation_timeout_s=100)
     made.submit(gpus=1)
     head, other = made.submit(gpus=2), made.submit(gpus=1)
@@ -188,7 +188,7 @@ def test_a_place_without_a_time_is_kept_for_a_while_and_then_for_as_long_not() -
 
 
 def test_what_is_kept_is_not_taken_for_used() -> None:
-    """Explanations, dry runs and what-if questions see what runs, and say where something is kept for others."""
+    """Explanations, dry runs and what-if queries see running jobs, and name reservations for others."""
     from seaway.application.whatif.whatif import Question, WhatIf
 
     made = one_node(2)

@@ -1,4 +1,4 @@
-"""When the control loop counts as having its hands full."""
+"""Overload of the control loop."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from seaway.testing.clocks import VirtualClock
 
 @pytest.fixture
 def clock() -> VirtualClock:
-    """A clock that only the test moves."""
+    """Create a clock that only the test advances."""
     return VirtualClock()
 
 
 @pytest.fixture
 def overload(clock: VirtualClock) -> Overload:
-    """A rush that knows of no round yet."""
+    """Create an overload detector without cycles."""
     return Overload(clock)
 
 
 def test_nothing_is_no_rush(overload: Overload) -> None:
-    """Who has gone no round is in no rush."""
+    """A loop without cycles is not overloaded."""
     assert not overload.on
 
 
 def test_what_is_done_in_a_moment_is_none_however_often(overload: Overload, clock: VirtualClock) -> None:
-    """Jobs that come in one by one keep no one waiting."""
+    """Single jobs delay nobody else."""
     for _ in range(50):
         with overload.round() as now:
             clock.advance(LONG_NS - 1)
@@ -38,7 +38,7 @@ def test_what_is_done_in_a_moment_is_none_however_often(overload: Overload, cloc
 
 
 def test_a_long_round_is_one_while_it_goes_on(overload: Overload, clock: VirtualClock) -> None:
-    """Who asks while it is under way is told, before it is known what it found."""
+    """A query during the cycle reports it, before the result is known."""
     with overload.round():
         assert not overload.on
         clock.advance(LONG_NS)
@@ -46,7 +46,7 @@ def test_a_long_round_is_one_while_it_goes_on(overload: Overload, clock: Virtual
 
 
 def test_it_outlasts_a_round_that_finds_nothing(overload: Overload, clock: VirtualClock) -> None:
-    """There is one in the midst of many."""
+    """Overload survives a single empty cycle among many."""
     with overload.round() as now:
         clock.advance(LONG_NS)
         now.found = True
@@ -59,14 +59,14 @@ def test_it_outlasts_a_round_that_finds_nothing(overload: Overload, clock: Virtu
 
 
 def test_a_long_round_that_found_nothing_leaves_none_behind(overload: Overload, clock: VirtualClock) -> None:
-    """As one that waited for a database."""
+    """An example is a cycle that waited for a database."""
     with overload.round():
         clock.advance(LONG_NS)
     assert not overload.on
 
 
 def test_a_round_that_fails_ends(overload: Overload, clock: VirtualClock) -> None:
-    """What went wrong is told on, and the next is watched again."""
+    """The error is raised, and the next cycle is measured again."""
     with suppress(RuntimeError), overload.round():
         clock.advance(LONG_NS)
         raise RuntimeError

@@ -11,7 +11,7 @@ from tests.unit.application.scene import Scene, scene, spec
 
 
 def one_node(gpus: int = 4, **settings: float) -> Scene:
-    """Make one node."""
+    """Create one node."""
     return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
 
 
@@ -21,7 +21,7 @@ def submit(made: Scene, **fields: object) -> str:
 
 
 def test_priority_then_first_come() -> None:
-    """When there is room for one, the most urgent goes first, and among those who came first."""
+    """With room for one job, the most urgent goes first, then the first submitted."""
     made = one_node(1)
     blocker = made.submit(expected_duration_s=10)
     late = submit(made, expected_duration_s=10)
@@ -47,7 +47,7 @@ def test_tenants_share_what_comes_free() -> None:
 
 
 def test_queues_with_other_policies_share_a_commit() -> None:
-    """Tenants that take turns in queues of unlike policies are still decided many at a time, in their order."""
+    """Tenants in queues of different policies alternate and are still decided in batches, in their order."""
     made = one_node(8)
     queues = [Queue("one", policy="bestfit"), Queue("two", policy="greedy")]
     made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b"), *queues])])
@@ -61,7 +61,7 @@ def test_queues_with_other_policies_share_a_commit() -> None:
 
 
 def test_a_pool_holds_its_jobs() -> None:
-    """Jobs of a queue go to the clusters of its pool, and wait when those are full, until the pool grows."""
+    """Jobs of a queue use the clusters of its pool, and wait when those are full, until the pool grows."""
     made = scene()
     pool = Pool("west", frozenset({"beta"}))
     made.plane.writer.commit([Change(put=[pool, Queue("west", pool="west")])])
@@ -74,7 +74,7 @@ def test_a_pool_holds_its_jobs() -> None:
 
 
 def test_ten_thousand_alike_cost_a_few_decisions() -> None:
-    """Jobs that wait and are like one that does not fit are not decided, neither now nor when nothing changed."""
+    """Pending jobs equal to one that does not fit are not decided, neither now nor while nothing changes."""
     made = one_node(4, batch_size=64)
     made.plane.submit(*[spec(gpus=2 + at % 3, expected_duration_s=1000) for at in range(10_000)])
     made.plane.settle()
@@ -90,7 +90,7 @@ def test_ten_thousand_alike_cost_a_few_decisions() -> None:
 
 
 def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
-    """A pass over more jobs than one step tries goes on from where it was, so that all come to their turn."""
+    """A pass over more jobs than one step tries continues in the next, so that all are tried."""
     made = one_node(4, batch_size=4, max_tried_per_cycle=4, reservations=False)
     made.plane.submit(*[spec(gpus=5 + at) for at in range(30)])
     last = submit(made, priority=-1)
@@ -101,7 +101,7 @@ def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
 
 
 def test_only_so_many_are_tried_at_a_stretch() -> None:
-    """Others may look at the memory before all that wait were tried; the same step goes on where it was."""
+    """Readers get the lock before all pending jobs were tried; the same step continues afterwards."""
     made = one_node(1, batch_size=8, max_tried_per_cycle=16, reservations=False)
     made.plane.submit(*[spec(gpus=1, gpu_memory_mib=20_000 + at, gpu_milli=1000 - at) for at in range(100)])
     holder = made.plane.controller
@@ -117,7 +117,7 @@ def test_only_so_many_are_tried_at_a_stretch() -> None:
 
 
 def test_what_asks_for_more_than_what_did_not_fit_is_not_tried() -> None:
-    """A thousand jobs that all differ cost a few tries when each asks for at least as much as the first."""
+    """A thousand different jobs need few tries when each requests at least as much as the first."""
     made = one_node(4)
     made.submit(gpus=4)
     made.plane.submit(*[spec(gpus=2, cpu_milli=1000 + at, memory_mib=at) for at in range(1000)])
@@ -131,7 +131,7 @@ def test_what_asks_for_more_than_what_did_not_fit_is_not_tried() -> None:
 
 
 def test_the_first_of_each_queue_gets_a_place_kept_though_others_were_refused() -> None:
-    """A job that asks for more than one of another queue that did not fit is tried all the same when it is first."""
+    """The first job of a queue is tried even if it requests more than an infeasible one of another queue."""
     made = one_node(4)
     made.plane.writer.commit([Change(put=[Queue("fast")])])
     made.submit(gpus=4, expected_duration_s=100)
@@ -142,7 +142,7 @@ def test_the_first_of_each_queue_gets_a_place_kept_though_others_were_refused() 
 
 
 def test_a_refusal_behind_what_was_given_back_is_not_believed() -> None:
-    """What two of three replicas took before the third did not fit is there for the next job at once."""
+    """Resources that two of three replicas used before the third did not fit are free for the next job."""
     made = one_node(2, reservations=False)
     spread, single = made.plane.submit(spec(replicas=3, priority=1), spec())
     made.plane.settle()
@@ -150,7 +150,7 @@ def test_a_refusal_behind_what_was_given_back_is_not_believed() -> None:
 
 
 def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
-    """However many different jobs come and go, the snapshot knows of few; what runs can still be given back."""
+    """However many different jobs come and go, the snapshot stores few; running ones can still be released."""
     made = one_node(4)
     stays = made.submit(gpus=1)
     for at in range(0, MIN_DEMANDS + 1024, 512):
@@ -168,7 +168,7 @@ def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
 
 
 def test_a_change_in_between_is_not_overwritten() -> None:
-    """A job that is cancelled in the moment in which its placement is stored stays cancelled, and holds nothing."""
+    """A job that is cancelled while its placement is stored stays cancelled, and holds nothing."""
     made = one_node()
     job_id = submit(made)
     made.plane.writer.meanwhile.append(lambda: made.plane.jobs.cancel(job_id, "ada"))
@@ -181,7 +181,7 @@ def test_a_change_in_between_is_not_overwritten() -> None:
 
 
 def test_a_job_reprioritized_in_between_is_placed_at_once() -> None:
-    """A job that changes in the moment in which its placement is stored is decided again."""
+    """A job that changes while its placement is stored is decided again."""
     made = one_node()
     job_id = submit(made)
     made.plane.writer.meanwhile.append(
@@ -194,7 +194,7 @@ def test_a_job_reprioritized_in_between_is_placed_at_once() -> None:
 
 
 def test_a_gateway_that_left_keeps_its_jobs_waiting_alone() -> None:
-    """Jobs for a gateway that is not there wait, and hold up nobody; what runs for it runs on, also after a restart."""
+    """Jobs for a missing gateway wait without delaying others; running ones continue, also after a restart."""
     parts = fleet(cluster(node(gpu(), gpu()), name="alpha", gateway="door"), gateways=["user"])
     made = scene(parts)
     runs = made.submit(gateway="user")
@@ -207,7 +207,7 @@ def test_a_gateway_that_left_keeps_its_jobs_waiting_alone() -> None:
 
 
 def test_a_policy_that_is_gone_is_stood_in_for() -> None:
-    """A queue whose policy came with a package that is not installed any more goes on with another, as do the rest."""
+    """If the package of a queue's policy is no longer installed, a fallback decides, and other queues continue."""
     made = scene()
     made.plane.writer.commit([Change(put=[Queue("old", policy="of-another-package")])])
     made.plane.settle()
@@ -220,7 +220,7 @@ def test_a_policy_that_is_gone_is_stood_in_for() -> None:
 
 
 def test_a_request_that_the_engine_cannot_take_holds_up_nobody() -> None:
-    """A job that was taken in before any cluster had answered, and asks for more than can be written, waits."""
+    """A job submitted before any cluster answered, with a request too large for the engine, waits."""
     made = scene()
     jobs = [made.submit(cpu_milli=10**12), made.submit()]
     assert [made.state(each) for each in jobs] == ["queued", "deploying"]

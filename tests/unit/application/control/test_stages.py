@@ -13,17 +13,17 @@ from tests.unit.application.scene import START_S, Scene, scene, spec
 
 
 def deployed(made: Scene) -> dict[tuple[str, Deployed], int]:
-    """Return what became of deployments, as far as anything did."""
+    """Return the outcomes of deployments, without zeros."""
     return {key: count for key, count in made.plane.overview.figures().deployed.items() if count}
 
 
 def seconds(timed: Timed) -> tuple[int, float]:
-    """Return how many were counted, and how long they took together."""
+    """Return the count and the total time."""
     return sum(timed.counts), timed.total_s
 
 
 def test_times_are_counted_up_to_their_bound() -> None:
-    """A time that is a bound counts for it; one that is longer than all bounds counts last; none is less than 0."""
+    """A time equal to a bound counts for it; one above all bounds counts last; none is negative."""
     timing = Timing()
     for each in (-1, 0.001, 0.002, 86_400, 86_401):
         timing.note(each)
@@ -31,7 +31,7 @@ def test_times_are_counted_up_to_their_bound() -> None:
 
 
 def test_stages_add_up_to_the_way_of_a_job() -> None:
-    """From a submit to the placement it waits, then it is told, then it starts; each is counted once."""
+    """A job waits from submit to placement, then it is sent, then it starts; each is counted once."""
     made = scene()
     for _ in range(2):
         made.submit(gpus=2, expected_duration_s=10)
@@ -48,7 +48,7 @@ def test_stages_add_up_to_the_way_of_a_job() -> None:
 
 
 def test_the_longest_wait_of_a_queue_goes_on_over_a_fault() -> None:
-    """What is read again is no news: a job waits since it was submitted, and no state is counted twice."""
+    """After a new read, a job waits since its submit, and no state is counted twice."""
     made = scene()
     for _ in range(3):
         made.submit(gpus=2)
@@ -76,7 +76,7 @@ def longest(made: Scene) -> float:
 
 
 def test_a_job_that_is_refused_again_and_again_waits_all_the_time() -> None:
-    """Since its submit, in between as well, and over a fault; the time to each attempt is counted as it was."""
+    """It waits since its submit, also in between and over a fault; the time to each attempt is counted separately."""
     made = scene()
     for name in ("alpha", "beta"):
         made.cluster(name).refuse("not today")
@@ -93,7 +93,7 @@ def test_a_job_that_is_refused_again_and_again_waits_all_the_time() -> None:
 
 
 def test_a_job_that_ran_waits_since_then() -> None:
-    """Sent back from where it ran, it starts over; held by a person it does not wait, and then starts over, too."""
+    """A job that is rescheduled starts over; a suspended one does not wait, and then starts over, too."""
     made = scene()
     job_id = made.submit(gpus=2)
     made.plane.run(60)
@@ -112,7 +112,7 @@ def test_a_job_that_ran_waits_since_then() -> None:
 
 
 def test_deployments_count_by_what_became_of_them() -> None:
-    """Refused, failed before it ran, and never confirmed are told apart, each for the cluster that did it."""
+    """Rejected, failed before running, and never confirmed are separate, each for its cluster."""
     made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").refuse("not today")
     made.submit(gpus=2)
@@ -130,7 +130,7 @@ def test_deployments_count_by_what_became_of_them() -> None:
 
 
 def test_what_fails_while_it_runs_is_no_failed_deployment() -> None:
-    """A job that ran and then ended badly was deployed well."""
+    """A job that ran and then failed was deployed successfully."""
     made = scene()
     job_id = made.submit()
     made.plane.run(5)

@@ -1,4 +1,4 @@
-"""Which paths traffic is to take, by what runs and by what waits."""
+"""Choice of paths for traffic, by running and pending jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEAD = Measured("direct", Link("gw-u", "gw-a", None, loss_ppm=PPM))
 
 
 def crossing(current: str = "direct", direct: Measured = DIRECT) -> Crossing:
-    """Make what is known of the pair between users and the cluster."""
+    """Create the state of the pair between users and the cluster."""
     return Crossing("gw-u", "gw-a", current, (direct, QUICK))
 
 
@@ -36,12 +36,12 @@ def behind_gateways(link: Measured = DIRECT) -> Scene:
 
 
 def steering(made: Scene) -> Steering:
-    """Return who steers for a control plane."""
+    """Return the steering of a control plane."""
     return Steering(made.plane.controller.live, made.plane.controller.scheduler.ready)
 
 
 def test_a_job_that_waits_in_vain_has_traffic_take_its_path() -> None:
-    """A job that no link serves as it is, and that another path would serve, has that path chosen."""
+    """If another path would serve a job that no link serves now, that path is chosen."""
     made = behind_gateways()
     job = made.submit(gateway="gw-u", max_latency_ns=20 * MS)
     assert made.state(job) == "queued"
@@ -51,7 +51,7 @@ def test_a_job_that_waits_in_vain_has_traffic_take_its_path() -> None:
 
 
 def test_a_job_that_was_not_tried_yet_changes_no_path() -> None:
-    """Who was not tried may be served as things are."""
+    """A job without a try may fit as things are."""
     made = behind_gateways()
     tried = made.job(made.submit(gateway="gw-u", max_latency_ns=20 * MS))
     live = made.plane.controller.live
@@ -72,7 +72,7 @@ def test_what_runs_keeps_its_path() -> None:
 
 
 def test_a_path_stays_for_a_while_once_it_is_chosen() -> None:
-    """What was chosen is held, so that jobs with unlike needs do not have it change all the time."""
+    """A chosen path is held for a while, so that jobs with different needs do not change it all the time."""
     made = behind_gateways()
     who = steering(made)
     job = made.submit(gateway="gw-u", max_latency_ns=20 * MS)
@@ -85,7 +85,7 @@ def test_a_path_stays_for_a_while_once_it_is_chosen() -> None:
 
 
 def test_a_path_that_went_silent_is_left_at_once() -> None:
-    """Where nothing answers any more nothing is held."""
+    """A path without answers is not held."""
     made = behind_gateways()
     who = steering(made)
     made.submit(gateway="gw-u", max_latency_ns=20 * MS)
@@ -95,14 +95,14 @@ def test_a_path_that_went_silent_is_left_at_once() -> None:
 
 
 def test_a_job_that_may_not_go_there_changes_nothing() -> None:
-    """Only who may go to a cluster behind the pair has a say."""
+    """Only jobs that may use a cluster behind the pair count."""
     made = behind_gateways()
     made.submit(gateway="gw-u", max_latency_ns=20 * MS, clusters={"elsewhere"})
     assert steering(made).choices([crossing()]) == []
 
 
 def test_a_job_that_has_no_place_anyway_changes_nothing() -> None:
-    """Traffic is not steered for who could not run if the link were perfect, but is for who comes next."""
+    """A job that could not run with a perfect link does not steer traffic, but the next job may."""
     made = behind_gateways()
     made.plane.operations.cordon("alpha", "", drain=False, reason="repairs", actor="ada")
     made.plane.settle()
@@ -118,7 +118,7 @@ def test_a_job_that_has_no_place_anyway_changes_nothing() -> None:
 
 
 def test_a_gang_has_traffic_between_its_clusters_steered() -> None:
-    """Bounds between replicas count for the way between two clusters, of those who wait as of those who run."""
+    """Bounds between replicas count for the link between two clusters, of pending and running jobs."""
     ends = (Gateway("gw-a"), Gateway("gw-b"))
     links = (Link("gw-a", "gw-b", 40 * MS), Link("gw-b", "gw-a", 4 * MS))
     clusters = [cluster(node(gpu()), name=name, gateway=f"gw-{name[0]}") for name in ("alpha", "beta")]

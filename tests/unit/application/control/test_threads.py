@@ -19,11 +19,11 @@ from seaway.domain.errors import UnavailableError
 from tests.unit.application.scene import spec
 
 PATIENCE_S = 10
-"""How long a test waits for threads before it fails; nothing takes nearly so long."""
+"""Time limit of waits for threads; nothing takes nearly as long."""
 
 
 class Scripted:
-    """A cluster that says what a test wants, and notes what it was told."""
+    """A cluster that follows a test's script, and records its commands."""
 
     def __init__(self, name: str) -> None:
         self.cluster = name
@@ -38,7 +38,7 @@ class Scripted:
         self.silent = False
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Note commands; wait while the cluster hangs."""
+        """Record commands; wait while the cluster hangs."""
         self.entered.set()
         assert self.open.wait(PATIENCE_S)
         self.told += [
@@ -47,7 +47,7 @@ class Scripted:
         return self.answer(commands)
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Answer whenever the test lets it."""
+        """Answer when the test allows it."""
         self.cursors.append(cursor)
         self.listening.release()
         assert self.speaks.acquire(timeout=60)
@@ -56,16 +56,16 @@ class Scripted:
         return Changes(f"{len(self.cursors)}", complete=not cursor)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Make none."""
+        """Return none."""
         return []
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Keep none."""
+        """Return none."""
         return iter(())
 
 
 class Talk:
-    """Threads that talk to scripted clusters, and their reports."""
+    """Threads for scripted clusters, and their reports."""
 
     def __init__(self, *names: str) -> None:
         self.clusters = {name: Scripted(name) for name in names}
@@ -80,7 +80,7 @@ class Talk:
             self.came.notify_all()
 
     def until(self, what: Callable[[list[Report]], bool]) -> None:
-        """Wait until reports say so."""
+        """Wait until the reports match."""
         with self.came:
 
             def look() -> bool:
@@ -90,11 +90,11 @@ class Talk:
             assert self.came.wait_for(look, PATIENCE_S)
 
     def answered(self, count: int) -> None:
-        """Wait for so many answers."""
+        """Wait for a number of answers."""
         self.until(lambda reports: sum(isinstance(each, Answered) for each in reports) >= count)
 
     def give(self, cluster: str, verb: Verb, job: str = "a", attempt: int = 1) -> PendingCommand:
-        """Have a cluster told something."""
+        """Queue a command for a cluster."""
         command = (
             Removal(job, attempt, cluster) if verb is Verb.DELETE else Deployment(job, attempt, cluster, spec(), ())
         )
@@ -103,7 +103,7 @@ class Talk:
         return pending_commands
 
     def stop(self) -> None:
-        """Let all threads end."""
+        """End all threads."""
         self.threads.stop()
         for each in self.clusters.values():
             each.open.set()
@@ -113,14 +113,14 @@ class Talk:
 
 @pytest.fixture
 def talk() -> Iterator[Talk]:
-    """Talk to two clusters."""
+    """Run the threads of two clusters."""
     made = Talk("alpha", "beta")
     yield made
     made.stop()
 
 
 def test_what_is_promised_holds_up_nothing(talk: Talk) -> None:
-    """A command whose answer is waited for keeps no other from being told and answered, whatever becomes of it."""
+    """A command in flight does not delay others, whatever its outcome."""
     promises: list[Future[Answer]] = []
 
     def promise(commands: Sequence[Command]) -> Answers:
@@ -136,13 +136,13 @@ def test_what_is_promised_holds_up_nothing(talk: Talk) -> None:
     talk.answered(1)
     promises[0].set_exception(UnavailableError("not within 10 s"))
     assert talk.threads.delays()["slow", 1, "alpha"] == "not within 10 s"
-    talk.answered(2)  # it is told again
+    talk.answered(2)  # it is sent again
     answered = [each.pending_commands.job_id for each in talk.reports if isinstance(each, Answered)]
     assert answered == ["quick", "slow"]
 
 
 def test_a_cluster_that_hangs_holds_up_no_other(talk: Talk) -> None:
-    """While one cluster does not answer at all, the others are told and answer."""
+    """While one cluster hangs, the others get commands and answer."""
     talk.clusters["alpha"].open.clear()
     talk.give("alpha", Verb.CREATE)
     assert talk.clusters["alpha"].entered.wait(PATIENCE_S)
@@ -154,7 +154,7 @@ def test_a_cluster_that_hangs_holds_up_no_other(talk: Talk) -> None:
 
 
 def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
-    """Whatever is on its way, a cluster hears of an attempt's creation and removal in that order or not at all."""
+    """In any case, a cluster gets an attempt's creation and removal in that order or not at all."""
     alpha = talk.clusters["alpha"]
     for at in range(30):
         created = talk.give("alpha", Verb.CREATE, f"j{at}")
@@ -168,7 +168,7 @@ def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
 
 
 def test_what_fails_is_told_again(talk: Talk) -> None:
-    """A command that was not answered is sent until it is; one that is answered too shortly counts as unanswered."""
+    """A command is sent until it is answered; too few answers count as none."""
     alpha = talk.clusters["alpha"]
     answers: list[Callable[[Sequence[Command]], Answers]] = [_fail, lambda _: [], alpha.answer]
 
@@ -187,7 +187,7 @@ def _fail(_: Sequence[Command]) -> list[Answer]:
 
 
 def test_forgetting_begins_anew(talk: Talk) -> None:
-    """After a resync nothing of before is told, and the cluster is asked for everything."""
+    """After a resync no earlier command is sent, and the cluster is read from the start."""
     alpha = talk.clusters["alpha"]
     assert alpha.listening.acquire(timeout=PATIENCE_S)
     alpha.speaks.release()
@@ -220,7 +220,7 @@ def test_forgetting_begins_anew(talk: Talk) -> None:
 def test_what_nobody_reads_does_not_pile_up(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, silent: bool, forgets: bool
 ) -> None:
-    """While nothing is collected, as without a database, a cluster is listened to only so often; then as before."""
+    """While nothing is collected, as without a database, a cluster is read less often; then as before."""
     monkeypatch.setattr(threads, "MAX_UNREAD", 4)
     monkeypatch.setattr(threads, "MAX_PAUSE_S", 0.001)
     alpha = talk.clusters["alpha"]
@@ -240,7 +240,7 @@ def test_what_nobody_reads_does_not_pile_up(
 
 
 def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
-    """A cluster that does not answer is reported, and is heard again as soon as it speaks."""
+    """A cluster that does not answer is reported, and is reachable again with its first answer."""
     alpha = talk.clusters["alpha"]
     alpha.silent = True
     alpha.speaks.release()
@@ -251,7 +251,7 @@ def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
 
 
 def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
-    """What is for a cluster that no one talks to is passed over; once it is back it can be told again."""
+    """Commands for an unknown cluster are skipped; once it is back they can be sent again."""
     talk.threads.use([talk.clusters["beta"]])
     talk.give("alpha", Verb.CREATE)
     talk.give("beta", Verb.CREATE)
@@ -264,7 +264,7 @@ def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
 
 
 def test_another_way_to_a_cluster_is_taken(talk: Talk) -> None:
-    """A cluster that is reached again, as by another kubeconfig, is told and asked there: for everything, and alone."""
+    """A cluster with a new connection, as by another kubeconfig, is used there alone, and read from the start."""
     before = talk.clusters["alpha"]
     before.speaks.release()
     talk.until(lambda reports: any(isinstance(each, Heard) for each in reports))
@@ -279,7 +279,7 @@ def test_another_way_to_a_cluster_is_taken(talk: Talk) -> None:
 
 
 def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
-    """Stopping returns while a cluster hangs and another is listened to, and no report comes after it."""
+    """Stopping returns while a cluster hangs and another is being read, and no report follows."""
     before = set(threading.enumerate())
     talk = Talk("alpha", "beta")
     alpha, beta = talk.clusters["alpha"], talk.clusters["beta"]
@@ -299,7 +299,7 @@ def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
 
 @pytest.mark.parametrize(("stale_after_s", "wait_s"), [(15, 5), (60, 5), (3, 1)])
 def test_clusters_are_heard_well_before_they_would_be_stale(stale_after_s: float, wait_s: float) -> None:
-    """A cluster in which nothing happens answers at least three times before it would be taken to be silent."""
+    """A quiet cluster answers at least three times before it would count as stale."""
     waits: list[float] = []
     asked = threading.Event()
 

@@ -19,7 +19,7 @@ PATIENCE_S = 10
 
 
 class World:
-    """Backends that can be out of reach, or hang."""
+    """Backends that can be unreachable, or hang."""
 
     def __init__(self, backends: Any) -> None:  # noqa: ANN401  # of any kind
         self.backends = backends
@@ -50,7 +50,7 @@ class World:
 
 @pytest.fixture
 def world() -> Iterator[tuple[Scene, World]]:
-    """Make a scene whose clusters can be out of reach."""
+    """Create a scene whose clusters can be unreachable."""
     made = scene(stale_after_s=15, grace_period_s=60)
     between = World(made.clusters)
     made.plane.backends = between
@@ -59,7 +59,7 @@ def world() -> Iterator[tuple[Scene, World]]:
 
 
 class Way:
-    """A way to a cluster, which can be closed."""
+    """A connection to a cluster, which can be closed."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -67,11 +67,11 @@ class Way:
         self.open = True
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Say what changed."""
+        """Return the changes."""
         return self._through().changes(cursor, wait_s)
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Hand commands on."""
+        """Forward commands."""
         return self._through().send(commands)
 
     def _through(self) -> Backend:
@@ -81,7 +81,7 @@ class Way:
 
 
 def test_another_way_to_a_cluster_is_taken(world: tuple[Scene, World]) -> None:
-    """A cluster that is reached again under its name, as by another kubeconfig, gets its pending commands."""
+    """A cluster with a new connection under its name, as by another kubeconfig, gets its pending commands."""
     made, _ = world
     before, after = Way(made.cluster("alpha")), Way(made.cluster("alpha"))
     made.clusters.clusters = lambda: [before]  # type: ignore[list-item, method-assign]
@@ -96,7 +96,7 @@ def test_another_way_to_a_cluster_is_taken(world: tuple[Scene, World]) -> None:
 
 
 def test_the_last_that_was_known_stands(world: tuple[Scene, World], caplog: pytest.LogCaptureFixture) -> None:
-    """While it cannot be seen which clusters there are, jobs are placed and run; it is logged once."""
+    """While the clusters cannot be listed, jobs are placed and run; it is logged once."""
     made, between = world
     made.plane.restart()
     made.plane.settle()
@@ -113,7 +113,7 @@ def test_the_last_that_was_known_stands(world: tuple[Scene, World], caplog: pyte
 
 
 def test_clusters_age_though_nobody_can_list_them(world: tuple[Scene, World]) -> None:
-    """When list and clusters go away together, the clusters become stale and lost as ever."""
+    """When list and clusters fail together, the clusters become stale and lost as usual."""
     made, between = world
     made.plane.restart()
     made.plane.run(2)
@@ -132,7 +132,7 @@ def test_clusters_age_though_nobody_can_list_them(world: tuple[Scene, World]) ->
 
 
 def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, World]) -> None:
-    """Before anybody said which clusters there are, the loop knows what is stored and says what is missing."""
+    """Before the first list of clusters, the loop has the stored state and reports what is missing."""
     made, between = world
     job_id = made.submit()
     made.plane.run(5)
@@ -149,7 +149,7 @@ def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, W
 
 
 def test_a_list_that_hangs_holds_up_nobody(world: tuple[Scene, World]) -> None:
-    """With a thread of its own for looking, a round takes no notice of a connection that does not answer."""
+    """With a separate thread for the list, a cycle does not wait for a hanging connection."""
     made, between = world
     topology = Topology(between)
     seen = threading.Event()
@@ -174,14 +174,14 @@ def test_a_list_that_hangs_holds_up_nobody(world: tuple[Scene, World]) -> None:
 
 
 def _once_loaded(made: Scene) -> str:
-    """Wait until the loop knows what is stored; return what it lacks then."""
+    """Wait until the loop has read the store; return what it lacks then."""
     while not made.plane.controller.loaded:
         threading.Event().wait(0.001)
     return made.plane.controller.unready()
 
 
 def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Scene, World]) -> None:
-    """Whatever goes wrong with the look, what was seen before stands, and the next look may mend it."""
+    """After any error of a list, the last one stays, and the next may succeed."""
     made, between = world
     topology, changed = Topology(between), []
     topology.on_change = lambda: changed.append(1)
@@ -202,7 +202,7 @@ def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Sce
 def test_an_error_in_what_is_added_leaves_the_last_that_was_known(
     world: tuple[Scene, World], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is measured may go wrong as the look itself may: it is told once, and the thread goes on looking."""
+    """Errors of measurements are like those of the list: logged once, and the thread continues."""
     _, between = world
     surveys: list[NetworkSnapshot | None] = [NetworkSnapshot((Gateway("gw-1"),))]
     topology = Topology(between, lambda seen: with_network(seen, surveys[0]))  # type: ignore[arg-type]
@@ -222,7 +222,7 @@ def test_an_error_in_what_is_added_leaves_the_last_that_was_known(
 
 
 def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tuple[Scene, World]) -> None:
-    """Links come from elsewhere: a Karmada control plane that is away does not keep them as they were."""
+    """Links have another source: an unavailable Karmada control plane does not freeze them."""
     _, between = world
     surveys = [NetworkSnapshot((Gateway("gw-1"),)), NetworkSnapshot((Gateway("gw-1"), Gateway("gw-2")))]
     topology = Topology(between, lambda seen: with_network(seen, surveys[0]))
@@ -236,7 +236,7 @@ def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tup
 
 
 def test_a_configured_network_goes_before_what_clusters_tell() -> None:
-    """Of its gateways, and of links between them; what is told of others stays."""
+    """It overrides gateways and links between them; reports of others stay."""
     told = Map(
         (),
         (Gateway("gw-1", "told"), Gateway("far")),

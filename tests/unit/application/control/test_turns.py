@@ -8,7 +8,7 @@ PATIENCE_S = 20
 
 
 def test_whoever_waits_goes_before_the_holder() -> None:
-    """A holder that lets go and wants it again at once gets it after those who waited already."""
+    """A holder that releases the lock and wants it again gets it after earlier waiters."""
     turns, order = FairLock(), []
 
     def want() -> None:

@@ -21,18 +21,18 @@ SILENT = "alpha does not answer: cluster 'alpha': cannot be reached (simulated)"
 
 
 def three(gpus: int = 4, **settings: float) -> Scene:
-    """Make three clusters of one node each."""
+    """Create three clusters of one node each."""
     parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=name) for name in ("alpha", "beta", "gamma")]
     return scene(fleet(*parts), **settings)
 
 
 def events(made: Scene, kind: str) -> list[str]:
-    """Return what was told of the fleet."""
+    """Return the events of the fleet of a kind."""
     return [event.reason for event in made.plane.store.events(0, 1000) if event.kind == kind]
 
 
 def test_a_placement_that_nobody_confirms_expires() -> None:
-    """While a cluster does not answer, what was placed on it is held for a while, then goes elsewhere."""
+    """While a cluster does not answer, its placements are held for a while, then move elsewhere."""
     made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
     job_id = made.submit()
@@ -49,7 +49,7 @@ def test_a_placement_that_nobody_confirms_expires() -> None:
 
 
 def test_a_placement_of_many_replicas_is_held_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each may be an object of its own to be written: a cluster that is slow, but goes on, is to come to its end."""
+    """Each replica may be an object to write: a slow cluster that makes progress can finish."""
     monkeypatch.setattr("seaway.application.control.settings.MANY", 2)
     made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
@@ -62,7 +62,7 @@ def test_a_placement_of_many_replicas_is_held_for_longer(monkeypatch: pytest.Mon
 
 
 def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A burst may take what is behind a cluster longer than one job: sent back and forth, none would ever run."""
+    """A burst may take a cluster longer than one job: without more time none would ever run."""
     made = scene(assume_timeout_s=30, grace_period_s=10_000)
     slow = made.cluster("alpha")
     answer = Answer(done=False, reason="it is not bound yet", underway=True)
@@ -77,7 +77,7 @@ def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypa
 
 
 def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a burst others come first; what waits for its turn to be told is not sent back for that."""
+    """In a burst a command may still be queued; its placement does not expire for that."""
     monkeypatch.setattr(InPlace, "awaits", lambda _, pending_commands: pending_commands.cluster == "alpha")
     made = scene(assume_timeout_s=30, grace_period_s=10_000)
     made.cluster("alpha").disconnect()
@@ -87,7 +87,7 @@ def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: py
 
 
 def test_a_confirmed_placement_does_not_expire() -> None:
-    """A job that takes long to start was taken over; nothing is done about it."""
+    """A job that starts slowly was acknowledged; nothing is done about it."""
     made = scene(assume_timeout_s=10)
     made.cluster("alpha").slow_down(500)
     job_id = made.submit()
@@ -96,7 +96,7 @@ def test_a_confirmed_placement_does_not_expire() -> None:
 
 
 def test_a_job_is_stopped_at_its_limit() -> None:
-    """The limit counts from when it runs; then the job has failed, and its copies are removed."""
+    """The limit counts from the start; then the job has failed, and its workloads are removed."""
     made = scene()
     job_id = made.submit(time_limit_s=30)
     made.plane.run(31)
@@ -108,7 +108,7 @@ def test_a_job_is_stopped_at_its_limit() -> None:
 
 
 def test_a_limit_outlives_a_change_in_between() -> None:
-    """When a user changes a job in the very moment in which its limit is reached, it ends a second later."""
+    """When a user changes a job while its limit is reached, it ends a second later."""
     made = scene()
     job_id = made.submit(time_limit_s=30)
     made.plane.run(20)
@@ -121,7 +121,7 @@ def test_a_limit_outlives_a_change_in_between() -> None:
 
 @pytest.mark.parametrize("jump_s", [-86_400, 86_400])
 def test_setting_the_clock_ends_nothing(jump_s: int) -> None:
-    """Limits and expiries go by time that passes, not by the time of day."""
+    """Limits and expiries use the monotonic time, not the time of day."""
     made = scene()
     job_id = made.submit(time_limit_s=60)
     made.plane.run(10)
@@ -133,7 +133,7 @@ def test_setting_the_clock_ends_nothing(jump_s: int) -> None:
 
 
 def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
-    """After a while nothing new goes to it; after the grace period its jobs are placed elsewhere."""
+    """After a while it gets no new jobs; after the grace period its jobs are placed elsewhere."""
     made = three(stale_after_s=15, grace_period_s=60)
     job_id = made.submit()
     made.plane.run(5)
@@ -150,7 +150,7 @@ def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
 
 
 def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    """Why a cluster is not heard is in the log when it counts as silent, and for how long it was when it is back."""
+    """The reason is logged when the cluster counts as silent, and the duration when it is back."""
     made = three(stale_after_s=15, grace_period_s=60)
     made.plane.run(5)
     caplog.set_level(logging.WARNING, "seaway.application.control")
@@ -172,7 +172,7 @@ def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFix
 
 
 def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
-    """That its cluster is silent is no reason to wait any more once it was tried elsewhere, least of all later."""
+    """The silence of its old cluster is no longer the reason once it was tried elsewhere."""
     made = three(gpus=1)
     job_id, *_ = [made.submit() for _ in range(3)]
     made.plane.run(5)
@@ -195,7 +195,7 @@ def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
 
 
 def test_a_job_of_a_drained_node_says_what_it_waits_for_now() -> None:
-    """Where it came from may long take work again."""
+    """Its old node may already accept jobs again."""
     made = scene(fleet(cluster(node(gpu()), name="alpha")))
     job_id = made.submit()
     made.plane.run(5)
@@ -205,7 +205,7 @@ def test_a_job_of_a_drained_node_says_what_it_waits_for_now() -> None:
 
 
 def test_a_cluster_that_never_answered_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """No one heard it before, so that it was never up; that it is silent is told all the same, but no end of it."""
+    """It was never up; its silence is logged all the same, without an end."""
     caplog.set_level(logging.WARNING, "seaway.application.control")
     made = three(stale_after_s=15, grace_period_s=60)
     made.cluster("alpha").disconnect()
@@ -217,7 +217,7 @@ def test_a_cluster_that_never_answered_is_logged_once(caplog: pytest.LogCaptureF
 
 
 def test_the_old_copies_of_a_returning_cluster_are_removed() -> None:
-    """What was placed elsewhere meanwhile is removed there, and its devices are free only then."""
+    """Workloads of jobs that moved are removed there, and their devices are free only then."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -234,7 +234,7 @@ def test_the_old_copies_of_a_returning_cluster_are_removed() -> None:
 
 
 def test_a_cluster_back_in_time_keeps_its_jobs() -> None:
-    """Jobs of a cluster that answers again within the grace period run on where they are."""
+    """Jobs of a cluster that answers again within the grace period continue in their place."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -244,7 +244,7 @@ def test_a_cluster_back_in_time_keeps_its_jobs() -> None:
 
 
 def test_only_so_many_jobs_are_placed_anew_in_a_minute() -> None:
-    """A large cluster that is lost does not send all of its jobs elsewhere at once."""
+    """The jobs of a large lost cluster do not move all at the same time."""
     made = three(gpus=8, max_reschedules_per_minute=3)
     jobs = [made.submit(cpu_milli=100) for _ in range(8)]
     made.plane.run(5)
@@ -273,9 +273,9 @@ def test_no_minute_moves_more_than_its_share() -> None:
 
 
 def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
-    """When more than half of the clusters are silent, the fault is on this side: it is told once, and all stays.
+    """When more than half of the clusters are silent, the fault is on this side: it is reported once, and all stays.
 
-    Those that are still silent when enough answer again have the whole grace period once more.
+    Clusters that are still silent when enough answer again get the whole grace period once more.
     """
     made = three()
     job_id = made.submit()
@@ -296,7 +296,7 @@ def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
 
 
 def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_halt() -> None:
-    """A job that was sent back from a cluster waits until nothing runs there, or until the cluster is removed."""
+    """A job that was withdrawn from a cluster waits until nothing runs there, or until the cluster is removed."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -317,7 +317,7 @@ def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_ha
 @pytest.mark.parametrize("gone_s", [0, 1, 2, 3])
 @pytest.mark.parametrize("back_s", [0, 1, 2, 3])
 def test_clusters_that_fall_silent_and_return_one_after_the_other_keep_their_jobs(gone_s: int, back_s: int) -> None:
-    """What one fault cuts off goes silent seconds apart and returns seconds apart; no job moves for that."""
+    """One fault can make clusters silent and return seconds apart; no job moves for that."""
     made = three()
     jobs = [made.submit() for _ in range(8)]
     made.plane.run(5)
@@ -338,7 +338,7 @@ def test_clusters_that_fall_silent_and_return_one_after_the_other_keep_their_job
 @given(offsets=st.tuples(*[st.tuples(st.integers(0, 10), st.integers(0, 55))] * 3), outage_s=st.integers(0, 150))
 @settings(max_examples=20, deadline=None)
 def test_one_fault_of_many_clusters_moves_nothing(offsets: tuple[tuple[int, int], ...], outage_s: int) -> None:
-    """However far apart most of the clusters go, and return within a grace period, no job leaves its place."""
+    """However far apart most of the clusters fail and return within a grace period, no job moves."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma", "delta", "epsilon")]))
     jobs = [made.submit() for _ in range(3)]
     made.plane.run(5)
@@ -357,7 +357,7 @@ def test_one_fault_of_many_clusters_moves_nothing(offsets: tuple[tuple[int, int]
 
 
 def test_the_grace_after_a_halt_runs_only_while_somebody_listens() -> None:
-    """An hour without a database right after a halt is held against no cluster either."""
+    """An hour without a database right after a halt does not count against a cluster either."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -374,7 +374,7 @@ def test_the_grace_after_a_halt_runs_only_while_somebody_listens() -> None:
 
 
 def test_what_left_the_fleet_and_is_back_is_cleaned_up() -> None:
-    """Removals for a cluster that is not of the fleet any more wait until it is back."""
+    """Removals for a cluster outside the fleet wait until it is back."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -389,7 +389,7 @@ def test_what_left_the_fleet_and_is_back_is_cleaned_up() -> None:
 
 
 def test_time_in_which_nobody_listened_is_held_against_no_cluster() -> None:
-    """After an hour without a database, or asleep, every cluster gets the time to answer that it always has."""
+    """After an hour without a database, or of sleep, every cluster gets the usual time to answer."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -401,7 +401,7 @@ def test_time_in_which_nobody_listened_is_held_against_no_cluster() -> None:
 
 
 def test_a_job_lost_in_part_goes_on_when_the_other_part_is_removed() -> None:
-    """Of a job in a lost and a reachable cluster, the reachable copy is removed first, then it is placed again."""
+    """For a job in a lost and a reachable cluster, the reachable workload is removed first, then it is placed again."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma", "delta")]))
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -414,7 +414,7 @@ def test_a_job_lost_in_part_goes_on_when_the_other_part_is_removed() -> None:
 
 
 def test_a_drained_node_is_left_by_its_jobs() -> None:
-    """Draining moves what runs there and keeps new work away; cordoning only keeps work away."""
+    """A drain moves running jobs and prevents new ones; a cordon only prevents new ones."""
     made = three()
     stays, moves = made.submit(), made.submit()
     made.plane.run(5)
@@ -431,7 +431,7 @@ def test_a_drained_node_is_left_by_its_jobs() -> None:
 
 
 def test_a_drained_cluster_is_left_by_its_jobs() -> None:
-    """A drain of a whole cluster concerns all of its nodes."""
+    """A drain of a whole cluster applies to all of its nodes."""
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -441,7 +441,7 @@ def test_a_drained_cluster_is_left_by_its_jobs() -> None:
 
 
 def test_a_node_that_fails_is_left_by_its_jobs() -> None:
-    """What ran on a node that failed is tried again elsewhere, if it asked for retries."""
+    """A job on a failed node is retried elsewhere, if it has retries."""
     made = three()
     job_id = made.submit(retries=1)
     made.plane.run(5)
@@ -452,7 +452,7 @@ def test_a_node_that_fails_is_left_by_its_jobs() -> None:
 
 
 def test_the_fleet_is_written_down_every_so_often() -> None:
-    """Each cluster's fullness is stored once in a while, for history."""
+    """Each cluster's usage is stored at intervals, for history."""
     made = scene(sample_interval_s=60)
     made.submit()
     made.plane.run(121, 10)

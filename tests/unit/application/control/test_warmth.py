@@ -14,37 +14,37 @@ from tests.unit.application.scene import Scene, scene
 
 
 class Cold:
-    """Compiles policies when the test says so."""
+    """Compiles policies when the test allows it."""
 
     def __init__(self) -> None:
         self.may = threading.Event()
         self.begun: list[str] = []
 
     def __call__(self, name: str) -> None:
-        """Take long."""
+        """Wait, then compile."""
         self.begun.append(name)
         assert self.may.wait(30)
 
 
 def cold_scene() -> tuple[Scene, Cold]:
-    """Make a control plane in which nothing but the default is compiled."""
+    """Create a control plane in which only the default is compiled."""
     made, cold = scene(), Cold()
     made.plane.controller.scheduler.readiness = CompileReadiness(cold, ready=["bestfit"])
     return made, cold
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no one wait for a policy."""
+    """Make the wait for a policy zero."""
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
 
 
 def why(made: Scene, job_id: str) -> Reason:
-    """Return why a job is where it is."""
+    """Return the reason of a job's state."""
     return made.plane.overview.reason(made.job(job_id))
 
 
 def test_each_policy_is_made_ready_once() -> None:
-    """Whoever asks, and however often, each is compiled once, one after the other."""
+    """For any number of requests, each is compiled once, one after the other."""
     done: list[str] = []
     news: list[str] = []
     readiness = CompileReadiness(done.append, ready=["greedy"])
@@ -56,7 +56,7 @@ def test_each_policy_is_made_ready_once() -> None:
 
 
 def test_what_is_another_by_now_is_made_ready_again() -> None:
-    """A new file under an old name is made ready before it decides, also where the old one was just being so."""
+    """A new file under an old name is compiled before it decides, also while the old one is compiling."""
     cold = Cold()
     readiness = CompileReadiness(cold)
     readiness.want("mine")
@@ -73,7 +73,7 @@ def test_what_is_another_by_now_is_made_ready_again() -> None:
 
 
 def test_one_that_cannot_be_made_ready_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """A policy of another package that fails is left to whoever decides by it."""
+    """A failing policy of another package does not delay others; its error appears when it is used."""
 
     def fail(name: str) -> None:
         raise RejectedError(name)
@@ -86,7 +86,7 @@ def test_one_that_cannot_be_made_ready_holds_up_nobody(caplog: pytest.LogCapture
 
 
 def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its jobs wait and say why, those of other queues do not; once it is ready they are placed."""
+    """Its jobs wait with the reason, those of other queues do not; once it is ready they are placed."""
     impatient(monkeypatch)
     made, cold = cold_scene()
     made.plane.operations.put_queue(Queue("q", policy="spread"), "ada")
@@ -109,7 +109,7 @@ def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: p
 
 
 def test_a_shadow_that_is_not_ready_compares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs are placed meanwhile; comparisons begin once the challenger is ready."""
+    """Jobs are placed meanwhile; comparisons begin once the shadow policy is ready."""
     impatient(monkeypatch)
     made, cold = cold_scene()
     made.plane.operations.put_queue(Queue(DEFAULT, shadow="spread"), "ada")
@@ -123,7 +123,7 @@ def test_a_shadow_that_is_not_ready_compares_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_policies_of_stored_queues_are_made_ready_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No one has to submit first: the policies and shadows of all queues are compiled once they are read."""
+    """The policies and shadows of all queues are compiled after they are read, before any submit."""
     impatient(monkeypatch)
     made = scene()
     made.plane.operations.put_queue(Queue("q", policy="spread", shadow="random"), "ada")

@@ -1,4 +1,4 @@
-"""A small network between gateways, and who keeps it, on a clock that stands still."""
+"""A small network between gateways, and its services, on a clock that stands still."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NS_PER_S = 1_000_000_000
 
 
 def gateway(number: int, **fields: object) -> GatewayConfig:
-    """Make a gateway: before a cluster, or with `site` before a site."""
+    """Create a gateway: before a cluster, or with `site` before a site."""
     prefix = f"fd00:51d:{number}::"
     given = {
         "name": f"gw-{number}",
@@ -36,7 +36,7 @@ def gateway(number: int, **fields: object) -> GatewayConfig:
 
 
 def network(count: int = 3, **fields: object) -> NetworkConfig:
-    """Make gateways, with two paths from the first to the second: straight, and by way of the third."""
+    """Create gateways, with two paths from the first to the second: direct, and through the third."""
     gateways = tuple(map(gateway, range(1, count + 1)))
     ends = [each.sid(Behaviour.END_DT6) for each in gateways]
     by = gateways[-1].sid(Behaviour.END)
@@ -50,22 +50,22 @@ def network(count: int = 3, **fields: object) -> NetworkConfig:
 
 @dataclass
 class Book:
-    """Takes down what it is given."""
+    """Records its input."""
 
     taken: list[tuple[str, tuple[Reported, ...]]] = field(default_factory=list)
 
     def take(self, gateway: str, rounds: Sequence[Reported], now_ns: int) -> None:
-        """Take it down."""
+        """Record the rounds."""
         self.taken.append((gateway, tuple(rounds)))
 
 
 class Scene:
-    """A control plane's part in it.
+    """The network services of a control plane.
 
     Parameters
     ----------
     store
-        What was stored before; None for nothing.
+        An existing store; None for a new one.
     """
 
     def __init__(self, store: MemoryStore | None = None, clock: VirtualClock | None = None) -> None:
@@ -82,19 +82,19 @@ class Scene:
             self.configuration.follow(each)
 
     def again(self) -> Scene:
-        """Start again on what is stored."""
+        """Restart on the same store."""
         return Scene(self.store, self.clock)
 
     def round(self, target: str = "gw-2", **fields: object) -> Reported:
-        """Make a round that began now."""
+        """Create a round that began now."""
         given = {"path": "", "at_ns": self.clock.now_ns(), "sent": 5, "received": 5, "latency_ns": 9, "jitter_ns": 1}
         return Reported(target, **{**given, **fields})  # type: ignore[arg-type]
 
     def report(self, number: int = 1, *rounds: Reported, **fields: object) -> Report:
-        """Make a report; of one round when none is given."""
+        """Create a report; of one round by default."""
         given = {"gateway": "gw-1", "started_ns": self.clock.now_ns(), "number": number, "dropped": 0}
         return Report(**{**given, "rounds": rounds or (self.round(),), **fields})  # type: ignore[arg-type]
 
     def told(self, kind: str) -> list[str]:
-        """Return what events of a kind say."""
+        """Return the texts of events of a kind."""
         return [each.reason for each in self.store.events(0, 1000) if each.kind == kind]

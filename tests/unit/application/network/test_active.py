@@ -1,4 +1,4 @@
-"""Which paths are taken, and what is to be measured."""
+"""Active paths, and the targets of measurements."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.unit.application.network.scene import Scene, gateway, network
 
 @pytest.fixture
 def scene() -> Scene:
-    """Make a network of three gateways."""
+    """Create a network of three gateways."""
     scene = Scene()
     scene.configuration.put(network(), "ada")
     return scene
 
 
 def test_without_a_choice_the_path_that_is_liked_best_is_taken(scene: Scene) -> None:
-    """The first of those with the largest weight, of the mesh the straight one; who shares traffic takes none."""
+    """It is the first with the largest weight, in a mesh the direct one; shared traffic has none."""
     assert scene.active.of("gw-1") == {"gw-2": "straight", "gw-3": "direct"}
     (pair,) = network().pairs
     heavy = replace(pair, paths=(pair.paths[0], replace(pair.paths[1], weight=2)))
@@ -36,7 +36,7 @@ def test_without_a_choice_the_path_that_is_liked_best_is_taken(scene: Scene) -> 
 
 
 def test_a_choice_is_kept_and_told(scene: Scene) -> None:
-    """What is chosen is taken from then on, also after a start, followers hear of it, and an event says why."""
+    """A chosen path is active from then on, also after a restart; followers get it, and an event has the reason."""
     heard: list[object] = []
     scene.active.follow(heard.append)
     scene.active.choose("gw-1", "gw-2", "around", "train needs it")
@@ -52,7 +52,7 @@ def test_a_choice_is_kept_and_told(scene: Scene) -> None:
 
 
 def test_a_choice_that_is_gone_is_not_taken(scene: Scene) -> None:
-    """When the path that was chosen goes, the one that is liked best is taken; it counts again once it is back."""
+    """When the chosen path is removed, the preferred one is active; the choice applies again when it returns."""
     scene.active.choose("gw-1", "gw-2", "around", "")
     scene.configuration.put(network(pairs=()), "ada")
     assert (scene.active.of("gw-1")["gw-2"], scene.active.chosen()) == ("direct", {})
@@ -61,7 +61,7 @@ def test_a_choice_that_is_gone_is_not_taken(scene: Scene) -> None:
 
 
 def test_what_a_gateway_has_written_is_taken_down(scene: Scene) -> None:
-    """Confirmed paths are kept beside those that are wanted; one that is not there is refused with all others."""
+    """Confirmed paths are stored beside the wanted ones; an unknown path rejects the whole confirmation."""
     scene.active.choose("gw-1", "gw-2", "around", "")
     scene.active.confirm("gw-1", {"gw-2": "straight", "gw-3": "direct"})
     again = scene.again().active
@@ -77,7 +77,7 @@ def test_what_a_gateway_has_written_is_taken_down(scene: Scene) -> None:
 
 
 def test_a_path_counts_once_its_gateway_has_written_it(scene: Scene) -> None:
-    """Followers hear of a choice at once, and from the first confirmation on of what gateways have written."""
+    """Followers get a choice immediately, and confirmed paths from the first confirmation on."""
     heard: list[object] = []
     scene.active.confirm("gw-1", {"gw-2": "straight"})
     scene.active.follow(heard.append)
@@ -88,7 +88,7 @@ def test_a_path_counts_once_its_gateway_has_written_it(scene: Scene) -> None:
 
 
 def test_only_a_gateway_that_follows_can_be_steered(scene: Scene) -> None:
-    """Its gateway must have asked lately, and to have written what it was told last."""
+    """Its gateway must have polled recently, and have confirmed the last change."""
     pair = ("gw-1", "gw-2")
     scene.active.confirm("gw-1", {"gw-2": "straight"})
     assert scene.active.steerable() == {}
@@ -103,7 +103,7 @@ def test_only_a_gateway_that_follows_can_be_steered(scene: Scene) -> None:
 
 
 def test_each_gateway_and_each_path_is_measured() -> None:
-    """Every other gateway is a target the way that routes lead, and each path of pairs that have paths of their own."""
+    """Every other gateway is a target by the default route, and each path of pairs with paths of their own."""
     found = assignment(network(), 7, "gw-1")
     two, three = (IPv6Address(f"fd00:51d:{number}::1") for number in (2, 3))
     assert found.targets == (
@@ -119,7 +119,7 @@ def test_each_gateway_and_each_path_is_measured() -> None:
 
 
 def test_paths_are_measured_only_where_packets_can_take_them() -> None:
-    """A pair of one path is measured along it too, by whatever its target is probed by; IPv4 does not get to IPv6."""
+    """A pair of one path is also measured along it, by its target's probe method; IPv4 cannot use IPv6 paths."""
     (pair,) = network().pairs
     one = network(pairs=(Pair("gw-1", "gw-2", pair.paths[1:]),))
     assert [each.path for each in assignment(one, 1, "gw-1").targets] == ["", "around", ""]
@@ -137,7 +137,7 @@ def test_paths_are_measured_only_where_packets_can_take_them() -> None:
 
 
 def test_a_path_says_by_name_which_is_first() -> None:
-    """Of equal weights the first path is liked best, whatever its name."""
+    """Of equal weights the first path is preferred, whatever its name."""
     scene = Scene()
     (pair,) = network().pairs
     paths: tuple[Path, ...] = pair.paths[::-1]

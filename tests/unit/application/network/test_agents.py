@@ -1,4 +1,4 @@
-"""Which agents report."""
+"""States of agents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SILENT_S = SILENT_ROUNDS * 10 + 1
 
 @pytest.fixture
 def scene() -> Scene:
-    """Make a network of three gateways."""
+    """Create a network of three gateways."""
     scene = Scene()
     scene.configuration.put(network(), "ada")
     scene.agents.step()
@@ -29,7 +29,7 @@ def states(scene: Scene) -> list[str]:
 
 
 async def test_silence_is_told_once_and_its_end_too(scene: Scene) -> None:
-    """An event tells the first report of an agent, one its silence and one its end, and nothing else does."""
+    """An agent's first report, its silence and its return each cause one event, and nothing else does."""
     assert states(scene) == ["never"] * 3
     await scene.reports.take(scene.report(), "::1")
     scene.agents.step()
@@ -52,12 +52,12 @@ async def test_silence_is_told_once_and_its_end_too(scene: Scene) -> None:
 
 
 async def test_nobody_is_called_silent_for_the_time_that_nobody_listened(scene: Scene) -> None:
-    """After a control plane was away an agent has the usual time to report before its silence is told."""
+    """After an outage of the control plane an agent has the usual time to report before it counts as silent."""
     await scene.reports.take(scene.report(), "::1")
     scene.clock.advance_s(1000)
     again = scene.again()
     again.agents.step()
-    assert states(again)[0] == "silent"  # as far as anybody knows
+    assert states(again)[0] == "silent"  # as far as is known
     again.clock.advance_s(SILENT_S)
     again.agents.step()
     assert again.told("agent") == []
@@ -67,14 +67,14 @@ async def test_nobody_is_called_silent_for_the_time_that_nobody_listened(scene: 
 
 
 async def test_a_clock_that_is_set_makes_nobody_silent(scene: Scene) -> None:
-    """Who is silent goes by a time that never jumps."""
+    """Silence is measured by the monotonic time."""
     await scene.reports.take(scene.report(), "::1")
     scene.clock.jump(10**9 * 10_000)
     assert (states(scene)[0], scene.agents.views()[0].age_s) == ("reporting", 0)
 
 
 async def test_what_could_not_be_told_is_told_later(scene: Scene) -> None:
-    """While the database does not answer nothing is told, and all of it after."""
+    """During a database outage nothing is reported, and all of it afterwards."""
     await scene.reports.take(scene.report(), "::1")
     scene.store.fail_next()
     with pytest.raises(UnavailableError):
@@ -84,7 +84,7 @@ async def test_what_could_not_be_told_is_told_later(scene: Scene) -> None:
 
 
 async def test_short_rounds_do_not_make_an_agent_silent_at_once(scene: Scene) -> None:
-    """However often is probed, an agent that brings several rounds in one report is not silent meanwhile."""
+    """For any probe interval, an agent that sends several rounds in one report is not silent in between."""
     scene.configuration.put(network(probe=ProbeConfig(interval_s=0.1, timeout_s=0.1)), "ada")
     await scene.reports.take(scene.report(), "::1")
     scene.clock.advance_s(MIN_SILENCE_S)
@@ -94,7 +94,7 @@ async def test_short_rounds_do_not_make_an_agent_silent_at_once(scene: Scene) ->
 
 
 async def test_agents_are_those_of_the_gateways_there_are(scene: Scene) -> None:
-    """An agent whose gateway goes is not listed and not missed; what came of it is known when it comes back."""
+    """An agent whose gateway is removed is not listed and not missed; its record returns with the gateway."""
     await scene.reports.take(scene.report(5), "::1")
     scene.configuration.put(network(2, pairs=()), "ada")
     assert len(states(scene)) == 2

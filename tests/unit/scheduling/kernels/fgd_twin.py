@@ -36,7 +36,7 @@ class Asked:
         return self.cpu, self.milli, self.gpus, self.spec
 
     def allows(self, model: str) -> bool:
-        """Tell whether a model will do."""
+        """Report whether a model will do."""
         return not self.spec or model in self.spec.split("|")
 
 
@@ -49,11 +49,11 @@ class Machine:
     model: str
 
     def has_devices(self, asked: Asked) -> bool:
-        """Tell whether enough devices have enough left."""
+        """Report whether enough devices have enough left."""
         return sum(free >= asked.milli for free in self.free) >= asked.gpus
 
     def fits(self, asked: Asked) -> bool:
-        """Tell whether a job fits now."""
+        """Report whether a job fits now."""
         return self.cpu >= asked.cpu and (not asked.gpus or (asked.allows(self.model) and self.has_devices(asked)))
 
     def after(self, asked: Asked, devices: Sequence[int]) -> Machine:
@@ -122,5 +122,5 @@ def best_devices(machine: Machine, asked: Asked, mix: list[tuple[Asked, float]])
 
 
 def near_whole(score: float) -> bool:
-    """Tell whether a score lies so close to a whole number that rounding decides which way it is cut."""
+    """Report whether a score lies so close to a whole number that rounding decides which way it is cut."""
     return abs(score - round(score)) < 1e-6

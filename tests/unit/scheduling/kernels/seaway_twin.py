@@ -26,7 +26,7 @@ def cell_of(card: Card) -> tuple[int, int]:
 
 
 def is_idle(card: Card) -> bool:
-    """Tell whether a device takes slices and holds none."""
+    """Report whether a device takes slices and holds none."""
     device = card.device
     open_ = device.healthy and not device.cordoned and len(card.held) < device.share_limit
     return open_ and not card.held

@@ -1,1 +1,1 @@
-"""What is in a cluster, kept up to date: listed once, then watched."""
+"""Views of clusters, kept current by lists and watches."""

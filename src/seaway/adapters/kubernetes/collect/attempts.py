@@ -1,4 +1,4 @@
-"""What there is of each attempt in one cluster: workloads, pods, what is denied of it, and the copy that they make."""
+"""Objects of each attempt in one cluster: workloads, pods, rejections, and the resulting `Workload`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NO_POD = "no pod of it was made, and no one says why: what runs workloads of its
 
 
 class PodlessAttempts:
-    """Keeps the attempts of a cluster that have no pod, and since when.
+    """Attempts of a cluster that have workloads but no pod.
 
     Parameters
     ----------
     soon
-        Has something called after so many seconds.
-    told
-        Called with an attempt of which something else is to be said.
+        Schedules a call after a number of seconds.
+    notify
+        Called with an attempt whose state changed.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PodlessAttempts:
         self._failed: Debounce[Attempt] = Debounce(soon)
 
     def watch(self, key: Attempt, workloads: Collection[WorkloadPart], pods: Collection[object]) -> None:
-        """Take what there is of an attempt now."""
+        """Update the state of an attempt from its current workloads and pods."""
         running = [each for each in workloads if each.replicas]
         if pods or not running or any(each.ended for each in running):
             self._late.end(key)
@@ -50,13 +50,13 @@ class PodlessAttempts:
             self._gated.pop(key, None)
             return
         held = next((each.gate for each in running if each.gate), "")
-        if self._gated.get(key) != held:  # who was held back until now had no chance
+        if self._gated.get(key) != held:  # restart the timeout: a gate prevented pods until now
             self._failed.end(key)
         self._gated[key] = held
         self._late.begin(key, held, self._limits.scheduling_delay_s, lambda: self._is_late(key))
 
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
-        """Say how a copy does, given for how long it has had no pod."""
+        """Return the workload with the state that follows from how long it has had no pod."""
         if workload is None or key not in self._late:
             return workload
         if key in self._failed:
@@ -70,29 +70,29 @@ class PodlessAttempts:
 
 
 ObjectKey = tuple[str, str]
-"""Path of all objects of a kind, and ``namespace/name``."""
+"""Path of a kind's objects, and ``namespace/name``."""
 
 
 class Attempts:
-    """Keeps what there is of attempts.
+    """Objects of all attempts in a cluster.
 
     Parameters
     ----------
     cluster
-        Its name.
+        Name of the cluster.
     soon
-        Has something called after so many seconds.
+        Schedules a call after a number of seconds.
     changed
-        Told of attempts of which a copy changed.
+        Called with an attempt whose workload changed.
     unschedulable_cause
-        Says what it comes from that no node takes a pod, by the label of the node that it is pinned to.
+        Returns the cause of an unschedulable pod, by the label of the node that it is pinned to.
 
     Attributes
     ----------
     rejections
-        What the cluster would not have.
+        Objects and pods that the cluster rejects.
     gates
-        What it does not let in yet.
+        Workloads that the cluster does not admit yet.
     """
 
     def __init__(
@@ -121,22 +121,22 @@ class Attempts:
         )
 
     def known(self) -> set[Attempt]:
-        """Return the attempts of which there is anything, or nothing may be."""
+        """Return the attempts with any object, and those whose objects were rejected."""
         return self._pods.keys() | self._workloads.keys() | self.rejections.without_objects
 
     def workload(self, key: Attempt) -> Workload | None:
-        """Return the copy of an attempt; None when there is none."""
+        """Return the workload of an attempt; None if there is none."""
         workloads, pods = self._workloads.get(key, {}).values(), self._pods.get(key, {}).values()
         lasting = {pod.uid: self._wait_cause(pod) for pod in pods if pod.uid in self._waits}
         address = self._addresses.get(key, "")
         copy = assemble(key, self._cluster, workloads, pods, persistent_waits=lasting, lost=self._lost, address=address)
         copy = self.rejections.apply(key, copy)
-        if key in self.rejections:  # a denial says better why
+        if key in self.rejections:  # a rejection has the better reason
             return copy
         return self.gates.apply(key, self._podless.apply(key, copy))
 
     def replica_pods(self, key: Attempt) -> dict[int, PodSummary]:
-        """Return the pod of each replica of an attempt that has one."""
+        """Return the pods of an attempt by replica."""
         found = replica_pods(self._workloads.get(key, {}).values(), self._pods.get(key, {}).values())
         return {replica: pod for _, replica, pod in found if pod}
 
@@ -145,7 +145,7 @@ class Attempts:
         return list(self._pods.get(key, {}).values())
 
     def objects(self, key: Attempt) -> set[ObjectKey]:
-        """Return where the objects of an attempt are."""
+        """Return the keys of the objects of an attempt."""
         return set(self._workloads.get(key, ()))
 
     def named(self, kind: str) -> set[str]:
@@ -153,11 +153,11 @@ class Attempts:
         return {name for path, name in self._objects if path == kind}
 
     def addressed(self) -> set[Attempt]:
-        """Return the attempts of which a service answers."""
+        """Return the attempts with the address of a service."""
         return set(self._addresses)
 
     def put_address(self, key: Attempt, address: str) -> None:
-        """Take where a service of an attempt answers; empty for nowhere."""
+        """Set the address of an attempt's service; empty for none."""
         if self._addresses.get(key, "") != address:
             self._addresses.pop(key, None)
             if address:
@@ -165,7 +165,7 @@ class Attempts:
             self._notify(key)
 
     def put_pod(self, before: PodSummary | None, after: PodSummary | None) -> None:
-        """Take a pod as it is now instead of how it was; None where there is none."""
+        """Replace a pod's state; None means that the pod does not exist."""
         if before and before.attempt:
             there = self._pods[before.attempt]
             there.pop(before.full_name, None)
@@ -180,7 +180,7 @@ class Attempts:
             self._watch_podless(key)
 
     def put_workload(self, place: ObjectKey, after: WorkloadPart | None) -> None:
-        """Take a workload, or another object of an attempt, as it is now; None for gone."""
+        """Replace the state of a workload or another object of an attempt; None if it is gone."""
         before = self._objects.pop(place, None)
         if before:
             there = self._workloads[before.job_id, before.attempt]
@@ -198,17 +198,17 @@ class Attempts:
             self._check_rejection(place, after)
             self._watch_failure(place, after)
             for each in (before, after):
-                if each and each.replicas:  # a service that comes before what it leads to is no copy that is gone
+                if each and each.replicas:  # objects without replicas, like services, do not change the workload
                     self._changed((each.job_id, each.attempt))
 
     def _wait_cause(self, pod: PodSummary) -> Cause:
-        """Say what it comes from that a pod waits."""
+        """Return the cause of a pod's wait."""
         if pod.state and pod.state.wait not in NODE_WAITS:
             return pod.state.cause
         return self._unschedulable_cause(pod.pinned_to)
 
     def _watch_wait(self, key: Attempt, pod: PodSummary) -> None:
-        """Look again in a while at a pod that does not start."""
+        """Start the timeout of a pod that does not start."""
         if pod.state is None or pod.state.wait is Wait.NONE:
             self._waits.end(pod.uid)
         else:
@@ -216,11 +216,11 @@ class Attempts:
             self._waits.begin(pod.uid, wait, self._limits.of(wait), lambda: self._changed(key))
 
     def _watch_podless(self, key: Attempt) -> None:
-        """Look again in a while at an attempt that has workloads, but no pod."""
+        """Start the timeout of an attempt that has workloads, but no pod."""
         self._podless.watch(key, self._workloads.get(key, {}).values(), self._pods.get(key, ()))
 
     def _check_rejection(self, place: ObjectKey, workload: WorkloadPart | None) -> None:
-        """Take a workload's own word that its pods are denied; how it ended says more."""
+        """Record or withdraw the rejection that a workload itself reports. Its end takes precedence."""
         source = f"{place[0]} {place[1]}"
         if workload and workload.rejection and not workload.ended:
             self.rejections.reject((workload.job_id, workload.attempt), source, pods_rejected(workload.rejection))
@@ -228,7 +228,7 @@ class Attempts:
             self.rejections.allow(source)
 
     def _watch_failure(self, place: ObjectKey, workload: WorkloadPart | None) -> None:
-        """Look again in a while at a workload that failed: a pod of it may be heard of later, and says better why."""
+        """Check a failed workload again later: an event of its pod may arrive late, with a better reason."""
         if workload and workload.ended and workload.ended.phase is WorkloadPhase.FAILED:
             self._soon(self._limits.unschedulable_timeout_s, lambda: self._count_failed(place, workload.uid))
 

@@ -1,4 +1,4 @@
-"""What changed in a cluster, for those who wait to be told."""
+"""Log of a cluster's changes, with long polling."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from seaway.application.ports.backend import ChangeLog
 from seaway.domain.errors import UnavailableError
 
 RELIST_DELAY_S = 1.0
-"""How long after a list everything is told: other kinds are listed then, too, and watches have told what came since."""
+"""Delay between a list and the full report. Other kinds are listed in that time, too, and watches catch up."""
 
 TIME_SLICE_S = 0.01
-"""For how long things are taken over in one go."""
+"""Maximum time of one batch of updates on the event loop."""
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
 class ChangeNotifier(Generic[K]):
-    """Keeps what changed last, by the keys of that, and who waits for it: told on the event loop, asked by threads.
+    """Latest changes by key, and the threads that wait for changes. The event loop adds changes; threads read them.
 
     Parameters
     ----------
     cluster
-        Its name.
+        Name of the cluster.
     health
-        Whether its sources answer.
+        Health of its sources.
     schedule
-        Has something called after so many seconds, on the event loop.
+        Schedules a call on the event loop after a number of seconds.
 
     Attributes
     ----------
     lock
-        Held by whoever changes what is there, or looks at it.
+        Lock for every change and read of the view.
     """
 
     def __init__(
@@ -57,14 +57,13 @@ class ChangeNotifier(Generic[K]):
 
     @property
     def cursor(self) -> str:
-        """Up to where everything was told that was asked for now."""
+        """Cursor behind the latest change."""
         return self._log.cursor
 
     def since(self, cursor: str, wait_s: float) -> dict[K, None] | None:
-        """Return what changed since `cursor`, None for everything; see the port `Backend`. For who holds the lock.
+        """Return the changes since `cursor`, or None for a full report; see the port `Backend`. Hold the lock.
 
-        While everything is listed for the first time, that is waited for, too: who is told all at once, and at
-        once, need not ask again and again.
+        During the first list, wait for its end, so that the caller gets one complete report.
         """
         give_up_s = monotonic() + wait_s
         while True:
@@ -80,22 +79,22 @@ class ChangeNotifier(Generic[K]):
             self.lock.wait(left_s)
 
     def add(self, key: K) -> None:
-        """Note that something changed. For who holds the lock."""
+        """Record a change. Hold the lock."""
         self._log.add(key)
         if not self._processing:
             self.lock.notify_all()
 
     async def process(self, items: Iterable[T], take: Callable[[T], None]) -> None:
-        """Take many things over, in turns: other clusters' news are told on the same event loop.
+        """Process many items in time slices, so that other clusters can use the event loop.
 
-        Waiting calls look again once a turn; asked for at any time, all that was taken over shows.
+        Waiting threads wake once per slice. Readers see every processed item immediately.
         """
         rest = iter(items)
         while self._process_slice(rest, take):
             await asyncio.sleep(0)
 
     def _process_slice(self, rest: Iterator[T], take: Callable[[T], None]) -> bool:
-        """Take things over for as long as a turn is; return whether there are more."""
+        """Process items for one time slice; return whether more are left."""
         end_s = perf_counter() + TIME_SLICE_S
         self._processing = True
         try:
@@ -109,13 +108,13 @@ class ChangeNotifier(Generic[K]):
             self.wake()
 
     def schedule_relist(self) -> None:
-        """Have everything told again before long."""
+        """Schedule a full report."""
         if not self._relist_scheduled:
             self._relist_scheduled = True
             self._schedule(RELIST_DELAY_S, self._clear)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Have something done after so many seconds, while no one else looks."""
+        """Schedule a call that holds the lock."""
 
         def locked() -> None:
             with self.lock:
@@ -124,12 +123,12 @@ class ChangeNotifier(Generic[K]):
         self._schedule(seconds, locked)
 
     def wake(self) -> None:
-        """Have waiting calls look whether the cluster is still heard."""
+        """Wake waiting threads, so that they check the cluster's health."""
         with self.lock:
             self.lock.notify_all()
 
     def close(self) -> None:
-        """Let waiting calls return."""
+        """End all waiting calls."""
         with self.lock:
             self._closed = True
             self.lock.notify_all()

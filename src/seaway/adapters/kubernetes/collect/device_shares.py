@@ -1,4 +1,4 @@
-"""Which shares of devices pods hold, also where only their number is known, or claims say it."""
+"""Device shares of pods, including shares known only by number and shares in resource claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.adapters.kubernetes.objects.dra import ResourceClaim
 
 
 class Claims:
-    """Keeps claims and their users, both by ``namespace/name``, whichever of them is heard of first."""
+    """Resource claims and the pods that use them, both by ``namespace/name`` and in any order of arrival."""
 
     def __init__(self) -> None:
         self._claims: dict[str, ResourceClaim] = {}
@@ -25,22 +25,22 @@ class Claims:
 
     @property
     def names(self) -> set[str]:
-        """All claims."""
+        """Names of all claims."""
         return set(self._claims)
 
     def put(self, claim: ResourceClaim) -> list[str]:
-        """Take a claim as it is now; return the pods that it says something new of."""
+        """Update a claim; return the pods affected by its change."""
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         before = self._claims.get(name)
         self._claims[name] = claim
         return [] if before is not None and before.status == claim.status else self._users_of(name)
 
     def drop(self, name: str) -> list[str]:
-        """Note that a claim is gone; return the pods that used it."""
+        """Remove a claim; return the pods that used it."""
         return [] if self._claims.pop(name, None) is None else self._users_of(name)
 
     def used_by(self, name: str, pod: PodObject) -> list[ResourceClaim]:
-        """Note which claims a pod uses; return those of them that are known."""
+        """Record the claims that a pod uses; return those that are known."""
         used = tuple(dict.fromkeys(_named(pod))) if pod.spec.resource_claims else ()
         if used != self._used.get(name, ()):
             self.forget(name)
@@ -51,7 +51,7 @@ class Claims:
         return [claim for each in used if (claim := self._claims.get(each))]
 
     def forget(self, name: str) -> None:
-        """Note that a pod is gone."""
+        """Remove a pod."""
         for each in self._used.pop(name, ()):
             del self._users[each][name]
             if not self._users[each]:
@@ -62,7 +62,7 @@ class Claims:
 
 
 def _named(pod: PodObject) -> Iterator[str]:
-    """Yield the full names of the claims that a pod uses: by its spec, or made from a template."""
+    """Yield the full names of a pod's claims, from its spec and from claim templates."""
     named = [each.resource_claim_name for each in pod.spec.resource_claims]
     made = [each.resource_claim_name for each in pod.status.resource_claim_statuses]
     for name in filter(None, named + made):
@@ -70,7 +70,7 @@ def _named(pod: PodObject) -> Iterator[str]:
 
 
 class CountedShares:
-    """Keeps what such pods hold on each node, and names devices for it."""
+    """Shares known only by number, on each node, and the devices assigned to them."""
 
     def __init__(self) -> None:
         self._held: defaultdict[str, dict[str, tuple[Held, ...]]] = defaultdict(dict)
@@ -81,22 +81,21 @@ class CountedShares:
     def put(
         self, name: str, held: tuple[Held, ...], view: NodeView, allocated: Sequence[str]
     ) -> tuple[tuple[Held, ...], list[str]]:
-        """Take what a pod holds now.
+        """Set the shares of a pod.
 
         Parameters
         ----------
         name
             The pod, ``namespace/name``.
         view
-            Its node.
+            Node of the pod.
         allocated
-            The devices that Seaway booked for it, where that is known.
+            Devices that Seaway reserved for the pod, if known.
 
         Returns
         -------
         held, others
-            What it holds, each share with a device as far as there are any; and the pods of its node that are taken
-            to have other devices than before.
+            Shares of the pod, with devices where possible; and the pods of its node whose assigned devices changed.
         """
         node = view.node.name
         others = self.drop(name) if self._nodes.get(name, node) != node else []
@@ -112,7 +111,7 @@ class CountedShares:
         return found[name], others
 
     def drop(self, name: str) -> list[str]:
-        """Note that a pod holds nothing by number; return those that have no device yet and may get one of its."""
+        """Remove the shares of a pod; return the pods without a device that may get one of its devices."""
         if (node := self._nodes.pop(name, None)) is None:
             return []
         there = self._held[node]
@@ -128,12 +127,12 @@ def _name_counted(held: Sequence[Held]) -> tuple[str, ...]:
 
 
 class DeviceShares:
-    """Reads what pods hold, and remembers what it takes to go on doing so: pods are named ``namespace/name``.
+    """Reader of pods' device shares, with the state that it needs for later updates. Pods are named ``namespace/name``.
 
     Parameters
     ----------
     namespace
-        Where Seaway's own pods are.
+        Namespace of Seaway's pods.
     """
 
     def __init__(self, namespace: str) -> None:
@@ -143,12 +142,12 @@ class DeviceShares:
         self._pods = PodCache()
 
     def read(self, pod: PodObject, view: NodeView | None) -> tuple[PodView, list[str]]:
-        """Read a pod; shares known by number alone get devices, and keep them while they are held.
+        """Read a pod. Shares known only by number get devices that stay assigned while the pod uses them.
 
         Returns
         -------
         view, again
-            What it takes of its node, and the pods that must be read again for that.
+            Use of the node by the pod, and the pods to read again.
         """
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         found = read_pod(pod, view, self._claims.used_by(name, pod))
@@ -162,17 +161,17 @@ class DeviceShares:
         return replace(found, held=held), again
 
     def forget(self, name: str) -> list[str]:
-        """Forget a pod that is gone; return those that must be read again for that."""
+        """Remove a deleted pod; return the pods to read again."""
         self._claims.forget(name)
         self._pods.drop(name)
         return self._counted.drop(name)
 
     def put_claim(self, claim: ResourceClaim) -> list[str]:
-        """Take a claim as it is now; return the pods that must be read again."""
+        """Update a claim; return the pods to read again."""
         return self._claims.put(claim)
 
     def drop_claim(self, name: str) -> list[str]:
-        """Note that a claim, ``namespace/name``, is gone; return the pods that must be read again."""
+        """Remove a claim, ``namespace/name``; return the pods to read again."""
         return self._claims.drop(name)
 
     @property
@@ -181,9 +180,9 @@ class DeviceShares:
         return self._claims.names
 
     def on(self, node: str) -> list[str]:
-        """Return the pods that must be read again when the devices of a node change."""
+        """Return the pods to read again when the devices of a node change."""
         return self._pods.on(node)
 
     def pods(self, names: Iterable[str]) -> Iterator[PodObject]:
-        """Yield pods that must be read again, as they were last heard."""
+        """Yield the last observed versions of the named pods."""
         return self._pods.read(names)

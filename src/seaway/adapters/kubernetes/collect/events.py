@@ -1,4 +1,4 @@
-"""Events that tell of pods which a cluster would not have: of a Job nothing else does.
+"""Events of rejected pods. For a Job, events are the only report of a rejection.
 
 References
 ----------
@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.objects.meta import Meta, Part
 
 
 class Involved(Part, frozen=True):
-    """What an event is about."""
+    """Object of an event."""
 
     name: str = ""
 
@@ -34,38 +34,38 @@ class EventObject(Part, frozen=True):
 
 
 EVENTS = Source("/api/v1/events", EventObject, fields="type=Warning,involvedObject.kind!=Pod")
-"""Those of pods are many, and pods say the same in their status."""
+"""Events of pods are excluded: they are many, and the pods' status has the same information."""
 
 _CREATING = re.compile(r"Failed(To)?Create")
 
 
 class EventSink:
-    """Tells a view of pods that were denied."""
+    """Receiver of events that reports rejected pods to a view."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._known: set[str] = set()
 
     async def replace(self, items: Sequence[EventObject]) -> None:
-        """Take these for all events."""
+        """Replace all events."""
         for name in self._known - {each.metadata.name for each in items}:
             self._forget(name)
         for each in items:
             self.put(each)
 
     def put(self, item: EventObject) -> None:
-        """Take an event, or that it came once more."""
+        """Add an event or its repetition."""
         key = attempt_named(item.involved_object.name)
         if key and _CREATING.match(item.reason):
             self._known.add(item.metadata.name)
             self._view.reject(key, _source(item.metadata.name), pods_rejected(item.message))
 
     def drop(self, item: EventObject) -> None:
-        """Note that an event is not kept any more."""
+        """Remove an event that the server deleted."""
         self._forget(item.metadata.name)
 
     def broken(self, what: Broken) -> None:
-        """Do nothing: it tells of nothing."""
+        """Ignore an invalid event."""
 
     def _forget(self, name: str) -> None:
         if name in self._known:

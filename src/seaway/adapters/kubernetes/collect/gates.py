@@ -1,4 +1,4 @@
-"""Attempts that something in their cluster does not let in yet: a queue of it decides when their workloads may run."""
+"""Attempts that their cluster does not admit yet, because a queue decides when workloads may run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from seaway.domain.deployment import Cause, Workload, WorkloadPhase
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Why a workload is not let in.
+    """Reason why a workload is not admitted.
 
     Attributes
     ----------
     reason
-        What people read.
+        Text for users.
     is_permanent
-        Whether that stays so until a user sets the queue up otherwise: no work that ends would change it.
+        True if only a change of the queue's configuration helps, not the end of other work.
     evicted
-        Why it was taken out after it had been let in, which ends its pods; empty where it was not.
+        Reason of the eviction after admission, which ends the pods; empty without an eviction.
     """
 
     reason: str
@@ -31,16 +31,16 @@ class Gate:
 
 
 class Gates:
-    """Keeps what is held back of attempts in one cluster, by who told of it.
+    """Gates of the attempts in one cluster, by source.
 
     Parameters
     ----------
-    later
-        Has something called after so many seconds.
-    told
-        Called with an attempt of which something else is to be said.
+    schedule
+        Schedules a call after a number of seconds.
+    notify
+        Called with an attempt whose state changed.
     pod_start_timeout_s
-        How long what is hopeless holds devices before the cluster is taken to refuse it.
+        Time after which a permanent gate counts as a rejection by the cluster.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Gates:
         self._by_attempt: defaultdict[Attempt, dict[str, Gate]] = defaultdict(dict)
 
     def put(self, key: Attempt, source: str, gate: Gate | None) -> None:
-        """Take what a source says holds an attempt back; None for nothing, any more."""
+        """Set the gate that a source reports for an attempt; None for none."""
         before = self._by_attempt[key].pop(source, None)
         if gate:
             self._by_attempt[key][source] = gate
@@ -69,9 +69,9 @@ class Gates:
             self._notify(key)
 
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
-        """Say how a copy does, given what holds back those of its replicas that have no pod yet.
+        """Return the workload with the state that follows from its gates, if replicas have no pod yet.
 
-        Where pods were ended since their workload was taken out again, that says more than how they ended.
+        If an eviction ended the pods, its reason replaces that of the pods.
         """
         found = self._by_attempt.get(key)
         if not found or workload is None:

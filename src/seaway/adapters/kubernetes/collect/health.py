@@ -1,4 +1,4 @@
-"""Whether a cluster is heard: which of its sources fail, and since when."""
+"""Health of a cluster's sources: the failing sources, and since when."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from seaway.domain.errors import UnavailableError
 log = logging.getLogger(__name__)
 
 LIVEZ = "/livez"
-"""The source that says whether the server answers at all.
+"""Path of the health check of the API server.
 
-Not ``/readyz``, which says whether a load balancer is to bring it more: one that is about to end for a good while
-serves everything, and says there that it is not ready.
+Not ``/readyz``, which controls load balancers: a server that is shutting down still serves requests for a while, but
+is not ready.
 """
 
 OPTIONAL_TIMEOUT_S = 10.0
-"""How long a kind may fail at a server that answers before a view is begun without it."""
+"""Time for which an optional kind may fail on a responding server before Seaway skips it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What became of a source that fails.
+    """State of a failing source.
 
     Attributes
     ----------
     since_s
-        When that began.
+        Start of the failure.
     why
-        What was said last.
+        Latest error.
     optional
-        Whether a view can be relied on without it.
+        True if the view is usable without the source.
     """
 
     since_s: float
@@ -48,19 +48,19 @@ class _Failure:
 
 
 class Health:
-    """Keeps what became of each source of a cluster, for any thread.
+    """Health of each source of a cluster, for any thread.
 
     Parameters
     ----------
     sources
-        All that must be heard.
+        Required sources.
     now_s
-        A clock, seconds.
+        Clock in seconds.
 
     Attributes
     ----------
     on_complete
-        Called when every source was heard once.
+        Called when every source has answered once.
     """
 
     def __init__(self, sources: Iterable[str], now_s: Callable[[], float] = monotonic) -> None:
@@ -70,21 +70,21 @@ class Health:
         self._missing = set(self._sources)
         self._failing: dict[str, _Failure] = {}
         self._ping_started_s: float | None = None
-        """Since when it is waited for the server to say whether it answers."""
+        """Start of the current health check; None if none is under way."""
         self._last_seen_s = now_s()
-        """When anything was heard last."""
+        """Time of the latest answer."""
         self._failing_optional: dict[str, float] = {}
-        """Since when those fail that can be spared, while the server answers."""
+        """Start of the failure of each optional source, while the server responds."""
         self._forbidden: dict[str, str] = {}
         self._skipped: dict[str, str] = {}
         self.on_complete: Callable[[], None] = lambda: None
 
     def ping_started(self) -> None:
-        """Note that the server is asked whether it answers: where nothing comes, it has been silent from now on."""
+        """Record the start of a health check. Without an answer, the server is not responding since this time."""
         self._ping_started_s = self._now_s()
 
     def succeeded(self, source: str) -> None:
-        """Note that a source answered; also that it said there is nothing of its kind."""
+        """Record an answer of a source, also one that reports no such kind."""
         self._last_seen_s = self._now_s()
         if source == LIVEZ:
             self._ping_started_s = None
@@ -97,7 +97,7 @@ class Health:
             self._mark_listed(source)
 
     def forbidden(self, source: str, why: str) -> None:
-        """Note that Seaway may not see a source that a view can be relied on without; that is said once."""
+        """Record that Seaway may not list an optional source; log this once."""
         known = self._forbidden.get(source)
         self.succeeded(source)
         with self._lock:
@@ -110,23 +110,24 @@ class Health:
             )
 
     def unavailable(self) -> dict[str, str]:
-        """Return the sources that are done without, for Seaway may not see them or they fail for long, and why."""
+        """Return the skipped sources, which are forbidden or keep failing, with the reasons."""
         with self._lock:
             return self._forbidden | self._skipped
 
     def counts(self) -> dict[str, int]:
-        """Return how many of those there are of each sort."""
+        """Return the number of skipped sources by reason."""
         with self._lock:
             return {"forbidden": len(self._forbidden), "failing": len(self._skipped)}
 
     def failed(self, source: str, why: str, *, optional: bool = False) -> None:
-        """Note that a source failed; what was heard of it before stands for a while.
+        """Record a failure of a source. Its earlier data stays valid for a while.
 
         Parameters
         ----------
         optional
-            Whether a view can be relied on without it. When such a one goes on failing at a server that answers, it
-            is done without, and that is said once.
+            True if the view is usable without the source. If such a source keeps failing on a responding server, Seaway
+            skips
+            it and logs this once.
         """
         now_s, lasts = self._now_s(), False
         with self._lock:
@@ -152,7 +153,7 @@ class Health:
             self._mark_listed(source)
 
     def _mark_listed(self, source: str) -> None:
-        """Note that no one waits to hear a source for the first time any more."""
+        """Remove a source from the sources that have not answered yet."""
         with self._lock:
             completes = self._missing == {source}
             self._missing.discard(source)
@@ -160,27 +161,27 @@ class Health:
             self.on_complete()
 
     def has(self, source: str) -> bool:
-        """Tell whether a source was heard at least once."""
+        """Report whether a source has answered at least once."""
         return source not in self._missing
 
     @property
     def complete(self) -> bool:
-        """Whether every source was heard at least once."""
+        """True if every source has answered at least once."""
         return not self._missing
 
     @property
     def listing(self) -> bool:
-        """Whether some sources are still to be heard for the first time, and none fails."""
+        """True if some sources have not answered yet, and none fails."""
         with self._lock:
             return bool(self._missing) and not self._failing
 
     def unreachable_reason(self, timeout_s: float) -> str:
-        """Say why the view of the cluster cannot be relied on; empty while it can.
+        """Return the reason why the view is not usable; empty if it is usable.
 
         Parameters
         ----------
         timeout_s
-            How long a source may fail before what it said last is too old.
+            Time for which a source may fail before its data is too old.
         """
         with self._lock:
             for source, each in self._failing.items():
@@ -192,9 +193,9 @@ class Health:
 
     @property
     def age_s(self) -> float:
-        """How old what is known of the cluster may be, seconds: its silence begins where something failed first.
+        """Maximum age of the cluster's data in seconds, counted from the first current failure.
 
-        What a view can be relied on without makes nothing older, and a question does only once nothing else comes.
+        Optional sources do not count. A pending health check counts only since the latest answer of any source.
         """
         with self._lock:
             began_s = [each.since_s for each in self._failing.values() if not each.optional]
@@ -204,7 +205,7 @@ class Health:
         return max(0.0, self._now_s() - min(began_s)) if began_s else 0.0
 
     def failing(self) -> dict[str, float]:
-        """Return for how long each source has been failing, seconds; 0 for one that does not."""
+        """Return how long each source has been failing, in seconds; 0 for one that works."""
         with self._lock:
             return {
                 each: self._now_s() - self._failing[each].since_s if each in self._failing else 0.0
@@ -213,18 +214,18 @@ class Health:
 
     @property
     def failing_s(self) -> float:
-        """For how long the source that fails the longest has been failing, seconds; 0 while none does."""
+        """Longest current failure of a source in seconds; 0 if none fails."""
         with self._lock:
             return max((self._now_s() - each.since_s for each in self._failing.values()), default=0.0)
 
 
 class OptionalHealth(Health):
-    """Of a source that is good to have, while a view can be relied on without it: that it is not allowed is said once.
+    """Health of a source that the view does not need. A missing permission is logged once.
 
     Parameters
     ----------
     what
-        What cannot be followed when it fails.
+        Name of the source for the log.
     """
 
     def __init__(self, what: str) -> None:
@@ -233,7 +234,7 @@ class OptionalHealth(Health):
         self._logged = False
 
     def failed(self, source: str, why: str, *, optional: bool = False) -> None:
-        """Note that it failed."""
+        """Record a failure."""
         super().failed(source, why, optional=optional)
         if "forbidden" in why and not self._logged:
             self._logged = True
@@ -244,25 +245,23 @@ SOURCE = LIVEZ
 
 
 async def ping(api: Api, health: Health, random: Random, interval_s: float, wake_signal: WakeSignal) -> None:
-    """Note in `health` whether the server answers, until cancelled.
+    """Check periodically that the server responds, and record the result in `health`, until cancelled.
 
-    A refusal is an answer, too, unless the server does not know who asks: nothing can be written then, though
-    watches that are open go on. A failure is none: that of a proxy which does not reach the server, or of a server
-    that is alive no more, as without its store.
+    A refusal counts as an answer, except 401: nothing can be written then, although open watches continue. Server
+    errors
+    count as failures: a proxy does not reach the server, or the server lacks its store.
 
-    The first answer after a silence rings `wake_signal`, so that what waits to try again need not wait any longer.
+    The first answer after a failure notifies `wake_signal`, so that waiting retries start immediately.
 
     References
     ----------
     https://kubernetes.io/docs/reference/using-api/health-checks/; k8s.io/apiserver
-    ``pkg/apis/flowcontrol/bootstrap``: who asks that is kept waiting by not another user's calls.
+    ``pkg/apis/flowcontrol/bootstrap``: health checks do not queue behind the calls of other clients.
     """
     silent = False
     while True:
         try:
-            await (
-                api.authenticate()
-            )  # a program that says who Seaway is may take long, which is no silence of the server
+            await api.authenticate()  # an exec plugin may be slow, which is no failure of the server
             health.ping_started()
             why = await _ping_failure(api)
         except UnavailableError as error:
@@ -278,7 +277,7 @@ async def ping(api: Api, health: Health, random: Random, interval_s: float, wake
 
 
 async def _ping_failure(api: Api) -> str:
-    """Ask; return why the answer is none, empty when it is one."""
+    """Send a health check; return its error, empty on success."""
     try:
         await api.get(SOURCE)
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Pods kept as they were last heard, where what they hold may be read otherwise before they are heard again."""
+"""Cache of pods in their last observed version, to read them again when nodes or claims change."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from seaway.adapters.kubernetes.device_plugins.pods import node_of
 from seaway.adapters.kubernetes.objects.core import PodObject
 
 READ = ("hami.io", "volcano.sh", "seaway.io", "batch.kubernetes.io")
-"""Domains of the annotations that are read off pods; the others are not kept."""
+"""Domains of the annotations that Seaway reads. Others are not cached."""
 
 _DECODER = msgspec.json.Decoder(PodObject)
 _ENCODER = msgspec.json.Encoder()
 
 
 class PodCache:
-    """Keeps pods by name, ``namespace/name``, and by node; as JSON, which takes a fraction of their objects' memory."""
+    """Pods by name, ``namespace/name``, and by node. They are stored as JSON, which needs a fraction of the memory."""
 
     def __init__(self) -> None:
         self._written: dict[str, bytes] = {}
@@ -27,7 +27,7 @@ class PodCache:
         self._on: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def put(self, name: str, pod: PodObject) -> None:
-        """Keep a pod as it is now."""
+        """Store the current version of a pod."""
         node = node_of(pod)
         if self._nodes.get(name) != node:
             self.drop(name)
@@ -38,7 +38,7 @@ class PodCache:
         self._written[name] = _ENCODER.encode(lean)
 
     def drop(self, name: str) -> None:
-        """Keep a pod no more."""
+        """Remove a pod."""
         if self._written.pop(name, None) is not None:
             there = self._on[node := self._nodes.pop(name)]
             del there[name]
@@ -46,11 +46,11 @@ class PodCache:
                 del self._on[node]
 
     def on(self, node: str) -> list[str]:
-        """Return the pods that are on a node, in the order in which they came there."""
+        """Return the pods on a node, in order of arrival."""
         return list(self._on.get(node, ()))
 
     def read(self, names: Iterable[str]) -> Iterator[PodObject]:
-        """Yield those of some pods that are kept."""
+        """Yield the cached pods among the named ones."""
         for name in names:
             if written := self._written.get(name):
                 yield _DECODER.decode(written)

@@ -1,4 +1,4 @@
-"""Follows everything in one cluster that Seaway looks at, and keeps its view told."""
+"""Informers of a cluster. They update its view with all objects that Seaway reads."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ log = logging.getLogger(__name__)
 _Followed = tuple[Source[Any], Sink[Any]]
 
 LEFTOVERS = "left by templates"
-"""What a cluster's health calls what templates left that are not there any more."""
+"""Name of the health source for the leftovers of removed templates."""
 
 MAX_TRIES = 5
 
 
 def kind_sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
-    """Return what must be heard before it is known what there is of kinds."""
+    """Return the sources that must answer before the objects of the kinds are known."""
     return (*map(source_of, kinds), LEFTOVERS)
 
 
 @dataclass(frozen=True)
 class KindSink:
-    """Who is told of the objects of a kind.
+    """Receiver of the objects of a kind.
 
     Attributes
     ----------
     kind
-        What they are decoded as.
+        Type to decode the objects as.
     """
 
     kind: type[Any]
@@ -70,14 +70,14 @@ class KindSink:
 
 @dataclass(frozen=True)
 class KindInformers:
-    """Follows kinds in one namespace of an API server.
+    """Informers of kinds in one namespace of an API server.
 
     Attributes
     ----------
     new_backoff
-        Makes what says how long to wait before something is tried again.
+        Makes a back-off for retries.
     sink_of
-        Says who is told of a kind, by the kind and the path of its objects.
+        Returns the receiver of a kind, by the kind and the path of its objects.
     """
 
     api: Api
@@ -87,7 +87,7 @@ class KindInformers:
     sink_of: Callable[[KindName, str], KindSink]
 
     async def run(self, kinds: tuple[KindName, ...]) -> None:
-        """Follow these, and what is left of others, until cancelled."""
+        """Follow the kinds, and the leftovers of other kinds, until cancelled."""
         discovery = Discovery(self.api)
         async with asyncio.TaskGroup() as tasks:
             for kind in kinds:
@@ -109,7 +109,7 @@ class KindInformers:
         return source, told.sink
 
     async def _path(self, kind: KindName, discovery: Discovery) -> str:
-        """Wait until the server has a kind; return where its objects are."""
+        """Wait until the server has a kind; return the path of its objects."""
         backoff = self.new_backoff()
         while True:
             try:
@@ -124,10 +124,11 @@ class KindInformers:
             await asyncio.sleep(ABSENT_RETRY_S)
 
     async def _leftovers(self, qualified: str, discovery: Discovery) -> list[_Followed]:
-        """Tell of what there is of a kind that no template writes, if anything; once is enough.
+        """Return the source and sink of a kind that no template writes, if it has objects. Check only once.
 
-        Whoever removed a template may have taken its rights away, too: what may not be seen is passed over. So is what
-        fails again and again at a server that answers: no one may have a use for that kind.
+        Skip a kind that Seaway may not list: the administrator may have removed the permission with the template. Skip
+        a kind
+        that keeps failing on a responding server.
         """
         backoff, tries = self.new_backoff(), 0
         while tries < MAX_TRIES:
@@ -159,7 +160,7 @@ class KindInformers:
 
 
 def _named(api: Api, error: Exception) -> str:
-    """Say what went wrong, and where."""
+    """Describe an error with the server's name."""
     return str(error) if isinstance(error, UnavailableError) else f"{api.name}: {error}"
 
 
@@ -169,19 +170,19 @@ SLICES = Source("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice, option
 CLAIMS = Source("/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim, optional=True)
 
 PINGS = 4
-"""How often a cluster is asked whether it is there before its silence counts."""
+"""Number of health checks before a cluster counts as unreachable."""
 
 T = TypeVar("T", bound=Part)
 
 
 def sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
-    """Return what must be heard before a cluster's view can be relied on; `kinds` are those that templates write."""
+    """Return the sources that must answer before a view is usable; `kinds` are those that templates write."""
     return (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, *kind_sources(kinds))
 
 
 @dataclass(frozen=True)
 class _Sink(Generic[T]):
-    """Hands objects on to functions."""
+    """Receiver that passes objects to functions."""
 
     what: str
     replace: Callable[[Sequence[T]], Coroutine[Any, Any, None]]
@@ -190,14 +191,15 @@ class _Sink(Generic[T]):
     said: Callable[[str, Broken], None]
 
     def broken(self, what: Broken) -> None:
-        """Tell of an object that cannot be read."""
+        """Report an object that cannot be decoded."""
         self.said(self.what, what)
 
 
 async def follow(api: Api, view: ClusterView, health: Health, random: Random, kinds: tuple[KindName, ...]) -> None:
-    """Keep a cluster's view told, until cancelled; pods after nodes, which say what pods' annotations mean.
+    """Update a cluster's view until cancelled. Start pods after nodes, which are needed to read pods' annotations.
 
-    Pods are followed everywhere, for those of others hold devices too; what templates write in Seaway's namespace.
+    Follow pods in all namespaces, because unmanaged pods use devices, too. Follow kinds of templates in Seaway's
+    namespace.
     """
     nodes = _Sink[NodeObject](
         "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
@@ -243,7 +245,7 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
 
 
 def _listener(view: ClusterView, kind: KindName, path: str) -> KindSink:
-    """Say who is told of a kind."""
+    """Return the receiver of a kind."""
     if kind == SERVICE:
         return KindSink(ServiceObject, _services(view, path))
     if kind.qualified in PASSIVE_KINDS:
@@ -266,7 +268,7 @@ def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
 
 
 def _plain(view: ClusterView, path: str) -> _Sink[Item]:
-    """Tell of objects that run nothing, and only must be removed."""
+    """Return the receiver of objects that run nothing, which Seaway only has to remove."""
 
     def put(item: Item) -> None:
         if not has_controller(item.metadata):
@@ -308,7 +310,7 @@ def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
 
 
 async def _wake_periodically(view: ClusterView) -> None:
-    """Have who waits for changes look every so often whether the cluster is still heard."""
+    """Wake waiting threads periodically, so that they check the cluster's health."""
     while True:
         await asyncio.sleep(view.unreachable_timeout_s / PINGS)
         view.wake()

@@ -1,10 +1,10 @@
-"""Kueue's own words why it does not let work in: they are in its Workloads, which it makes one of for every Job.
+"""Reasons of Kueue for not admitting work, read from its Workloads. Kueue makes one for every Job.
 
 References
 ----------
 kueue.x-k8s.io/v1beta1 and v1beta2 Workload (Kueue 0.8 to 0.19): ``spec.active``, ``status.conditions``,
-``status.admissionChecks``. Its reasons why no quota is reserved are finer from 0.19 on (KEP-10852); before, there are
-``Inadmissible`` and ``Pending``. A Workload belongs to its Job by its owner references.
+``status.admissionChecks``. From 0.19 on, reasons for a missing quota reservation are finer (KEP-10852); earlier
+versions have ``Inadmissible`` and ``Pending``. A Workload belongs to its Job by its owner references.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ KIND = "Workload"
 PERMANENT = frozenset(
     {"Inadmissible", "Misconfigured", "Suspended", "NoMatchingFlavor", "ExceedsMaxQuota", "Deactivated"}
 )
-"""Why no quota is reserved where none that comes free would help: queues are missing or stopped, or too small."""
+"""Reasons for a missing quota reservation that free quota does not resolve: queues are missing, stopped or too
+small."""
 
 NO_REASON = "PendingEvaluation"
-"""Why none is before Kueue has looked."""
+"""Reason before Kueue has evaluated the Workload."""
 
 _FIGURE = re.compile(r"\d\S*")
 
 
 class WorkloadSpec(Part, frozen=True):
-    """What is wanted of a Workload."""
+    """Specification of a Workload."""
 
     active: bool = True
 
 
 class AdmissionCheck(Part, frozen=True):
-    """What else has to agree."""
+    """An admission check of a Workload."""
 
     name: str = ""
     state: str = ""
@@ -56,14 +57,14 @@ class AdmissionCheck(Part, frozen=True):
 
 
 class WorkloadStatus(Part, frozen=True):
-    """How far a Workload is."""
+    """Status of a Workload."""
 
     conditions: tuple[Condition, ...] = ()
     admission_checks: tuple[AdmissionCheck, ...] = ()
 
 
 class KueueWorkload(Part, frozen=True):
-    """A Workload of Kueue's."""
+    """A Workload of Kueue."""
 
     metadata: Meta = Meta()
     spec: WorkloadSpec = WorkloadSpec()
@@ -71,7 +72,7 @@ class KueueWorkload(Part, frozen=True):
 
 
 def read_gate(workload: KueueWorkload) -> Gate | None:
-    """Say why Kueue does not let a Workload in, or took it out again; None where it is in, or not looked at yet."""
+    """Return the reason why Kueue does not admit or has evicted a Workload; None if it is admitted or not evaluated."""
     known = {each.type: each for each in workload.status.conditions}
     true = {name for name, each in known.items() if each.status == "True"}
     if "Finished" in true:
@@ -84,7 +85,7 @@ def read_gate(workload: KueueWorkload) -> Gate | None:
 
 
 def _not_admitted(workload: KueueWorkload, quota: Condition) -> Gate | None:
-    """Say why a Workload is not let in; None where that is not known."""
+    """Return the gate of a Workload that is not admitted; None if the reason is unknown."""
     if not workload.spec.active:
         return Gate(_reason_text("its Workload was deactivated"), is_permanent=True)
     if quota.status == "True":
@@ -102,15 +103,15 @@ def _reason_text(what: str, why: str = "") -> str:
 
 
 def _attempt(workload: KueueWorkload) -> Attempt | None:
-    """Return the attempt whose object a Workload was made for."""
+    """Return the attempt that owns a Workload."""
     owner = next((each for each in workload.metadata.owner_references if each.controller), None)
     return attempt_named(owner.name) if owner else None
 
 
 class KueueSink:
-    """Tells a view what Kueue says.
+    """Receiver of Kueue's Workloads that reports gates to a view.
 
-    Figures in that change all the time where many wait: by themselves they are not told again.
+    Numbers in reasons change often when many Workloads wait. A change of numbers alone is not reported.
     """
 
     def __init__(self, view: ClusterView) -> None:
@@ -118,14 +119,14 @@ class KueueSink:
         self._known: dict[str, tuple[Attempt, Gate]] = {}
 
     async def replace(self, items: Sequence[KueueWorkload]) -> None:
-        """Take these for all Workloads."""
+        """Replace all Workloads."""
         for name in self._known.keys() - {each.metadata.name for each in items}:
             self._forget(name)
         for each in items:
             self.put(each)
 
     def put(self, item: KueueWorkload) -> None:
-        """Take a Workload as it is now."""
+        """Add or update a Workload."""
         name, key, hold = item.metadata.name, _attempt(item), read_gate(item)
         if key is None or hold is None:
             self._forget(name)
@@ -134,11 +135,11 @@ class KueueSink:
             self._view.set_gate(key, name, hold)
 
     def drop(self, item: KueueWorkload) -> None:
-        """Note that a Workload is gone."""
+        """Remove a Workload."""
         self._forget(item.metadata.name)
 
     def broken(self, what: Broken) -> None:
-        """Forget what a Workload said that cannot be read."""
+        """Remove a Workload that cannot be decoded."""
         self._forget(what.name)
 
     def _forget(self, name: str) -> None:
@@ -152,9 +153,12 @@ def _same_gate(one: Gate, other: Gate) -> bool:
 
 
 async def follow_kueue(api: Api, view: ClusterView, new_backoff: Callable[[], Backoff]) -> None:
-    """Keep a view told what Kueue says, where a cluster has it and Seaway may see it, until cancelled."""
+    """Report the gates of Kueue to a view until cancelled.
+
+    A cluster may lack Kueue, and Seaway may lack the permission to list its Workloads.
+    """
     sink, health, looks = KueueSink(view), OptionalHealth(f"{view.name}: Kueue's Workloads"), new_backoff()
-    while True:  # a Kueue that is upgraded may serve them in another version only
+    while True:  # an upgraded Kueue may serve another version only
         path = await _path(api, looks)
         source = Source(path, KueueWorkload, optional=True, namespace=view.namespace, versioned=True)
         await reflect(api, source, sink, health, new_backoff())
@@ -162,7 +166,7 @@ async def follow_kueue(api: Api, view: ClusterView, new_backoff: Callable[[], Ba
 
 
 async def _path(api: Api, backoff: Backoff) -> str:
-    """Wait until a cluster has Kueue; return where its Workloads are, in the version that the server prefers."""
+    """Wait until a cluster has Kueue; return the path of its Workloads in the server's preferred version."""
     discovery = Discovery(api)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""How a view of a cluster deals with what takes long."""
+"""Time limits of a cluster's view."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ UNREACHABLE_TIMEOUT_S = 10.0
 UNSCHEDULABLE_TIMEOUT_S = 5.0
 
 UNREACHABLE_TIMEOUT_SHARE = 2 / 3
-"""Of the time after which a silent cluster gets no new work: why it does not answer is said before that."""
+"""Share of the time after which an unreachable cluster gets no new work. The error is reported before that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a view deals with what takes long.
+    """Time limits of a cluster's view.
 
     Attributes
     ----------
     unreachable_timeout_s
-        How long something of a cluster may not answer before nothing that it says counts any more. Its age, which
-        decides what becomes of its jobs, begins earlier: with the first failure.
+        Time for which a source may fail before the cluster counts as unreachable. The age of its data, which decides
+        about
+        its jobs, counts from the first failure.
     unschedulable_timeout_s
-        How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow.
+        Time for which a pod may be unschedulable before it counts as rejected: the cluster's scheduler may be slow.
     pod_start_timeout_s
-        How long a pod may hold devices that cannot start until a user mends it, or waits for its volumes or for room
-        that is being made on a node, before it fails.
+        Time before a pod fails that waits for a fix by a user while it holds devices, for volumes, or for preemption.
     scheduling_delay_s
-        How long a pod waits for its cluster's scheduler before that is told.
+        Time for which a pod waits for the cluster's scheduler before that is reported.
     history_size
-        Changes that cursors may point back over, at least.
+        Minimum number of changes that cursors can refer to.
     """
 
     unreachable_timeout_s: float = UNREACHABLE_TIMEOUT_S
@@ -49,7 +49,7 @@ class Limits:
         pod_start_timeout_s: float,
         unschedulable_timeout_s: float = UNSCHEDULABLE_TIMEOUT_S,
     ) -> Limits:
-        """Return those where a silent cluster gets no new work after so many seconds."""
+        """Return the limits for a cluster that gets no new work after `stale_after_s` without contact."""
         return cls(
             unreachable_timeout_s=min(UNREACHABLE_TIMEOUT_S, stale_after_s * UNREACHABLE_TIMEOUT_SHARE),
             unschedulable_timeout_s=unschedulable_timeout_s,
@@ -57,7 +57,7 @@ class Limits:
         )
 
     def of(self, wait: Wait) -> float:
-        """Return how long a pod may wait for something, seconds."""
+        """Return how long a pod may wait for something, in seconds."""
         if wait is Wait.SCHEDULER:
             return self.scheduling_delay_s
         return (
@@ -71,12 +71,12 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Debounce(Generic[K]):
-    """Keeps what goes on, and since when.
+    """Timers of ongoing conditions.
 
     Parameters
     ----------
-    later
-        Has something called after so many seconds.
+    schedule
+        Schedules a call after a number of seconds.
     """
 
     def __init__(self, schedule: Callable[[float, Callable[[], None]], object]) -> None:
@@ -85,18 +85,18 @@ class Debounce(Generic[K]):
         self._elapsed: set[K] = set()
 
     def __contains__(self, key: K) -> bool:
-        """Tell whether something has gone on for as long as it had to."""
+        """Report whether a condition has lasted for its time."""
         return key in self._elapsed
 
     def begin(self, key: K, condition: Hashable, seconds: float, elapsed: Callable[[], None]) -> None:
-        """Note what goes on; the same again changes nothing, something else starts over.
+        """Start the timer of a condition. The same condition does not restart the timer; another one does.
 
         Parameters
         ----------
         seconds
-            How long it has to go on before it counts.
+            Duration of the timer.
         elapsed
-            Called when it does.
+            Called when the time has elapsed.
         """
         if key in self._began and self._began[key][0] == condition:
             return
@@ -112,6 +112,6 @@ class Debounce(Generic[K]):
         self._later(seconds, lapse)
 
     def end(self, key: K) -> None:
-        """Note that nothing goes on any more."""
+        """Stop the timer."""
         self._began.pop(key, None)
         self._elapsed.discard(key)

@@ -1,4 +1,4 @@
-"""The nodes of one cluster, with the resource slices that say what devices they have."""
+"""Nodes of one cluster, with the resource slices of their devices."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DEVICES = "devices"
 
 
 class DuplicateDevices:
-    """Finds them, and leaves each to one node: to one that answers, and of several such to the newest.
+    """Detection of devices listed by several nodes. Each counts on one node: a reachable one, and of these the newest.
 
     Attributes
     ----------
-    troubles
-        What is wrong with the nodes that others were preferred to.
+    problems
+        Problems of the nodes that lose devices to others.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class DuplicateDevices:
         self.problems: dict[str, Problem] = {}
 
     def count(self, before: NodeView | None, now: NodeView | None) -> None:
-        """Take a node as it is now; None when it is not there."""
+        """Update the device counts with the change of a node; None means that the node does not exist."""
         for view, step in ((before, -1), (now, 1)):
             for device in view.node.devices if view else ():
                 self._times[device.uuid] += step
@@ -48,7 +48,7 @@ class DuplicateDevices:
                     del self._times[device.uuid]
 
     def resolve(self, views: Mapping[str, NodeView], written: Mapping[str, NodeObject]) -> dict[str, Node]:
-        """Return the nodes that are left with fewer devices than they list, and note why."""
+        """Return the nodes that lose devices, and record their problems."""
         self.problems = {}
         if not self._duplicated:
             return {}
@@ -78,32 +78,32 @@ SLICE = "resource slice"
 
 
 def is_same(uid: str, version: str, meta: Meta) -> bool:
-    """Tell whether an object is the very one, in the same version."""
+    """Report whether an object has the same UID and version."""
     return bool(version) and (uid, version) == (meta.uid, meta.resource_version)
 
 
 class NodeChange(Enum):
-    """What came of something that was told of a node."""
+    """Kind of change of a node."""
 
     NONE = auto()
-    """The same as before, as with a heartbeat."""
+    """No change, as after a heartbeat."""
     OTHER = auto()
-    """Something changed, but no device: what its pods hold is read as before."""
+    """A change that does not affect devices; the use by pods is unchanged."""
     DEVICES = auto()
-    """Its devices are others, or others' terms, or it came or went: what its pods hold must be read again."""
+    """A change of devices or of their terms, or a new or removed node; its pods must be read again."""
 
 
 class Nodes:
-    """Keeps nodes as they were written, and as they read.
+    """Nodes of a cluster, as received and as decoded.
 
     Parameters
     ----------
     cluster
         The cluster without its nodes.
-    troubles
-        Told what is wrong with nodes and slices.
+    problems
+        Receiver of the problems of nodes and slices.
     plugin_options
-        What is named otherwise than usual.
+        Custom names of annotations and labels.
     """
 
     def __init__(self, cluster: Cluster, problems: Problems, plugin_options: PluginOptions | None = None) -> None:
@@ -119,18 +119,18 @@ class Nodes:
 
     @property
     def names(self) -> KeysView[str]:
-        """The nodes that can be read."""
+        """Names of the nodes that can be decoded."""
         return self._written.keys()
 
     def changed(self, written: Iterable[NodeObject]) -> Iterator[NodeObject]:
-        """Yield those of some nodes that are not there just so."""
+        """Yield the nodes that differ from their stored versions."""
         for each in written:
             known = self._written.get(each.metadata.name)
             if known is None or not is_same(known.metadata.uid, known.metadata.resource_version, each.metadata):
                 yield each
 
     def changed_slices(self, written: Iterable[ResourceSlice]) -> list[tuple[list[ResourceSlice], list[str]]]:
-        """Return what has to change for these to be all slices: some to put, and names to drop, node by node."""
+        """Return the difference to a full list of slices: slices to put and names to drop, by node."""
         found: defaultdict[str, tuple[list[ResourceSlice], list[str]]] = defaultdict(lambda: ([], []))
         gone = dict(self._slices)
         for each in written:
@@ -142,11 +142,11 @@ class Nodes:
         return list(found.values())
 
     def get(self, name: str) -> NodeView | None:
-        """Return a node; None when it is not there."""
+        """Return a node; None if it does not exist."""
         return self._views.get(name)
 
     def inventory(self) -> Cluster:
-        """Return the cluster with its nodes; a device that several of them list is with one of them."""
+        """Return the cluster with its nodes. A device that several nodes list counts on one of them."""
         if self._cluster is None:
             before = self._duplicates.problems
             left = self._duplicates.resolve(self._views, self._written)
@@ -158,23 +158,23 @@ class Nodes:
         return self._cluster
 
     def _log_problems(self, name: str) -> None:
-        """Note all that is wrong with a node."""
+        """Record all problems of a node."""
         double = self._duplicates.problems.get(name)
         self._problems.put(NODE, name, (*self._views[name].problems, *([double] if double else [])))
 
     def unschedulable_cause(self, hostname: str) -> Cause:
-        """Say what it comes from that no node takes a pod: its own may be down, which is no one's decision.
+        """Return the cause of an unschedulable pod: its node may be down, which is an infrastructure failure.
 
         Parameters
         ----------
         hostname
-            The node's label; empty when several would do.
+            Hostname label of the pinned node; empty if the pod is not pinned to one node.
         """
         pinned = [view.node for view in self._views.values() if view.node.labels.get(HOSTNAME) == hostname]
         return Cause.UNSCHEDULABLE if not hostname or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
 
     def put(self, written: NodeObject) -> NodeChange:
-        """Take a node as it is now."""
+        """Add or update a node."""
         name = written.metadata.name
         self._written[name] = written
         slices = self._slices_of[name].values() if name in self._slices_of else ()
@@ -189,7 +189,7 @@ class Nodes:
         return NodeChange.OTHER if same else NodeChange.DEVICES
 
     def drop(self, name: str) -> NodeChange:
-        """Note that a node is gone, or cannot be read."""
+        """Remove a node that is gone or cannot be decoded."""
         self._written.pop(name, None)
         before = self._views.pop(name, None)
         if before is None:
@@ -199,7 +199,7 @@ class Nodes:
         return NodeChange.DEVICES
 
     def put_slices(self, changed: Iterable[ResourceSlice], gone: Iterable[str] = ()) -> dict[str, NodeChange]:
-        """Take slices as they are now, and note which are gone; return what came of it for which nodes."""
+        """Update and remove slices; return the changes by node."""
         touched = [self._take_slice(name) for name in gone]
         for each in changed:
             name, node = each.metadata.name, each.spec.node_name
@@ -209,7 +209,7 @@ class Nodes:
         return {node: self.put(self._written[node]) for node in dict.fromkeys(touched) if node in self._written}
 
     def _take_slice(self, name: str) -> str:
-        """Take out a slice; return the node that it was of."""
+        """Remove a slice; return its node."""
         before = self._slices.pop(name, None)
         if before is None:
             return ""

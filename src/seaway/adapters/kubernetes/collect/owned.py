@@ -1,4 +1,4 @@
-"""Which objects there are of each attempt, so that all of them can be removed, and that one is gone is noticed."""
+"""Index of the objects of each attempt. Seaway uses it to remove all of them and to detect deletions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.domain import job_spec as ids
 
 SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
-"""Selects them."""
+"""Label selector of these objects."""
 
 MAX_DIGITS = 9
 
 
 def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
-    """Return the job and attempt that an object belongs to; None for one that is not of this Seaway.
+    """Return the job and attempt of an object; None if it does not belong to this Seaway.
 
-    Another one may use the same cluster, with a namespace of its own.
+    Another Seaway may use the same cluster with its own namespace.
     """
     job_id, attempt = meta.labels.get(JOB, ""), meta.labels.get(ATTEMPT, "")
     ours = meta.namespace == namespace and meta.labels.get(MANAGED_BY) == MANAGER and ids.decode(job_id) is not None
@@ -41,13 +41,13 @@ def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
 
 
 def allocated_devices(meta: Meta, namespace: str) -> tuple[str, ...]:
-    """Return the devices that Seaway says on a pod of its own that it booked; none on others, whatever they say."""
+    """Return the devices in the annotation of a Seaway pod; ignore the annotation on other pods."""
     told = meta.annotations.get(DEVICES, "")
     return tuple(told.split(",")) if told and attempt_of(meta, namespace) else ()
 
 
 def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
-    """Say what of Seaway's marks on an object of its own cannot be read; without them no one knows what it is of."""
+    """Return the problems of the labels on one of Seaway's objects. Without valid labels its attempt is unknown."""
     if JOB not in meta.labels or meta.namespace != namespace or meta.labels.get(MANAGED_BY) != MANAGER:
         return ()
     if attempt_of(meta, namespace) is None:
@@ -63,26 +63,26 @@ def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
 
 
 ObjectKey = tuple[str, str]
-"""Path of all objects of a kind, and ``namespace/name``."""
+"""Path of a kind's objects, and ``namespace/name``."""
 
 AttemptKey = tuple[str, int, str]
 """Job, attempt and cluster."""
 
 
 class OwnerIndex:
-    """Keeps the objects of attempts, of one API server. For one event loop.
+    """Index of the attempts' objects in one API server. For one event loop.
 
     Parameters
     ----------
     namespace
-        Where they are.
+        Namespace of the objects.
     workload_gone
-        Told of attempts of which a workload is gone.
+        Called with an attempt when one of its workloads is gone.
 
     Attributes
     ----------
     workloads
-        The kinds of workloads, by the path of all of their objects.
+        Paths of the workload kinds.
     """
 
     def __init__(self, namespace: str, workload_gone: Callable[[AttemptKey], None]) -> None:
@@ -98,11 +98,11 @@ class OwnerIndex:
         return set(self._objects[key]) if key in self._objects else set()
 
     def idle(self) -> Set[AttemptKey]:
-        """Return the attempts of which there are objects, but no workload, as it is kept up to date."""
+        """Return a live set of the attempts that have objects, but no workload."""
         return self._idle
 
     def put(self, kind: str, meta: Meta) -> None:
-        """Note that an object is there."""
+        """Add an object."""
         owner = attempt_of(meta, self._namespace)
         if owner:
             place = (kind, f"{meta.namespace}/{meta.name}")
@@ -111,7 +111,7 @@ class OwnerIndex:
             self._update_idle(key)
 
     def drop(self, kind: str, full_name: str) -> None:
-        """Note that an object is gone."""
+        """Remove an object."""
         place = (kind, full_name)
         key = self._keys.pop(place, None)
         if key:
@@ -123,7 +123,7 @@ class OwnerIndex:
                 self._workload_gone(key)
 
     def _update_idle(self, key: AttemptKey) -> None:
-        """Note whether an attempt has objects, but no workload."""
+        """Update the set of idle attempts."""
         places = self._objects.get(key)
         if places and self.workloads.isdisjoint(kind for kind, _ in places):
             self._idle.add(key)
@@ -132,14 +132,14 @@ class OwnerIndex:
 
 
 class OwnedSink:
-    """Tells of all objects of one kind.
+    """Receiver of the objects of one kind for an `OwnerIndex`.
 
     Parameters
     ----------
     kind
-        The path of all of its objects.
+        Path of the kind's objects.
     runs
-        Whether it is one of workloads.
+        True for a kind of workloads.
     """
 
     def __init__(self, owned: OwnerIndex, kind: str, *, runs: bool = False) -> None:
@@ -150,7 +150,7 @@ class OwnedSink:
         self._names: set[str] = set()
 
     async def replace(self, items: Sequence[Item]) -> None:
-        """Take these for all there are."""
+        """Replace all objects."""
         for name in self._names - {each.metadata.full_name for each in items}:
             self._owned.drop(self._kind, name)
         self._names.clear()
@@ -158,29 +158,29 @@ class OwnedSink:
             self.put(each)
 
     def put(self, item: Item) -> None:
-        """Take an object as it is now."""
+        """Add or update an object."""
         self._names.add(item.metadata.full_name)
         self._owned.put(self._kind, item.metadata)
 
     def drop(self, item: Item) -> None:
-        """Note that an object is gone."""
+        """Remove an object."""
         self._names.discard(item.metadata.full_name)
         self._owned.drop(self._kind, item.metadata.full_name)
 
     def broken(self, what: Broken) -> None:
-        """Do nothing: metadata that cannot be read names no attempt."""
+        """Ignore an object without valid metadata: its attempt is unknown."""
 
 
 SERVICE = KindName("v1", "Service")
 ALWAYS_WRITTEN = (SERVICE, KindName("resource.k8s.io/v1", "ResourceClaimTemplate"))
-"""What every template may write, whatever its workload is."""
+"""Kinds that every template may write."""
 
 CORE: Mapping[KindName, str] = {
     SERVICE: "/api/v1/services",
     KindName("apps/v1", "Deployment"): "/apis/apps/v1/deployments",
     KindName("batch/v1", "Job"): "/apis/batch/v1/jobs",
 }
-"""What no cluster may do without, and where it is; for others servers are asked."""
+"""Kinds of every cluster with their paths. Paths of other kinds need API discovery."""
 
 PASSIVE_KINDS = frozenset(
     {
@@ -203,15 +203,15 @@ def kinds_of(templates: Templates) -> tuple[KindName, ...]:
 
 
 def leftover_kinds(kinds: tuple[KindName, ...]) -> tuple[str, ...]:
-    """Return the kinds, as ``kind.group``, of which templates that are not there any more may have left something."""
+    """Return the kinds, as ``kind.group``, that only removed templates may have written."""
     return tuple(sorted(KINDS - {each.qualified for each in kinds}))
 
 
 def source_of(kind: KindName) -> str:
-    """Return what a cluster's health calls a kind: its path where that is known beforehand, else what it is."""
+    """Return the health source of a kind: its path if it is in `CORE`, else version and kind."""
     return CORE.get(kind) or f"{kind.version}/{kind.kind}"
 
 
 def has_controller(meta: Meta) -> bool:
-    """Tell whether a controller made an object of one of Seaway's, and takes it away with that: marks are handed on."""
+    """Report whether a controller made an object and deletes it with its owner. Controllers copy Seaway's labels."""
     return any(each.controller for each in meta.owner_references)

@@ -1,9 +1,9 @@
-"""What a pod's status means for the replica that it is: how it does, why, and whose fault that is.
+"""Interpretation of a pod's status: the state of the replica, its reason and its cause.
 
 References
 ----------
 Kubernetes documentation, "Pod Lifecycle", "Disruptions" (the condition ``DisruptionTarget``) and "Pod Priority and
-Preemption" (``nominatedNodeName``). kube-scheduler's plugins VolumeBinding and DynamicResources, for their words.
+Preemption" (``nominatedNodeName``). Messages of kube-scheduler's plugins VolumeBinding and DynamicResources.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MAX_REASON_LENGTH = 500
 
 PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 PERMANENT = frozenset({"InvalidImageName", "ErrImageNeverPull"})
-"""Why a container waits that never will start: kubelets do not even try."""
+"""Reasons of waiting containers that never start, because kubelets do not retry."""
 
 STARTS = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Why a container waits when nothing is wrong."""
+"""Reasons of waiting containers that start normally."""
 
 INFRASTRUCTURE = frozenset(
     {
@@ -37,16 +37,16 @@ INFRASTRUCTURE = frozenset(
         "Terminated",
     }
 )
-"""Why kubelets end pods, or turn them away, that did nothing wrong."""
+"""Reasons of kubelets for ending or rejecting pods without an error of the pod."""
 
 UNSCHEDULABLE_PREFIX = ("UnexpectedAdmissionError", "OutOf")
-"""How the reasons begin for which a kubelet would not have a pod where it was placed: a device plugin gave it none of
-its devices, or there is less of something than was thought."""
+"""Prefixes of a kubelet's reasons for rejecting a bound pod: the device plugin gave it no device, or the node has fewer
+resources than the scheduler assumed."""
 
 SIGNALS = {9: "SIGKILL", 15: "SIGTERM", 11: "SIGSEGV", 6: "SIGABRT"}
 SIGNALLED = 128
 STOPS = frozenset({9, 15})
-"""Signals by which kubelets end containers."""
+"""Signals that kubelets send to stop containers."""
 
 
 PROVISIONING_MESSAGE = re.compile(
@@ -54,41 +54,42 @@ PROVISIONING_MESSAGE = re.compile(
     r"resourceclaim.* (not (created|found)|is being deleted)",
     re.IGNORECASE,
 )
-"""What a scheduler says of a pod that it does not look at nodes for, as something must be made for it before.
+"""Messages of a scheduler that waits for objects, such as volumes, before it filters nodes for a pod.
 
-Of a claim for one pod at a time (``ReadWriteOncePod``) that another has, it speaks node by node.
+Messages about a claim for one pod at a time (``ReadWriteOncePod``) in use by another pod do not match: they are per
+node.
 """
 
 
 class Wait(Enum):
-    """What a replica waits for that does not start; it says what follows when that lasts."""
+    """Reason why a replica does not start. It determines the result of a timeout."""
 
     NONE = "none"
-    """Nothing that is wrong, or nothing that Seaway would end."""
+    """No problem, or none that Seaway acts on."""
     SCHEDULER = "turn"
-    """Its turn with its cluster's scheduler: no one needs to hear of that before it lasts."""
+    """The cluster's scheduler; reported only if it lasts."""
     NODE = "node"
-    """A node that takes it: its cluster's own scheduler decides otherwise than Seaway did."""
+    """A suitable node: the cluster's scheduler rejects the node that Seaway chose."""
     PREEMPTION = "room"
-    """The end of others on a node that its cluster's scheduler chose for it, and is making room on."""
+    """The end of other pods on the node that the cluster's scheduler nominated."""
     PROVISIONING = "made"
-    """What its cluster makes for it before any node takes it, like its volumes."""
+    """Objects that the cluster must provision before scheduling, such as volumes."""
     USER_FIX = "mending"
-    """A user who mends what keeps it from starting, while it holds its devices."""
+    """A fix by a user. The replica holds its devices."""
     NEVER_STARTS = "nothing"
-    """Nothing: it never will start, but holds its devices."""
+    """Nothing: the replica never starts, but holds its devices."""
 
 
 STUCK = frozenset({Wait.USER_FIX, Wait.NEVER_STARTS})
-"""Of pods that have a node, and so hold their devices whatever is made of them."""
+"""Waits of pods that are bound to a node and therefore hold devices, regardless of their reported state."""
 
 NODE_WAITS = frozenset({Wait.NODE, Wait.PREEMPTION})
-"""Where it depends on the node that a pod is pinned to what it comes from that none takes it."""
+"""Waits whose cause depends on the node that the pod is pinned to."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """How a replica is doing."""
+    """State of a replica."""
 
     phase: WorkloadPhase
     reason: str = ""
@@ -97,7 +98,7 @@ class PodState:
 
 
 def pod_state(pod: PodObject) -> PodState:
-    """Say how the replica does that a pod is."""
+    """Return the state of a pod's replica."""
     status = pod.status
     if status.phase == "Succeeded":
         return PodState(WorkloadPhase.SUCCEEDED)
@@ -113,7 +114,7 @@ def pod_state(pod: PodObject) -> PodState:
 
 
 def _bound(pod: PodObject) -> PodState:
-    """Say how a pod does that has a node."""
+    """Return the state of a pod that has a node."""
     status = pod.status
     waits = _waits((*status.init_container_statuses, *status.container_statuses))
     if waits:
@@ -146,7 +147,7 @@ def _failed(pod: PodObject) -> PodState:
 
 
 def _unbound(pod: PodObject) -> PodState:
-    """Say why a pod has no node yet."""
+    """Return the state of a pod that has no node yet."""
     scheduled = _condition(pod.status.conditions, "PodScheduled", "False")
     if scheduled is None:
         return PodState(WorkloadPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.SCHEDULER)
@@ -164,12 +165,12 @@ def _unbound(pod: PodObject) -> PodState:
 
 
 def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:
-    """Say what keeps a container from running; None when nothing is wrong."""
+    """Return the state if a container cannot run; None if there is no problem."""
     for each in containers:
         waiting = each.state.waiting
         if waiting is None or waiting.reason in STARTS:
             continue
-        if waiting.reason == "CrashLoopBackOff":  # it is to be started again and again
+        if waiting.reason == "CrashLoopBackOff":  # the kubelet restarts it repeatedly
             last = _ending(each.name, each)
             why = f"keeps crashing, {each.restart_count} times so far: {last or waiting.message}"
             return PodState(WorkloadPhase.STARTING, _short(why))
@@ -183,7 +184,7 @@ def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:
 
 
 def _ended(containers: Iterable[ContainerStatus]) -> str:
-    """Say how the first container ended that did not end well."""
+    """Describe the end of the first container that failed."""
     return next(filter(None, (_ending(each.name, each) for each in containers)), "")
 
 
@@ -200,7 +201,7 @@ def _ending(name: str, status: ContainerStatus) -> str:
 
 
 def _stopped(status: ContainerStatus) -> bool:
-    """Tell whether a container ended as its kubelet ends those of pods that are deleted."""
+    """Report whether a container ended as containers of deleted pods do."""
     ended = status.state.terminated
     return ended is not None and ended.reason != "OOMKilled" and ended.exit_code - SIGNALLED in STOPS
 
@@ -214,7 +215,7 @@ def _condition(conditions: Iterable[Condition], kind: str, status: str = "True")
 
 
 def _readable(word: str) -> str:
-    """Turn Kubernetes' CamelCase into words."""
+    """Convert Kubernetes' CamelCase to words."""
     if word.startswith("OutOf"):
         return f"out of {word.removeprefix('OutOf')}"
     text = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in word)
@@ -222,6 +223,6 @@ def _readable(word: str) -> str:
 
 
 def _short(text: str) -> str:
-    """Put a text on one line that is not too long."""
+    """Convert a text to one line of limited length."""
     line = " ".join(text.split()).rstrip(": ")
     return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}…"

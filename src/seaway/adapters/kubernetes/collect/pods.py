@@ -1,4 +1,4 @@
-"""Pods as Seaway keeps them: a few figures each, whatever their objects weigh."""
+"""Summaries of pods and services. They need little memory, regardless of the size of the objects."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from seaway.domain.placement import DeviceSlice
 
 @dataclass(frozen=True, slots=True)
 class PodSummary:
-    """A pod.
+    """Summary of a pod.
 
     Attributes
     ----------
     namespace, name, uid, created_at
-        Which one, and since when.
+        Its metadata.
     node
-        Where it is; empty before it is bound.
+        Its node; empty before it is bound.
     slices
-        The shares of devices that it holds, or held before it ended.
+        Device shares that it holds, or held before it ended.
     holds_resources
-        Whether it still does.
+        True while it holds resources.
     attempt
-        Job and attempt; None for a pod that is not Seaway's.
+        Job and attempt; None for an unmanaged pod.
     part, replicas, index
-        Of Seaway's own: its part, the replicas of that, and which of these it is, -1 where any will do.
+        Of a Seaway pod: its part, the part's replicas, and the pod's index among them; -1 for any.
     state
-        Of Seaway's own: how the replica does.
+        Of a Seaway pod: the state of the replica.
     containers
-        Of Seaway's own: what runs in it, sidecars last.
+        Of a Seaway pod: its containers, sidecars last.
     init_containers
-        Of Seaway's own: names of what runs in it before those do, and ends.
+        Of a Seaway pod: names of the init containers that end before these start.
     deleting
-        Whether it is being deleted.
+        True if it is being deleted.
     pinned_to
-        Of Seaway's own: the node that it is pinned to, by its label; empty where several would do.
+        Of a Seaway pod: hostname label of the node that it is pinned to; empty if it is not pinned to one node.
     holders
-        Which container holds each of the slices, by name; empty where that cannot be told.
+        Container name of each slice; empty if unknown.
     pods
-        How many pods it is among those of its node, where it is not Seaway's: 0 once it has ended.
+        Of an unmanaged pod: its count toward the node's pods; 0 after it ended.
     resource_version
-        Which of its versions this is of; another that reads the same is the same.
+        Version that the summary was made from; ignored in comparisons.
     """
 
     namespace: str
@@ -79,19 +79,19 @@ class PodSummary:
 
     @property
     def full_name(self) -> str:
-        """Its name in its cluster."""
+        """Namespace and name."""
         return f"{self.namespace}/{self.name}"
 
 
 def summarise_pod(pod: PodObject, view: PodView, namespace: str) -> PodSummary:
-    """Keep what matters of a pod.
+    """Return the summary of a pod.
 
     Parameters
     ----------
     view
-        What it takes of its node.
+        Use of the node by the pod.
     namespace
-        Where Seaway's own pods are.
+        Namespace of Seaway's pods.
     """
     meta = pod.metadata
     held = view.held if view.alive else view.holding
@@ -137,7 +137,7 @@ def _containers(pod: PodObject) -> tuple[Container, ...]:
 
 
 def _holders(pod: PodObject, held: Iterable[Held]) -> tuple[str, ...]:
-    """Name the container of each share; containers count with init containers first."""
+    """Return the container of each share. Indexes of containers count init containers first."""
     known = [each for each in held if each.uuid]
     if not known:
         return ()
@@ -162,7 +162,7 @@ class ServicePort(Part, frozen=True):
 
 
 class ServiceSpec(Part, frozen=True):
-    """What is wanted of a service."""
+    """Specification of a service."""
 
     type: str = "ClusterIP"
     cluster_ip: str = msgspec.field(default="", name="clusterIP")
@@ -170,20 +170,20 @@ class ServiceSpec(Part, frozen=True):
 
 
 class Ingress(Part, frozen=True):
-    """Where a load balancer lets in."""
+    """Address of a load balancer."""
 
     ip: str = ""
     hostname: str = ""
 
 
 class LoadBalancer(Part, frozen=True):
-    """What a load balancer says of itself."""
+    """Status of a load balancer."""
 
     ingress: tuple[Ingress, ...] = ()
 
 
 class ServiceStatus(Part, frozen=True):
-    """What is seen of a service."""
+    """Status of a service."""
 
     load_balancer: LoadBalancer = LoadBalancer()
 
@@ -197,9 +197,9 @@ class ServiceObject(Part, frozen=True):
 
 
 def address(service: ServiceObject) -> str:
-    """Return where a service answers: outside of its cluster if it can, else its name inside.
+    """Return the address of a service: the external one if there is one, else its name in the cluster.
 
-    Empty without ports, and for one that only gives pods names.
+    Return an empty text for a service without ports and for a headless one.
     """
     if service.spec.cluster_ip == HEADLESS:
         return ""

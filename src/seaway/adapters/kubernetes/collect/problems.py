@@ -1,4 +1,4 @@
-"""What is wrong with the objects of one cluster: said once, and counted while it lasts."""
+"""Problems of the objects of one cluster, logged once and counted while they last."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ log = logging.getLogger(__name__)
 
 
 class Problems:
-    """Keeps what is wrong, by what an object is and its name: ``node`` and ``n1``, or ``pod`` and ``default/p``.
+    """Problems by kind and name of the object, such as ``node`` and ``n1``, or ``pod`` and ``default/p``.
 
     Parameters
     ----------
     cluster
-        Its name.
+        Name of the cluster.
     """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._found: dict[str, tuple[Problem, ...]] = {}
         self._unreadable: defaultdict[str, dict[str, bool]] = defaultdict(dict)
-        """What cannot be read, and whether that was said again since all of its kind was listed."""
+        """Objects that cannot be decoded, with a mark for those seen again since the last full list."""
 
     def put(self, kind: str, name: str, problems: tuple[Problem, ...] = ()) -> None:
-        """Take this for all that is wrong with an object, and say what was not said before."""
+        """Replace the problems of an object, and log new ones."""
         where = f"{kind}/{name}"
         if not problems and where not in self._found:
             return
@@ -42,7 +42,7 @@ class Problems:
 
     @contextmanager
     def unreadable(self, kind: str, name: str, text: str) -> Iterator[None]:
-        """Note that an object cannot be read at all; meanwhile what was known of it may be forgotten."""
+        """Record that an object cannot be decoded. The body of the context may remove the object's other data."""
         said = self._found.get(f"{kind}/{name}", ())
         yield
         if not name:
@@ -54,11 +54,11 @@ class Problems:
         self._unreadable[kind][name] = True
 
     def unreadable_names(self, kind: str) -> set[str]:
-        """Return the objects of a kind that could not be read, and were met since all of it was listed before."""
+        """Return the undecodable objects of a kind that were seen since the previous full list."""
         return {name for name, again in self._unreadable[kind].items() if again}
 
     def listed(self, kind: str) -> None:
-        """Note that all objects of a kind were listed: what could not be read, and was not met again, is gone."""
+        """Record a full list of a kind: remove undecodable objects that were not seen in it."""
         for name, again in list(self._unreadable[kind].items()):
             if again:
                 self._unreadable[kind][name] = False
@@ -66,10 +66,10 @@ class Problems:
                 self.put(kind, name)
 
     def all(self) -> dict[str, tuple[Problem, ...]]:
-        """Return what is wrong, by kind and name with a slash between."""
+        """Return the problems by ``kind/name``."""
         return dict(self._found)
 
     def counts(self) -> dict[str, int]:
-        """Return how much of each kind of trouble there is."""
+        """Return the number of problems of each kind."""
         found = Counter(each.kind for problems in self._found.values() for each in problems)
         return {kind.value: found[kind] for kind in ProblemKind}

@@ -1,4 +1,4 @@
-"""List once, then watch: keeps whoever asks told of every object of one kind.
+"""Reflector: lists the objects of one kind once, then watches them.
 
 References
 ----------
@@ -36,22 +36,22 @@ from seaway.adapters.kubernetes.objects.meta import Item, Meta, Part
 from seaway.domain.errors import UnavailableError
 
 LIST_TIMEOUT_CALLS = 12
-"""How many times as long as a call it may take in all; without a byte no longer than a call."""
+"""Timeout of a full list, as a multiple of a call's timeout. The idle timeout is that of a call."""
 
 T = TypeVar("T", bound=Part)
 
 
 async def read_in_slices(api: Api, path: str, params: Mapping[str, str], kind: type[T]) -> Page[T]:
-    """Read a list that may have 50,000 objects, and decode it in turns: other clusters are followed meanwhile.
+    """Read a list of up to 50,000 objects, and decode it in time slices, so that other clusters can use the event loop.
 
     Raises
     ------
     ApiError
-        The server refused.
+        When the server refuses.
     UnavailableError
-        It did not answer in time, or more than anybody can take.
+        When the server does not answer in time, or the answer exceeds `MAX_BYTES`.
     UndecodableError
-        It is not a list.
+        When the answer is not a list.
     """
     page = read_body(await _whole(api, path, params), RawPage)
     read: list[T | Broken] = []
@@ -81,47 +81,47 @@ async def _whole(api: Api, path: str, params: Mapping[str, str]) -> bytes:
 log = logging.getLogger(__name__)
 
 PAGE = 500
-"""Objects in a page of a list."""
+"""Number of objects in a page of a list."""
 
 WATCH_S = 290
-"""How long a watch is asked to go on."""
+"""Requested duration of a watch."""
 
 IDLE_TIMEOUT_S = 75.0
-"""After how long without a byte a watch is given up; servers send a bookmark about every minute."""
+"""Time without a byte after which a watch is closed. Servers send a bookmark about every minute."""
 
 ABSENT_RETRY_S = 300.0
-"""How long until a kind that the server does not have is asked for again."""
+"""Delay before a kind is requested again that the server does not have."""
 
 MIN_WATCH_S = 1.0
-"""A watch that a server ends before that was none: it is begun again later every time."""
+"""Minimum duration of a successful watch. After a shorter one the next watch is delayed by the back-off."""
 
 T_contra = TypeVar("T_contra", bound=Part, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Source(Generic[T]):
-    """Objects to follow.
+    """Objects to list and watch.
 
     Attributes
     ----------
     path
-        Their collection, like ``/api/v1/nodes``.
+        Path of their collection, such as ``/api/v1/nodes``.
     kind
-        What they are decoded as.
+        Type to decode the objects as.
     selector
-        Only objects with these labels; empty for all.
+        Label selector; empty for all.
     optional
-        Whether a server may not have them at all.
+        True if a server may not have the kind.
     namespace
-        Where they are looked for; empty for everywhere.
+        Namespace of the objects; empty for all.
     fields
-        Only objects with these fields; empty for all.
+        Field selector; empty for all.
     label
-        What a cluster's health calls them; their path when empty.
+        Name of the health source; the path if empty.
     skippable
-        Whether Seaway can do without seeing them, where it has no right to that, or where they fail for long.
+        True if Seaway can skip the kind when it has no permission, or when the kind keeps failing.
     versioned
-        Whether they may be at another path once they are not at this one: then they are followed no more.
+        True if the kind may move to another path. Following then ends when this path is missing.
     """
 
     path: str
@@ -135,58 +135,58 @@ class Source(Generic[T]):
     versioned: bool = False
 
     def within(self, namespace: str) -> Source[T]:
-        """Return the same, looked for in one namespace only."""
+        """Return the same source, limited to one namespace."""
         return replace(self, namespace=namespace)
 
     @property
     def selectors(self) -> dict[str, str]:
-        """What narrows lists and watches down, as parameters."""
+        """Query parameters of the selectors."""
         named = {"labelSelector": self.selector, "fieldSelector": self.fields}
         return {name: text for name, text in named.items() if text}
 
     @property
     def name(self) -> str:
-        """What a cluster's health calls them."""
+        """Name of the health source."""
         return self.label or self.path
 
     @property
     def address(self) -> str:
-        """What is asked of the server."""
+        """Path of the collection, with the namespace."""
         prefix, _, plural = self.path.rpartition("/")
         return f"{prefix}/namespaces/{self.namespace}/{plural}" if self.namespace else self.path
 
 
 class Sink(Protocol[T_contra]):
-    """Who is told; on the event loop, so it may not wait for anybody."""
+    """Receiver of objects. It runs on the event loop and must not block."""
 
     async def replace(self, items: Sequence[T_contra]) -> None:
-        """Take these for all there are; others are to have their turn where these are many."""
+        """Replace all objects; yield to other tasks if there are many."""
 
     def put(self, item: T_contra) -> None:
-        """Take an object as it is now."""
+        """Add or update an object."""
 
     def drop(self, item: T_contra) -> None:
-        """Note that an object is gone."""
+        """Remove an object."""
 
     def broken(self, what: Broken) -> None:
-        """Note that an object cannot be read; what was known of it counts no more."""
+        """Discard the data of an object that cannot be decoded."""
 
 
 class _OverrunError(Exception):
-    """The version that was asked from is too old: everything must be listed again."""
+    """Expired resource version: everything must be listed again."""
 
 
 @dataclass(slots=True)
 class _Position:
-    """Up to which version a sink was told, however the telling ended; empty when everything must be listed."""
+    """Resource version up to which the sink is current; empty if everything must be listed."""
 
     version: str = ""
 
 
 async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff) -> None:
-    """Keep `sink` told, until cancelled, or until what moves is not there.
+    """Keep `sink` current until cancelled, or until a versioned source is missing.
 
-    Whatever fails is noted in `health` and tried again, later every time; what was heard before stands meanwhile.
+    Record failures in `health` and retry with back-off. Earlier data stays valid until then.
     """
     position = _Position()
     while True:
@@ -212,7 +212,7 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             position.version = ""
             health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}", optional=source.skippable)
             await backoff.pause()
-        except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
+        except Exception as error:  # a bug must not end the view of a cluster
             position.version = ""
             log.exception("%s: following %s failed", api.name, source.path)
             health.failed(source.name, str(error) or type(error).__name__, optional=source.skippable)
@@ -222,7 +222,7 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
 async def _should_stop(
     error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff
 ) -> bool:
-    """Take a refusal, and wait until it makes sense to ask again; tell whether that never does."""
+    """Handle a refusal and wait for the next try; return whether to stop."""
     if not await _can_skip(error, api, source, sink, health):
         health.failed(source.name, f"{api.name}: {error}", optional=source.skippable)
         await backoff.pause()
@@ -234,7 +234,7 @@ async def _should_stop(
 
 
 async def _can_skip(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
-    """Tell whether a view can be relied on without what is not there, or may not be seen; then note that."""
+    """Report whether the view is usable without a missing or forbidden source, and record that."""
     if source.optional and error.missing:
         await sink.replace(())
         health.succeeded(source.name)
@@ -246,7 +246,7 @@ async def _can_skip(error: ApiError, api: Api, source: Source[T], sink: Sink[T],
 
 
 async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
-    """List everything; return the version that it is of."""
+    """List everything; return the version of the list."""
     items, broken, version = await read_all(api, source)
     for each in broken:
         sink.broken(each)
@@ -255,7 +255,7 @@ async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
 
 
 async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], str]:
-    """Read all objects, page by page; return them, those that cannot be read, and the version that this is of."""
+    """Read all objects page by page; return them, the undecodable objects, and the version of the list."""
     params = {"limit": str(PAGE), **source.selectors}
     items: list[T] = []
     broken: list[Broken] = []
@@ -265,7 +265,7 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
         except ApiError as error:
             if not error.gone or "continue" not in params:
                 raise
-            items.clear()  # it took too long: from the start, and all of it at once
+            items.clear()  # the pages expired: read all of it in one request
             broken.clear()
             page = await read_in_slices(api, source.address, source.selectors, source.kind)
         items += page.items
@@ -273,16 +273,16 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
         if not page.metadata.next_page:
             break
         params["continue"] = page.metadata.next_page
-        await asyncio.sleep(0)  # others want to be heard too
+        await asyncio.sleep(0)  # yields to other clusters
     return items, broken, page.metadata.resource_version
 
 
-async def _watch(  # what is followed, and the three who keep how it goes
+async def _watch(  # a source and its state
     api: Api, source: Source[T], sink: Sink[T], position: _Position, health: Health, backoff: Backoff
 ) -> None:
-    """Hand on changes for as long as the server tells of them, and keep up to which it did.
+    """Deliver changes until the watch ends, and update the position.
 
-    That a watch is open is an answer, though it may have nothing to tell for long.
+    An open watch counts as an answer, even if it sends no changes for a long time.
     """
     params = {
         "watch": "true",
@@ -304,7 +304,7 @@ async def _watch(  # what is followed, and the three who keep how it goes
 
 
 def _deliver(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
-    """Hand on one change; return the version that it brought."""
+    """Deliver one change; return its version."""
     if event.type == "ERROR":
         said = read_body(bytes(event.object), Failure)
         if said.code == 410:

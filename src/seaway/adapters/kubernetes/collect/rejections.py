@@ -1,7 +1,7 @@
-"""What a cluster will not have made: an attempt's objects, or their pods; and for how long it has been saying so.
+"""Rejections by a cluster of an attempt's objects or pods, and their duration.
 
-Pods are denied when their controller makes them (a quota, Pod Security, a webhook), so that nothing but an event, or
-a condition of some kinds, tells of it. Objects are denied where Karmada writes them into its members.
+Pods are rejected when their controller creates them (a quota, Pod Security, a webhook). Only an event, or a condition
+of some kinds, reports that. Objects are rejected when Karmada applies them in its members.
 
 References
 ----------
@@ -31,7 +31,7 @@ FINAL_MESSAGES = (
     "already exists in the cluster",
     "could not find the requested resource",
 )
-"""What is said where asking again does not help: somebody decided so."""
+"""Messages of rejections by policy. Retries do not help."""
 
 TRANSIENT_MESSAGES = (
     "error looking up service account",
@@ -42,47 +42,47 @@ TRANSIENT_MESSAGES = (
     "timed out",
     "timeout",
 )
-"""What is said where it may: of something that is not there yet, or did not answer."""
+"""Messages of temporary failures: something is missing or did not answer. Retries may help."""
 
 _PREFIXES = re.compile(
     r"^(\(combined from similar events\): |Failed to apply all manifests \(\d+/\d+\): |Error creating: "
     r"|create Pod \S+ in StatefulSet \S+ failed error: )+"
 )
 _POD_NAME = re.compile(r'[\w.-]+ "[^"]*" is forbidden: ')
-"""Names of pods are made up again with every try: they say nothing, and every reason would be another."""
+"""Generated pod names, which differ in every try. Without them, equal reasons have equal texts."""
 
 _NAME = re.compile(r"(?:^|-)sw-([0-9a-z]+)-([0-9]{1,9})(?:-|$)")
 
 
 def attempt_named(name: str) -> Attempt | None:
-    """Return the job and attempt of an object of Seaway's, or of what a controller made of one, by its name."""
+    """Return the job and attempt in the name of a Seaway object, or of an object that a controller made from it."""
     found = _NAME.search(name)
     return (found[1], int(found[2])) if found and ids.decode(found[1]) is not None else None
 
 
 def short_reason(message: str) -> str:
-    """Say in short why something is denied."""
+    """Return a short text of a rejection."""
     line = _POD_NAME.sub("", _PREFIXES.sub("", " ".join(message.split())))
     return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}…"
 
 
 def is_final(message: str) -> bool:
-    """Tell whether a denial is a user's decision, rather than something that may pass by itself."""
+    """Report whether a rejection is a policy decision, not a temporary failure."""
     return any(each in message for each in FINAL_MESSAGES) and not any(each in message for each in TRANSIENT_MESSAGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why something of an attempt is not made.
+    """Rejection of an attempt's objects or pods.
 
     Attributes
     ----------
     reason
-        What people read.
+        Text for users.
     is_final
-        Whether it is a user's decision.
+        True for a policy decision.
     rejects_objects
-        Whether it is the attempt's own objects that are denied, so that nothing of it may be there.
+        True if the attempt's own objects are rejected, so that none of them may exist.
     """
 
     reason: str
@@ -91,29 +91,29 @@ class Rejection:
 
 
 def pods_rejected(message: str) -> Rejection:
-    """Return what it means that a controller could not make pods, by what it says."""
+    """Return the rejection for a controller's message that it could not create pods."""
     return Rejection(f"its pods cannot be made: {short_reason(message)}", is_final(message))
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionTimeouts:
-    """How long a denial lasts before the cluster is taken to refuse, seconds: a decision, and what may pass."""
+    """Durations in seconds after which a policy rejection, or another one, counts as final."""
 
     final_s: float
     other_s: float
 
 
 class Rejections:
-    """The denials of one cluster, by who told of them.
+    """Rejections of one cluster, by source.
 
     Parameters
     ----------
     cluster
-        Its name.
-    later
-        Has something called after so many seconds.
-    told
-        Called with an attempt of which something else is to be said.
+        Name of the cluster.
+    schedule
+        Schedules a call after a number of seconds.
+    notify
+        Called with an attempt whose state changed.
     """
 
     def __init__(
@@ -131,16 +131,16 @@ class Rejections:
         self._by_source: dict[str, Attempt] = {}
 
     def __contains__(self, key: Attempt) -> bool:
-        """Tell whether anything of an attempt is denied."""
+        """Report whether an attempt has a rejection."""
         return key in self._by_attempt
 
     @property
     def without_objects(self) -> set[Attempt]:
-        """The attempts of which nothing may be there."""
+        """Attempts of which no object may exist."""
         return {key for key, found in self._by_attempt.items() if any(each.rejects_objects for each in found.values())}
 
     def reject(self, key: Attempt, source: str, rejection: Rejection) -> None:
-        """Take what a source says is denied of an attempt; the first that it said stands while it goes on."""
+        """Record a source's rejection of an attempt. Later messages of the same source and kind do not replace it."""
         before = self._by_attempt.get(key, {}).get(source)
         if before and before.is_final == rejection.is_final:
             return
@@ -150,7 +150,7 @@ class Rejections:
         self._notify(key)
 
     def allow(self, source: str) -> None:
-        """Note that a source says nothing is denied, any more."""
+        """Withdraw the rejection of a source."""
         key = self._by_source.pop(source, None)
         if key is not None:
             self._drop(key, source)
@@ -158,9 +158,9 @@ class Rejections:
             self._notify(key)
 
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
-        """Say how a copy does, given what is denied of it; None when there is nothing of it, nor could be.
+        """Return the workload with the state that follows from its rejections; None if it does not exist.
 
-        Once every replica has a pod, what was said of its pods is over.
+        Rejections of pods end when every replica has a pod.
         """
         found = self._by_attempt.get(key)
         if not found:
@@ -184,7 +184,7 @@ class Rejections:
             del self._by_attempt[key]
 
     def _watch(self, key: Attempt) -> None:
-        """Look again at an attempt when its denials have gone on for so long that they will."""
+        """Start the timeout of an attempt's rejections."""
         found = self._by_attempt.get(key)
         if not found:
             self._persistent.end(key)

@@ -1,4 +1,4 @@
-"""What is in one cluster, as the control loop asks for it: changes since a cursor."""
+"""View of one cluster for the control loop: its changes since a cursor."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ T = TypeVar("T")
 
 
 class ClusterView:
-    """The view of one cluster: told by its sources on the event loop, asked by the control loop's threads.
+    """View of one cluster. Sources update it on the event loop; threads of the control loop read it.
 
     Parameters
     ----------
     cluster
-        The cluster without its nodes: what configuration says of it.
+        The cluster without its nodes, from the configuration.
     health
-        Whether its sources answer.
+        Health of its sources.
     schedule
-        Has something called after so many seconds, on the event loop.
+        Schedules a call on the event loop after a number of seconds.
     limits
-        How it deals with what takes long.
+        Time limits.
     namespace
-        Where Seaway's own objects are.
+        Namespace of Seaway's objects.
     plugin_options
-        What its vGPU layer names otherwise than usual.
+        Custom names of annotations and labels of its vGPU device plugin.
 
     Attributes
     ----------
     name
-        The cluster's.
+        Name of the cluster.
     unreachable_timeout_s
-        How long it may be silent.
+        Time without contact after which the cluster counts as unreachable.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ClusterView:
         self.namespace = namespace
         self._health = health
         self._changes: ChangeNotifier[Attempt | str | None] = ChangeNotifier(cluster.name, health, limits, schedule)
-        """Of attempts by their key, other pods by their name, None for the nodes."""
+        """Keys of changes: attempts, names of unmanaged pods, and None for the nodes."""
         self._problems = Problems(cluster.name)
         self._nodes = Nodes(cluster, self._problems, plugin_options)
         self._shares = DeviceShares(namespace)
@@ -89,57 +89,57 @@ class ClusterView:
 
     @property
     def failing(self) -> bool:
-        """Whether something of the cluster fails right now."""
+        """True if a source fails now."""
         return self._health.failing_s > 0
 
-    # What the control loop asks.
+    # Calls of the control loop.
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return what changed since `cursor`; see the port `Backend`."""
+        """Return the changes since `cursor`; see the port `Backend`."""
         with self._changes.lock:
             return replace(self._changes_since(self._changes.since(cursor, wait_s)), age_s=self._health.age_s)
 
     def node(self, name: str) -> NodeView | None:
-        """Return a node with what is known of its dialects."""
+        """Return a node, decoded for its device plugins."""
         with self._changes.lock:
             return self._nodes.get(name)
 
     def hostname(self, node: str) -> str:
-        """Return the label by which pods choose a node."""
+        """Return the hostname label of a node."""
         known = self.node(node)
         return known.node.labels.get(HOSTNAME, node) if known else node
 
     def replica_pods(self, attempt: Attempt) -> dict[int, PodSummary]:
-        """Return the pod of each replica of an attempt that has one."""
+        """Return the pods of an attempt by replica."""
         with self._changes.lock:
             return self._attempts.replica_pods(attempt)
 
     def pods_of(self, attempt: Attempt) -> list[PodSummary]:
-        """Return all pods of an attempt: also those that end, while another is there for the same replica."""
+        """Return all pods of an attempt, including terminating pods that already have a successor."""
         with self._changes.lock:
             return self._attempts.pods(attempt)
 
     def objects_of(self, attempt: Attempt) -> set[ObjectKey]:
-        """Return the objects of an attempt: the path of all of their kind, and ``namespace/name``."""
+        """Return the objects of an attempt: the path of the kind, and ``namespace/name``."""
         with self._changes.lock:
             return self._attempts.objects(attempt)
 
     def problems(self) -> dict[str, tuple[Problem, ...]]:
-        """Return what is wrong with objects, by what they are and their name, like ``pod/NAMESPACE/NAME``."""
+        """Return the problems of objects by kind and name, such as ``pod/NAMESPACE/NAME``."""
         with self._changes.lock:
             return self._problems.all()
 
     def collector_state(self) -> CollectorState:
-        """Return how collecting goes."""
+        """Return the state of the collector."""
         with self._changes.lock:
             return CollectorState(self._problems.counts(), self._health.failing())
 
     def close(self) -> None:
-        """Let waiting calls return."""
+        """End all waiting calls."""
         self._changes.close()
 
     def wake(self) -> None:
-        """Have waiting calls look whether the cluster is still heard."""
+        """Wake waiting threads, so that they check the cluster's health."""
         self._changes.wake()
 
     def _changes_since(self, found: dict[Attempt | str | None, None] | None) -> Changes:
@@ -162,27 +162,27 @@ class ClusterView:
         pod = self._pods.get(name)
         return _unmanaged_pod_of(pod) if pod and pod.holds_resources else UnmanagedPod(name, "")
 
-    # What the sources tell.
+    # Updates from the sources.
 
     def put_node(self, written: NodeObject) -> None:
-        """Take a node as it is now."""
+        """Add or update a node."""
         with self._changes.lock:
             self._node_changed(written.metadata.name, self._nodes.put(written))
 
     def drop_node(self, name: str) -> None:
-        """Note that a node is gone."""
+        """Remove a node."""
         with self._changes.lock:
             self._problems.put(NODE, name)
             self._node_changed(name, self._nodes.drop(name))
 
     async def replace_nodes(self, written: Sequence[NodeObject]) -> None:
-        """Take these for all nodes."""
+        """Replace all nodes."""
         await self._changes.process(self._nodes.names - {each.metadata.name for each in written}, self.drop_node)
         await self._changes.process(self._nodes.changed(written), self.put_node)
         self._listed_all(NODE)
 
     def put_slices(self, changed: Iterable[ResourceSlice], gone: Collection[str] = ()) -> None:
-        """Take resource slices as they are now, and note which, by name, are gone."""
+        """Update resource slices, and remove those named in `gone`."""
         with self._changes.lock:
             for name in gone:
                 self._problems.put(SLICE, name)
@@ -190,31 +190,31 @@ class ClusterView:
                 self._node_changed(node, step)
 
     async def replace_slices(self, written: Sequence[ResourceSlice]) -> None:
-        """Take these for all resource slices."""
+        """Replace all resource slices."""
         await self._changes.process(self._nodes.changed_slices(written), lambda found: self.put_slices(*found))
         self._listed_all(SLICE)
 
     def put_claim(self, claim: ResourceClaim) -> None:
-        """Take a resource claim as it is now."""
+        """Add or update a resource claim."""
         with self._changes.lock:
             self._problems.put(CLAIM, claim.metadata.full_name)
             self._reread_pods(self._shares.put_claim(claim))
 
     def drop_claim(self, name: str) -> None:
-        """Note that a resource claim is gone."""
+        """Remove a resource claim."""
         with self._changes.lock:
             self._problems.put(CLAIM, name)
             self._reread_pods(self._shares.drop_claim(name))
 
     async def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
-        """Take these for all resource claims; those that are gone are so last, as with pods."""
+        """Replace all resource claims; remove deleted ones last, as with pods."""
         there = {each.metadata.full_name for each in written}
         await self._changes.process(written, self.put_claim)
         await self._changes.process(self._shares.claims - there, self.drop_claim)
         self._listed_all(CLAIM)
 
     def put_pod(self, written: PodObject) -> None:
-        """Take a pod as it is now."""
+        """Add or update a pod."""
         with self._changes.lock:
             view, again = self._shares.read(written, self._nodes.get(node_of(written)))
             seen = summarise_pod(written, view, self.namespace)
@@ -228,7 +228,7 @@ class ClusterView:
                 self._reread_pods(again)
 
     def drop_pod(self, full_name: str) -> None:
-        """Note that a pod is gone."""
+        """Remove a pod."""
         with self._changes.lock:
             before = self._pods.pop(full_name, None)
             self._problems.put(POD, full_name)
@@ -238,10 +238,9 @@ class ClusterView:
             self._reread_pods(self._shares.forget(full_name))
 
     async def replace_pods(self, written: Sequence[PodObject]) -> None:
-        """Take these for all pods.
+        """Replace all pods.
 
-        Those that are gone are so last: whoever looks meanwhile may see devices held that are free, and none free that
-        is held.
+        Remove deleted pods last. Readers may then see free devices as used, but never used devices as free.
         """
         there: set[str] = set()
 
@@ -257,29 +256,30 @@ class ClusterView:
         self._listed_all(POD)
 
     def put_object(self, kind: str, meta: Meta) -> None:
-        """Take an object of an attempt that runs nothing, as it is now."""
+        """Add or update an object of an attempt that runs nothing."""
         key, name = attempt_of(meta, self.namespace), meta.full_name
         self._take(kind, name, WorkloadPart(*key, "", ()) if key else None, meta)
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
-        """Take a workload as it is now."""
+        """Add or update a workload."""
         name = written.metadata.full_name
         self._take(kind, name, read_workload(written, self.namespace), written.metadata)
 
     def drop_workload(self, kind: str, full_name: str) -> None:
-        """Note that a workload is gone."""
+        """Remove a workload."""
         self._take(kind, full_name, None)
 
     async def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
-        """Take these for all workloads of a kind; see `replace_objects`."""
+        """Replace all workloads of a kind; see `replace_objects`."""
         named = {each.metadata.full_name: each for each in written}
         await self._replace(kind, named, self.put_workload)
 
     async def replace_objects(self, kind: str, written: Sequence[Meta]) -> None:
-        """Take these for all objects of a kind that runs nothing.
+        """Replace all objects of a kind that runs nothing.
 
-        Any but the first list may pass over some that came and went since the last: no view ever had them, and whoever
-        waits for them is told before long all that there is.
+        A list after the first may miss objects that were created and deleted since the previous list. The view never
+        had
+        them, so schedule a full report for clients that wait for them.
         """
         await self._replace(kind, {each.full_name: each for each in written}, self.put_object)
 
@@ -294,29 +294,29 @@ class ClusterView:
             self._changes.schedule_relist()
 
     def put_address(self, key: Attempt, address: str) -> None:
-        """Take where a service of an attempt answers; empty for nowhere."""
+        """Set the address of an attempt's service; empty for none."""
         with self._changes.lock:
             self._attempts.put_address(key, address)
 
     def addressed(self) -> set[Attempt]:
-        """Return the attempts of which a service answers."""
+        """Return the attempts with the address of a service."""
         return self._attempts.addressed()
 
     def mark_missing(self, attempt: Attempt) -> None:
-        """Note that what was to bring an attempt here is gone: if nothing of it came, nothing else tells of that."""
+        """Report an attempt as gone if it has no workload here, because the object that was to create it is deleted."""
         with self._changes.lock:
             if self._attempts.workload(attempt) is None:
                 self._changes.add(attempt)
 
     def known(self) -> set[Attempt]:
-        """Return the attempts of which there is anything here."""
+        """Return the attempts with any object in this cluster."""
         with self._changes.lock:
             return self._attempts.known()
 
     def set_leftovers(self, attempts: frozenset[Attempt]) -> None:
-        """Take these for attempts of which something is left elsewhere, and nothing here: they are told with the rest.
+        """Set the attempts with leftovers elsewhere and no object here. Full reports include them as gone.
 
-        What is gone meanwhile is told as gone once more, which does no harm.
+        A repeated report of a gone attempt has no effect.
         """
         with self._changes.lock:
             new, self._leftovers = attempts - self._leftovers, attempts
@@ -324,29 +324,29 @@ class ClusterView:
                 self._changes.schedule_relist()
 
     def reject(self, key: Attempt, source: str, rejection: Rejection) -> None:
-        """Take what a source says is denied of an attempt here."""
+        """Record a source's rejection of an attempt."""
         with self._changes.lock:
             self._attempts.rejections.reject(key, source, rejection)
 
     def allow(self, source: str) -> None:
-        """Note that a source says nothing is denied, any more."""
+        """Withdraw the rejection of a source."""
         with self._changes.lock:
             self._attempts.rejections.allow(source)
 
     def set_gate(self, key: Attempt, source: str, gate: Gate | None) -> None:
-        """Take what a source says holds an attempt back here; None for nothing, any more."""
+        """Set the gate that a source reports for an attempt; None for none."""
         with self._changes.lock:
             self._attempts.gates.put(key, source, gate)
 
     def broken(self, what: str, found: Broken) -> None:
-        """Forget what was known of an object that cannot be read; say so once, and count it while that lasts.
+        """Remove the data of an object that cannot be decoded; log it once, and count it while it lasts.
 
-        An object of an attempt stays what it was last known for: it is there, and must be removed one day.
+        An object of an attempt keeps its last state, because it exists and must be removed later.
 
         Parameters
         ----------
         what
-            What it is; of an object of an attempt the path of all of its kind.
+            Kind of the object; for an object of an attempt, the path of the kind.
         """
         name = f"{found.namespace}/{found.name}" if found.namespace else found.name
         drops: dict[str, Callable[[], None]] = {
@@ -359,17 +359,17 @@ class ClusterView:
             if found.name and what in drops:
                 drops[what]()
 
-    # Keeping the books.
+    # Internal updates.
 
     def _node_changed(self, node: str, step: NodeChange) -> None:
-        """Tell of what came of something that was told of a node."""
+        """Record the change of a node."""
         if step is not NodeChange.NONE:
             self._changes.add(None)
         if step is NodeChange.DEVICES:
             self._reread_pods(self._shares.on(node))
 
     def _reread_pods(self, pods: Iterable[str]) -> None:
-        """Read pods again of which more, or something else, is known than when they were last heard."""
+        """Read pods again after a change of nodes or claims."""
         for pod in self._shares.pods(pods):
             self.put_pod(pod)
 
@@ -378,7 +378,7 @@ class ClusterView:
             self._problems.listed(what)
 
     def _take(self, kind: str, full_name: str, read: WorkloadPart | None, meta: Meta | None = None) -> None:
-        """Take an object of an attempt as it was read, and note what is wrong with its marks; None for gone."""
+        """Replace the state of an attempt's object, and record problems of its labels; None if it is gone."""
         with self._changes.lock:
             self._attempts.put_workload((kind, full_name), read)
             self._problems.put(kind, full_name, broken_labels(meta, self.namespace) if meta else ())

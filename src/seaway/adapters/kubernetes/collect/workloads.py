@@ -1,12 +1,11 @@
-"""Seaway's workloads: that a copy is there at all, which replicas it is to have, and why it has no pods.
+"""Workloads of Seaway: their existence, their replicas, and the reasons for missing pods.
 
 References
 ----------
-Kubernetes documentation, "Jobs": conditions, and pods that are deleted, which count as failed. ray.io/v1 RayJob
-(KubeRay 1.0 to 1.7, ``rayjob_types.go``, ``rayjob_controller.go``): ``jobStatus``, which is Ray's word, and
-``jobDeploymentStatus``, which is KubeRay's. kubeflow.org/v1 PyTorchJob (training operator 1.9, ``common_types.go``):
-conditions. batch.volcano.sh/v1alpha1 Job (Volcano 1.16, ``job.go``): ``state.phase``. jobset.x-k8s.io/v1alpha2 JobSet:
-conditions.
+Kubernetes documentation, "Jobs": conditions, and deleted pods, which count as failed. ray.io/v1 RayJob
+(KubeRay 1.0 to 1.7, ``rayjob_types.go``, ``rayjob_controller.go``): ``jobStatus`` of Ray and ``jobDeploymentStatus``
+of KubeRay. kubeflow.org/v1 PyTorchJob (training operator 1.9, ``common_types.go``): conditions.
+batch.volcano.sh/v1alpha1 Job (Volcano 1.16, ``job.go``): ``state.phase``. jobset.x-k8s.io/v1alpha2 JobSet: conditions.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from seaway.domain.deployment import Cause, ReplicaStatus, Workload, WorkloadPha
 
 
 class VolcanoState(Part, frozen=True):
-    """How a Job of Volcano's does."""
+    """State of a Volcano Job."""
 
     phase: str = ""
     reason: str = ""
@@ -33,9 +32,9 @@ class VolcanoState(Part, frozen=True):
 
 
 class WorkloadStatus(Part, frozen=True):
-    """What is seen of a workload; all but the conditions and the state is a RayJob's.
+    """Status of a workload. All fields except the conditions and the state are those of a RayJob.
 
-    The state is a word of RayClusters, which Seaway does not read, and more of Volcano's Jobs.
+    The state is a text in RayClusters, which Seaway ignores, and an object in Volcano Jobs.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -54,25 +53,25 @@ class WorkloadObject(Part, frozen=True):
 
 
 FAILURES = frozenset({"ReplicaFailure", "Failed"})
-"""Conditions that say that pods could not be made, or that no more will be."""
+"""Conditions of workloads whose pods could not be created or will not be."""
 
 SUCCESS = frozenset({"Complete", "Succeeded", "Completed"})
-"""Conditions that say that all of a workload ended well, of Kubernetes' Jobs, of Kubeflow's, and of JobSets."""
+"""Conditions of successful Jobs of Kubernetes, Kubeflow jobs and JobSets."""
 
 HELD = frozenset({"Suspended", "RayClusterSuspended"})
-"""Conditions that say that pods are not to be made for now: somebody, like Kueue, has not let it in yet."""
+"""Conditions of suspended workloads, which get no pods for now. A queue such as Kueue has not admitted them yet."""
 
 END = frozenset({"Failed", "FailureTarget"})
-"""Conditions that say that a workload failed permanently; a Job has the second while its pods are still leaving."""
+"""Conditions of permanently failed workloads. A Job has the second while its pods are terminating."""
 
 LOST = "BackoffLimitExceeded"
-"""Why a Job fails that may not try again: a pod of it failed, or was deleted."""
+"""Reason of a failed Job without retries: one of its pods failed or was deleted."""
 
 RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"}
-"""How a Ray job ends that does not end well."""
+"""Texts for unsuccessful ends of a Ray job."""
 
 RAY_OVER = frozenset({"Complete", "Failed"})
-"""KubeRay's word where it leaves it at that; else it may try again, with a new cluster, what Ray says has failed."""
+"""Final states of KubeRay. In other states, it may retry a failed Ray job with a new cluster."""
 
 VOLCANO_ENDS = {
     "Completed": PodState(WorkloadPhase.SUCCEEDED),
@@ -80,29 +79,30 @@ VOLCANO_ENDS = {
     "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job, of which a pod is gone", Cause.INFRASTRUCTURE),
     "Aborted": PodState(WorkloadPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
 }
-"""How a Job of Volcano's ends. Seaway has it ended when a pod failed, which says so itself, or was evicted."""
+"""Final states of a Volcano Job. Seaway configures Volcano to end the Job when a pod fails, which the pod reports
+itself, or is evicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPart:
-    """A workload of an attempt.
+    """A workload object of an attempt.
 
     Attributes
     ----------
     job_id, attempt, part
-        What it is of.
+        Its owner.
     replicas
-        The numbers of its replicas; empty for what runs nothing, like a service.
+        Indexes of its replicas; empty for objects that run nothing, such as services.
     rejection
-        Why it has not all its pods; empty when nothing is known to be wrong.
+        Reason for missing pods; empty if no problem is known.
     uid
-        Which object it is.
+        UID of the object.
     ended
-        How it ended, by its own word; None while it goes on. Its pods may be gone by then.
+        Its reported end; None while it runs. Its pods may be gone by then.
     decides
-        Whether `ended` counts whatever its pods said before they were gone: Ray's do not end when its job does.
+        True if `ended` takes precedence over the pods: the pods of Ray do not end with the job.
     gate
-        Why it is to have no pods for now; empty when it is to have them.
+        Reason why it has no pods for now; empty if it may have pods.
     """
 
     job_id: str
@@ -117,7 +117,7 @@ class WorkloadPart:
 
 
 def read_workload(written: WorkloadObject, namespace: str) -> WorkloadPart | None:
-    """Read a workload; None for one that is not Seaway's."""
+    """Decode a workload; return None if it does not belong to Seaway."""
     owner = attempt_of(written.metadata, namespace)
     try:
         replicas = numbers_of(written.metadata.annotations.get(REPLICAS, ""))
@@ -138,7 +138,7 @@ def _rejection_message(conditions: tuple[Condition, ...]) -> str:
 
 
 def _gate_reason(status: WorkloadStatus) -> str:
-    """Say why a workload has no pods while it is suspended; empty for one that is not."""
+    """Return the reason of a suspended workload; empty if it is not suspended."""
     found = next((each for each in status.conditions if each.type in HELD and each.status == "True"), None)
     if found:
         return f"it is suspended there: {_condition_text(found)}"
@@ -146,7 +146,7 @@ def _gate_reason(status: WorkloadStatus) -> str:
 
 
 def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
-    """Say how a workload ended; None while it has not."""
+    """Return the end of a workload by its conditions; None while it runs."""
     true = {each.type: each for each in conditions if each.status == "True"}
     if SUCCESS & true.keys():
         return PodState(WorkloadPhase.SUCCEEDED)
@@ -158,11 +158,11 @@ def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
 
 
 def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
-    """Say how a RayJob ended; None for one that goes on, and for other kinds."""
+    """Return the end of a RayJob; None while it runs, and for other kinds."""
     if status.job_status == "SUCCEEDED":
         return PodState(WorkloadPhase.SUCCEEDED)
     said = " ".join(status.message.split())[:500]
-    if status.job_deployment_status == "ValidationFailed":  # it never made a pod: another cluster's may know more
+    if status.job_deployment_status == "ValidationFailed":  # it made no pod; KubeRay of another cluster may accept it
         how, cause = "the KubeRay there does not take it", Cause.REJECTED
     elif status.job_deployment_status in RAY_OVER and status.job_status in RAY_ENDS:
         how, cause = RAY_ENDS[status.job_status], Cause.WORKLOAD
@@ -174,7 +174,7 @@ def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
 
 
 def _ended_by_volcano(status: WorkloadStatus) -> PodState | None:
-    """Say how a Job of Volcano's ended; None for one that goes on, and for other kinds."""
+    """Return the end of a Volcano Job; None while it runs, and for other kinds."""
     state = status.state
     end = VOLCANO_ENDS.get(state.phase) if isinstance(state, VolcanoState) else None
     if end is None or end.phase is WorkloadPhase.SUCCEEDED or isinstance(state, str):
@@ -202,26 +202,26 @@ def assemble(
     lost: AbstractSet[str] = frozenset(),
     address: str = "",
 ) -> Workload | None:
-    """Put an attempt's copy in a cluster together; None when nothing of it is there.
+    """Assemble the workload of an attempt in a cluster; return None if it does not exist.
 
     Parameters
     ----------
     persistent_waits
-        Pods, by uid, that have been waiting for so long that they fail, and what that comes from.
+        Pods whose wait timed out, by UID, with the cause.
     lost
-        Workloads, by uid, that failed so long ago that a pod which says better why would have been heard.
+        UIDs of failed workloads whose pods can no longer report a better reason.
     address
-        Where a service of it answers.
+        Address of its service.
     """
     workloads = tuple(each for each in workloads if each.replicas)
     seated = list(replica_pods(workloads, pods))
     if not seated:
         return None
-    stands = {  # a RayJob's own RayCluster stands for the same, and knows less
+    stands = {  # the RayCluster of a RayJob has the same replicas and less information
         replica: each for each in sorted(workloads, key=lambda one: one.decides) for replica in each.replicas
     }
     found = [(replica, pod, _replica_state(pod, persistent_waits, stands.get(replica))) for _, replica, pod in seated]
-    if all(verdict.phase is not WorkloadPhase.FAILED for _, _, verdict in found):  # else a pod says best what happened
+    if all(verdict.phase is not WorkloadPhase.FAILED for _, _, verdict in found):  # else a pod has the best reason
         found = [(replica, pod, _final_state(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
     replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
     phase, reason, cause = _summarise([verdict for _, _, verdict in found])
@@ -231,14 +231,14 @@ def assemble(
 def replica_pods(
     workloads: Iterable[WorkloadPart], pods: Iterable[PodSummary]
 ) -> Iterator[tuple[str, int, PodSummary | None]]:
-    """Say which pod is which replica: yield the part, the replica's number, and its pod or None."""
+    """Yield the part, the index and the pod, or None, of each replica."""
     by_part: defaultdict[str, list[PodSummary]] = defaultdict(list)
     parts: dict[str, tuple[int, ...]] = {}
     for pod in pods:
         by_part[pod.part].append(pod)
         parts.setdefault(pod.part, pod.replicas)
     covered = {replica for replicas in parts.values() for replica in replicas}
-    for each in workloads:  # one may stand for several parts of pods, of which some may have none yet
+    for each in workloads:  # one may have several parts of pods, some without pods yet
         if each.part not in parts:
             parts[each.part] = tuple(replica for replica in each.replicas if replica not in covered)
     for part, replicas in parts.items():
@@ -247,9 +247,9 @@ def replica_pods(
 
 
 def _replica_pods(replicas: tuple[int, ...], pods: list[PodSummary]) -> Iterator[tuple[int, PodSummary | None]]:
-    """Say which pod is which replica: by its index where it has one, else in the order in which they were made.
+    """Assign pods to replicas, by index or else in order of creation.
 
-    Of several pods for one replica the latest that is not leaving counts: a controller made it for the others.
+    Of several pods of one replica, use the newest that is not terminating: a controller made it to replace the others.
     """
     seats: dict[int, PodSummary | None] = dict.fromkeys(replicas)
     rest: list[PodSummary] = []
@@ -270,10 +270,8 @@ def _replica_state(
 ) -> PodState:
     if workload and workload.decides and workload.ended:
         if workload.ended.phase is WorkloadPhase.SUCCEEDED:
-            return (
-                workload.ended if pod is None or not pod.holds_resources else RUNS
-            )  # what still runs still has its devices
-        if pod and pod.deleting and not pod.holds_resources:  # it was ended as all is over, and says only that
+            return workload.ended if pod is None or not pod.holds_resources else RUNS  # running pods hold devices
+        if pod and pod.deleting and not pod.holds_resources:  # deleted after the end; its state adds nothing
             return workload.ended
     if pod is None or pod.state is None:
         return PodState(WorkloadPhase.STARTING, workload.rejection) if workload and workload.rejection else NOT_YET
@@ -287,7 +285,7 @@ def _replica_state(
 def _final_state(
     pod: PodSummary | None, state: PodState, workload: WorkloadPart | None, lost: AbstractSet[str]
 ) -> PodState:
-    """Take a workload's word for how a replica ended whose pod is gone, or goes without having ended."""
+    """Use the workload's reported end for a replica whose pod is gone or is deleted before it ended."""
     if workload is None or workload.ended is None or state.phase is WorkloadPhase.SUCCEEDED:
         return state
     if workload.decides and workload.ended.phase is WorkloadPhase.FAILED:
@@ -302,12 +300,12 @@ def _status(replica: int, pod: PodSummary | None, verdict: PodState) -> ReplicaS
     if pod is None:
         return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
     taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders, pod.containers)
-    stuck = pod.state is not None and pod.state.wait in STUCK  # it holds its devices, whatever is made of that
+    stuck = pod.state is not None and pod.state.wait in STUCK  # it holds its devices in any state
     return ReplicaStatus(replica, WorkloadPhase.STARTING if stuck else verdict.phase, pod.node, *taken)
 
 
 def _summarise(states: list[PodState]) -> tuple[WorkloadPhase, str, Cause]:
-    """Say how a copy does as a whole."""
+    """Return the phase, reason and cause of the workload."""
     failed = [each for each in states if each.phase is WorkloadPhase.FAILED]
     if failed:
         by_weight = {Cause.REJECTED: 0, Cause.UNSCHEDULABLE: 0, Cause.INFRASTRUCTURE: 1, Cause.WORKLOAD: 2}

@@ -1,1 +1,1 @@
-"""Reaching API servers: which there are, who Seaway is there, and calls that end."""
+"""Connections to API servers: kubeconfigs, credentials, and calls with timeouts."""

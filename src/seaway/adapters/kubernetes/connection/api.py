@@ -1,4 +1,4 @@
-"""Calls to one API server: every one ends in time, and says what went wrong."""
+"""Calls to one API server, each with a timeout and a clear error."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ log = logging.getLogger(__name__)
 Read = TypeVar("Read")
 
 REQUEST_TIMEOUT_S = 10.0
-"""How long a call may take."""
+"""Timeout of a call."""
 
 CREDENTIALS_TIMEOUT_S = 30.0
-"""How long it may take to find out who Seaway is: a program of a user's cloud may have to ask around."""
+"""Timeout for loading credentials. An exec plugin of a cloud may need several requests of its own."""
 
 TERMINATION_TIMEOUT_S = 1.0
-"""How long a program is waited for that is ended because it took longer."""
+"""Maximum wait for an exec plugin to exit after Seaway kills it."""
 
 HEADER_TTL_S = 10.0
-"""How long a token is used before it is looked at whether it expired."""
+"""Time for which a token is used before Seaway checks its expiry."""
 
 PAGE_RENEWAL_INTERVAL_S = 60.0
-"""How often a page behind a proxy may have it asked again who Seaway is."""
+"""Minimum interval between two credential renewals that a page behind a proxy may cause."""
 
 MAX_RETRY_AFTER_S = 30
-"""The longest that a server, or a proxy before it, may tell Seaway to stay away."""
+"""Maximum accepted ``Retry-After`` of a server or a proxy in front of it."""
 
 MAX_RETIRED = 2
-"""Connections with credentials that were replaced, which calls that are under way may go on with."""
+"""Maximum number of sessions with replaced credentials that stay open for running calls."""
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 MANAGER = "seaway"
-"""Who Seaway is to the fields that it writes."""
+"""Name of Seaway as a field manager."""
 
 RETRY_AFTER_S = 1
-"""When another try makes sense where the server does not say it; who tries again has delays of its own."""
+"""Default retry delay if the server sends none. Callers have back-off of their own."""
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""What an API server answers that may do better a little later."""
+"""HTTP statuses of temporary errors."""
 
 
 class Api:
@@ -71,13 +71,13 @@ class Api:
     Parameters
     ----------
     name
-        What errors call it.
+        Name for error messages.
     credentials
-        Who Seaway is there.
+        Credentials for the server.
     prefix
-        What stands before every path: of a member, where its proxy is.
+        Prefix of every path; of a member, the path of its proxy.
     request_timeout_s
-        How long a call may take.
+        Timeout of a call.
     """
 
     def __init__(
@@ -94,19 +94,19 @@ class Api:
         self._header: dict[str, str] = {}
         self._header_until_s = 0.0
         self._credentials_error = ""
-        """Why it could not be found out who Seaway is, while nothing is known of that."""
+        """Error of the last failed attempt to load credentials; empty after a success."""
         self._renewal_limit = RenewalLimit(time.monotonic)
         self._page_renewal_limit = RenewalLimit(time.monotonic, PAGE_RENEWAL_INTERVAL_S, PAGE_RENEWAL_INTERVAL_S)
         self._closed = False
 
     def proxied(self, name: str, prefix: str) -> Api:
-        """Return the API server that this one has a proxy to."""
+        """Return the API server of a member behind this server's proxy."""
         return Api(name, self._credentials, self._prefix + prefix, self.request_timeout_s)
 
     async def close(self) -> None:
-        """Let go of all connections, and make no other: who still asks for something is told that it is unavailable.
+        """Close all connections. Later calls raise `UnavailableError`.
 
-        What a kubeconfig runs to find out who Seaway is ends, too.
+        End a running exec plugin, too.
         """
         self._closed = True
         if self._reading is not None and not self._reading.done():
@@ -117,7 +117,7 @@ class Api:
                 await line.close()
 
     async def authenticate(self) -> None:
-        """Find out who Seaway is, where that is not known, so that the next call asks the server at once.
+        """Load missing credentials, so that the next call can contact the server immediately.
 
         Raises
         ------
@@ -129,24 +129,24 @@ class Api:
             await self._auth_headers()
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
-        """Read something; raises as `call`."""
+        """Read an object or a list; raise as `call`."""
         return await self.call("GET", path, params)
 
     async def create(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """Create an object in the collection `path`; raises as `call`."""
+        """Create an object in the collection `path`; raise as `call`."""
         return await self.call("POST", path, {"fieldManager": MANAGER}, body)
 
     async def apply(self, path: str, body: Mapping[str, Any], *, dry: bool = False) -> bytes:
-        """Have the object at `path` be as `body` says, on the server's side; raises as `call`."""
+        """Apply `body` to the object at `path` on the server side; raise as `call`."""
         params = {"fieldManager": MANAGER, "force": "true"} | ({"dryRun": "All"} if dry else {})
         return await self.call("PATCH", path, params, body, APPLY)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """Merge `body` into the object at `path`; raises as `call`."""
+        """Merge `body` into the object at `path`; raise as `call`."""
         return await self.call("PATCH", path, {"fieldManager": MANAGER}, body, MERGE)
 
     async def delete(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
-        """Delete an object or, with a selector in `params`, a collection; raises as `call`."""
+        """Delete an object or, with a selector in `params`, a collection; raise as `call`."""
         return await self.call("DELETE", path, {"propagationPolicy": "Background"} | dict(params or {}))
 
     async def call(
@@ -157,14 +157,15 @@ class Api:
         body: Mapping[str, Any] | None = None,
         kind: str = "application/json",
     ) -> bytes:
-        """Make a call and return what was answered.
+        """Send a request and return the body of the answer.
 
         Raises
         ------
         ApiError
-            The server refused.
+            When the server refuses.
         UnavailableError
-            It did not answer in time, or is not able to right now; what was asked may be done all the same.
+            When the server does not answer in time or is temporarily unavailable. It may still have executed the
+            request.
         """
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if content is None else {"content-type": kind}
@@ -176,8 +177,8 @@ class Api:
                 async with asyncio.timeout(self.request_timeout_s):
                     try:
                         answer, said = await _read(ask())
-                    except aiohttp.ServerDisconnectedError:  # it hung up on a connection that it had kept open;
-                        answer, said = await _read(ask())  # every call may be made twice
+                    except aiohttp.ServerDisconnectedError:  # the server closed an idle connection;
+                        answer, said = await _read(ask())  # calls are idempotent
                 if refused is not None or answer.status != HTTPStatus.UNAUTHORIZED:
                     break
                 refused = line
@@ -189,12 +190,12 @@ class Api:
     async def stream(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Read an answer line by line for as long as it goes on; raises as `call`, also while it is read.
+        """Read an answer line by line until it ends; raise as `call`, also during the read.
 
         Parameters
         ----------
         idle_timeout_s
-            After how long without a byte the server is given up.
+            Maximum time without a byte before the connection is closed.
         """
         async with self._opened(path, params, idle_timeout_s) as answer:
             yield read_lines(answer)
@@ -203,21 +204,21 @@ class Api:
     async def pieces(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Read an answer as it comes, as `stream` does its lines."""
+        """Read an answer in chunks as they arrive; see `stream`."""
         async with self._opened(path, params, idle_timeout_s) as answer:
             yield answer.content.iter_any()
 
     async def tail(self, path: str, params: Mapping[str, str], max_bytes: int) -> bytes:
-        """Read an answer, however long it is, and return its last bytes; raises as `call`.
+        """Read an answer of any length and return its last bytes; raise as `call`.
 
-        It may take longer than a call, for as long as it goes on.
+        It may exceed the timeout of a call while data arrives.
         """
         try:
             return await self._tail(path, params, max_bytes)
         except ApiError as error:
             if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
-        return await self._tail(path, params, max_bytes)  # as whom the kubeconfig says now
+        return await self._tail(path, params, max_bytes)  # with renewed credentials
 
     async def _tail(self, path: str, params: Mapping[str, str], max_bytes: int) -> bytes:
         async with self._opened(path, params, self.request_timeout_s) as answer:
@@ -227,7 +228,7 @@ class Api:
     async def _opened(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask for an answer that is read bit by bit."""
+        """Open an answer for reading in chunks."""
         async with self._request_errors("GET", path):
             line = await self._get_session()
             asked = line.request(
@@ -240,20 +241,19 @@ class Api:
                     async with asyncio.timeout(self.request_timeout_s):
                         said = await read_body(answer)
                     if answer.status == HTTPStatus.UNAUTHORIZED:
-                        await self._get_session(line)  # for who tries again
+                        await self._get_session(line)  # so that a retry uses renewed credentials
                     raise self._error(answer, said)
                 yield answer
 
     async def page(self, path: str, max_bytes: int) -> bytes:
-        """Read what a user behind the server's proxy says: whatever that is, it ends; raises as `call`.
+        """Read a page behind the server's proxy, with limits on time and size; raise as `call`.
 
-        That a user may answer as if it were the server that does not know Seaway any more: who Seaway is is asked
-        again for that seldom.
+        The page may answer 401 as if it were the server. Renewals of credentials for pages are therefore rare.
 
         Raises
         ------
         RejectedError
-            When it says more than `max_bytes`, or says it compressed.
+            When the page exceeds `max_bytes` or is compressed.
         """
         headers = {"accept": "text/plain", "accept-encoding": "identity"}
         async with self._request_errors("GET", path):
@@ -265,7 +265,7 @@ class Api:
             ):
                 said = await read_at_most(answer, max_bytes)
             if answer.status == HTTPStatus.UNAUTHORIZED and self._page_renewal_limit.allows():
-                await self._get_session(line)  # for who tries again
+                await self._get_session(line)  # so that a retry uses renewed credentials
         if _is_success(answer):
             return said
         raise self._error(answer, said)
@@ -279,7 +279,7 @@ class Api:
 
     @asynccontextmanager
     async def _request_errors(self, method: str, path: str) -> AsyncIterator[None]:
-        """Say of a connection that failed whose it was."""
+        """Convert connection errors to `UnavailableError` with the server's name."""
         try:
             yield
         except TimeoutError:
@@ -294,11 +294,11 @@ class Api:
             ) from None
 
     async def _auth_headers(self) -> dict[str, str]:
-        """Return the headers that say who asks."""
+        """Return the authorization headers."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._header_until_s:
             async with self._connecting:
-                if clock() >= self._header_until_s:  # else another user was quicker
+                if clock() >= self._header_until_s:  # else another task was faster
                     header = await self._load_credentials(self._credentials.authorization)
                     if not (header.isascii() and header.isprintable()):
                         raise UnavailableError(f"the token for {self.name} has characters that no token has")
@@ -307,17 +307,17 @@ class Api:
         return self._header
 
     async def _load_credentials(self, read: Callable[[], Read], *, force: bool = False) -> Read:
-        """Read credentials. Where that failed it is not done for whoever asks next, who is told what went wrong.
+        """Load credentials. Cache an error until the back-off expires.
 
         Parameters
         ----------
         force
-            Whether it is known to be time for it.
+            Skip the check of the back-off, because the caller did it.
 
         Raises
         ------
         UnavailableError
-            When it fails, or did before; somebody may mend the file, or log in.
+            When loading fails, or failed a short time ago. A user may fix the file or log in.
         """
         if self._credentials_error and not (force or self._renewal_limit.allows()):
             raise UnavailableError(self._credentials_error)
@@ -331,9 +331,9 @@ class Api:
         return found
 
     async def _read_in_thread(self, read: Callable[[], Read]) -> Read:
-        """Read credentials in a thread of their own: a program that a kubeconfig names may take as long as it likes.
+        """Read credentials in a separate thread: an exec plugin may block for any time.
 
-        One that hangs is ended, keeps no one else from reading theirs, and is not begun again before it ended.
+        Kill a plugin that exceeds the timeout. Do not start another before it ended. Other servers are not affected.
         """
         if self._reading is not None and not self._reading.done():
             raise UnavailableError(
@@ -341,26 +341,28 @@ class Api:
             )
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
-        reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # too late, no one hears it
+        reading.add_done_callback(
+            lambda ended: ended.cancelled() or ended.exception()
+        )  # avoids the log of an unread exception
         done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_TIMEOUT_S)
         if not done:
             self._credentials.end()
             await asyncio.wait([reading], timeout=TERMINATION_TIMEOUT_S)
-        if not done and (not reading.done() or reading.exception()):  # else what was given before still holds
+        if not done and (not reading.done() or reading.exception()):  # else use the result
             raise UnavailableError(f"{self.name}: who Seaway is there was not found out in {CREDENTIALS_TIMEOUT_S:g} s")
         return reading.result()
 
     async def _get_session(self, rejected: Session | None = None) -> Session:
-        """Return the connections; others than those over which Seaway was refused, if it is time to find out who it is.
+        """Return the session. Renew the credentials if `rejected` is the current session or its certificate expired.
 
-        That costs, where a program has to say it, so it is not done for every refusal of a server that goes on.
+        A renewal can run an exec plugin, so the back-off limits renewals for a server that keeps refusing.
         """
         if (line := self._session) and line is not rejected and not line.expired:
             return line
         async with self._connecting:
             before = self._session
             if before and before is not rejected and not before.expired:
-                return before  # another user was quicker
+                return before  # another task was faster
             self._require_open()
             if before and not self._renewal_limit.allows():
                 return before
@@ -385,7 +387,7 @@ async def _read(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) ->
 
 
 def _wait_s(retry_after: str) -> int:
-    """Return for how long a server is to be left alone, by its header."""
+    """Return the delay of a ``Retry-After`` header, in seconds."""
     return (
         min(int(retry_after), MAX_RETRY_AFTER_S)
         if retry_after.isdecimal() and len(retry_after) < MAX_RETRY_AFTER_S
@@ -394,7 +396,7 @@ def _wait_s(retry_after: str) -> int:
 
 
 def _error_text(error: Exception) -> str:
-    """Say what went wrong with a connection, without the address of a proxy, which may have a password in it."""
+    """Describe a connection error without the address of the proxy, which may contain a password."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{error.status} {error.message}".strip()
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""How long to wait before something is tried again."""
+"""Delays between retries."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from random import Random
 
 MIN_S = 0.2
 MAX_S = 5.0
-"""Short enough that a cluster which comes back is seen soon, also where nothing rings."""
+"""Maximum delay. It is short, so that Seaway detects a recovered cluster soon without a wake signal."""
 
 
 class WakeSignal:
-    """Wakes those who wait to try again; a try that was under way when it rang is made once more at once."""
+    """Signal that ends the delays of all waiting retries. It also skips the delay after a try that is under way."""
 
     def __init__(self) -> None:
         self._events: list[asyncio.Event] = []
 
     def subscribe(self) -> asyncio.Event:
-        """Return what is set at every ring, for one who waits."""
+        """Return an event for one waiting task. Each signal sets it."""
         self._events.append(asyncio.Event())
         return self._events[-1]
 
     def notify(self) -> None:
-        """Wake everybody; on the event loop."""
+        """Wake all waiting tasks; call it on the event loop."""
         for each in self._events:
             each.set()
 
 
 class Backoff:
-    """Doubles the wait with every failure, and takes up to half off by chance, so that no two come together.
+    """Exponential back-off with jitter of up to half of the delay, so that retries do not coincide.
 
     Parameters
     ----------
     random
-        Where the chance comes from.
+        Source of jitter.
     wake_signal
-        Ends a wait early; None for nothing.
+        Signal that ends a delay early; None for none.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class Backoff:
         self._woken = (wake_signal or WakeSignal()).subscribe()
 
     def failed(self) -> float:
-        """Note a failure; return how long to wait, seconds."""
+        """Count a failure; return the delay in seconds."""
         longest_s: float = min(self._least_s * 2 ** min(self._failures, 20), self._most_s)
         self._failures += 1
         return longest_s * self._random.uniform(0.5, 1)
 
     async def pause(self, min_s: float = 0.0) -> None:
-        """Note a failure and wait, until the bell rings at the longest; at least for so long, whatever rings."""
+        """Count a failure and wait until the delay ends or the signal comes, but at least `min_s`."""
         wait_s = self.failed()
         await asyncio.sleep(min_s)
         with suppress(TimeoutError):
@@ -64,6 +64,6 @@ class Backoff:
         self._woken.clear()
 
     def reset(self) -> None:
-        """Note that it worked."""
+        """Reset the delay after a success."""
         self._failures = 0
         self._woken.clear()

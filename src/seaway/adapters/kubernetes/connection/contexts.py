@@ -1,4 +1,4 @@
-"""Which ways into clusters a folder of kubeconfigs has: one for every context of every file."""
+"""Contexts of a folder of kubeconfigs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from seaway.domain.errors import RejectedError
 from seaway.wire.yaml import read_yaml
 
 LARGEST_FILE = 1 << 20
-"""Of a kubeconfig, and of each file that one names, bytes."""
+"""Maximum size in bytes of a kubeconfig, and of each file that it refers to."""
 
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Context:
-    """One way into a cluster.
+    """A context of a kubeconfig.
 
     Attributes
     ----------
     file
         The kubeconfig.
     context
-        The context's name there.
+        Name of the context.
     server
-        By what its API server is known: a digest of address and certificate authority; empty where it names none.
+        Identity of the API server: a digest of address and certificate authority; empty without an address.
     digest
-        A digest of all that is said of it, with the client's certificate where that is in a file of its own.
+        Digest of the context's entries, including client certificates in separate files.
     """
 
     file: Path
@@ -45,14 +45,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a folder has.
+    """Contents of a folder.
 
     Attributes
     ----------
     contexts
-        By file, in the order that they have there.
+        Contexts by file, in the order of the file.
     broken
-        Files that are no kubeconfig, by path, and why.
+        Errors of invalid kubeconfigs, by path.
     """
 
     contexts: tuple[Context, ...]
@@ -60,12 +60,12 @@ class Found:
 
 
 def read_kubeconfig(file: Path) -> dict[str, Any]:
-    """Read a kubeconfig: plain values, and not many more than the file shows, as by aliases of aliases.
+    """Read a kubeconfig as plain values. Limit the expansion of YAML aliases.
 
     Raises
     ------
     RejectedError
-        When the file is none; says why.
+        When the file is not a kubeconfig; with the reason.
     """
     said = content(file)
     try:
@@ -78,12 +78,12 @@ def read_kubeconfig(file: Path) -> dict[str, Any]:
 
 
 def content(file: Path) -> bytes:
-    """Read a kubeconfig, or a file that one names.
+    """Read a kubeconfig, or a file that it refers to.
 
     Raises
     ------
     RejectedError
-        When that cannot be done, or it is too large for one.
+        When the file cannot be read or is too large.
     """
     try:
         with file.open("rb") as opened:
@@ -98,17 +98,17 @@ def content(file: Path) -> bytes:
 
 
 def cluster_of(written: dict[str, Any], context: str) -> dict[str, Any]:
-    """Return what a kubeconfig says of the cluster of a context; nothing where there is none."""
+    """Return the cluster entry of a context; empty if there is none."""
     return _resolve(written, named(written, "contexts", "context").get(context), "clusters", "cluster")
 
 
 def user_of(written: dict[str, Any], context: str) -> dict[str, Any]:
-    """Return what a kubeconfig says of the user of a context; nothing where there is none."""
+    """Return the user entry of a context; empty if there is none."""
     return _resolve(written, named(written, "contexts", "context").get(context), "users", "user")
 
 
 def _contexts(file: Path, written: dict[str, Any]) -> dict[str, Any]:
-    """Return what a kubeconfig says of each of its contexts, by name."""
+    """Return the contexts of a kubeconfig by name."""
     found = named(written, "contexts", "context")
     if not found:
         raise RejectedError(f"{file} has no context")
@@ -127,12 +127,12 @@ def named(written: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
 
 
 def current_context(file: Path) -> str:
-    """Return the context that a kubeconfig names as current, or its only one.
+    """Return the current context of a kubeconfig, or its only one.
 
     Raises
     ------
     RejectedError
-        When the file is not a kubeconfig, or leaves the choice open.
+        When the file is not a kubeconfig, or has several contexts and no current one.
     """
     written = read_kubeconfig(file)
     names = tuple(_contexts(file, written))
@@ -145,9 +145,9 @@ def current_context(file: Path) -> str:
 
 
 def find(folder: Path) -> Found:
-    """Look through a folder for kubeconfigs; files that start with a dot and folders in it are passed over.
+    """Read the kubeconfigs of a folder. Skip subfolders and files whose names start with a dot.
 
-    Files that are broken are told of; the others go on.
+    Report invalid files and continue with the others.
 
     Raises
     ------
@@ -173,19 +173,19 @@ def find(folder: Path) -> Found:
 
 
 def cluster_name(context: str) -> str:
-    """Make a cluster's name of a context's: letters, digits, dots, dashes and underscores."""
+    """Convert a context's name to a cluster name of letters, digits, dots, dashes and underscores."""
     return NOT_IN_NAMES.sub("-", context).strip("-.") or "cluster"
 
 
 def _resolve(written: dict[str, Any], context: Any, kind: str, key: str) -> dict[str, Any]:  # noqa: ANN401  # as below
-    """Return the entry of a list of a kubeconfig that a context names; empty where there is none."""
+    """Return the list entry that a context refers to; empty if there is none."""
     name = context.get(key) if isinstance(context, dict) else None
     entry = named(written, kind, key).get(name) if isinstance(name, str) else None
     return entry if isinstance(entry, dict) else {}
 
 
 def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever a user wrote
-    """Make a digest of all that a kubeconfig says of a context; files with tokens are read again as these expire."""
+    """Return a digest of a context's entries. Exclude token files: Seaway reads them again when a token expires."""
     cluster, user = _resolve(written, context, "clusters", "cluster"), _resolve(written, context, "users", "user")
     paths = [path for each in ("client-certificate", "client-key") if isinstance(path := user.get(each), str)]
     said = [repr((context, cluster, user)).encode(), *(_bytes(file.parent / path) for path in paths)]
@@ -193,7 +193,7 @@ def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: 
 
 
 def _bytes(file: Path) -> bytes:
-    """Read a file that a kubeconfig names; nothing where that cannot be done, as who connects says why."""
+    """Read a file; return no bytes on errors, because the connection attempt reports them."""
     try:
         return content(file)
     except RejectedError:
@@ -201,7 +201,7 @@ def _bytes(file: Path) -> bytes:
 
 
 def _server(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever a user wrote
-    """Say by what the API server of a context is known: how it is reached, and which authority vouches for it."""
+    """Return a digest of the API server's address, proxy and certificate authority."""
     cluster = _resolve(written, context, "clusters", "cluster")
     said = {name: value for name, value in cluster.items() if isinstance(value, str)}
     if not said.get("server"):
@@ -221,23 +221,23 @@ FILES = {
     "client-certificate": "client-certificate-data",
     "client-key": "client-key-data",
 }
-"""Settings that name a file, and those that hold what is in it."""
+"""Settings that refer to a file, and the settings that contain the file's data."""
 
 
 def minified(file: Path, context: str, name: str) -> str:
-    """Write a context with its cluster and user, certificates put in, as a kubeconfig with nothing else.
+    """Return a kubeconfig with only one context, its cluster and its user, and with embedded certificates.
 
     Parameters
     ----------
     context
-        Which one.
+        Context to extract.
     name
-        What it is to be called.
+        New name of the context.
 
     Raises
     ------
     RejectedError
-        When there is no such context, or something that it names is missing.
+        When the context, or an entry or file that it refers to, is missing.
     """
     written = read_kubeconfig(file)
     chosen = _entry(written, "contexts", context, "context", file)
@@ -266,7 +266,7 @@ def _entry(written: dict[str, Any], kind: str, name: str, key: str, file: Path) 
 
 
 def _with_absolute_paths(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Put what is in files in place of their names."""
+    """Replace file names with the data of the files."""
     after = {}
     for name, value in settings.items():
         if name in FILES and isinstance(value, str) and value:
@@ -280,7 +280,7 @@ def _with_absolute_paths(settings: dict[str, Any], folder: Path) -> dict[str, An
 
 
 def _user(user: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Have a user stand alone; a token's file stays a file, as a user exchanges it."""
+    """Make a user entry independent of its folder. Token files stay files, because tokens rotate."""
     after = _with_absolute_paths(user, folder)
     token = after.get("tokenFile")
     if isinstance(token, str):

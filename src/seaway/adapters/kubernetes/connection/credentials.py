@@ -1,6 +1,6 @@
-"""Who Seaway is to an API server: read from a kubeconfig by Kubernetes' own client, and again when it expires.
+"""Credentials for API servers, read from kubeconfigs by the Kubernetes client and renewed when they expire.
 
-Programs that it names are run here, and the client sees what they said as if it stood in the kubeconfig.
+Seaway runs the exec plugins of a kubeconfig itself. The client then reads their output as part of the kubeconfig.
 
 References
 ----------
@@ -30,18 +30,21 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 MIN_S = 1.0
 MAX_S = 30.0
-"""A program of a user's cloud may cost a second of a processor each time; what was mended is seen as late as this."""
+"""Maximum pause between renewals. An exec plugin may use a second of CPU time, and a fix takes effect after this
+pause."""
 
 
 class RenewalLimit:
-    """Lets the first one through at once, and more after pauses that double; forgets when there was none for a while.
+    """Rate limit of renewals: the first is immediate, and later pauses double.
 
-    Answers that are good do not count: part of a server may know Seaway, and part not.
+    It resets after a period without renewals. Successful calls do not reset it: some replicas of a server may accept
+    the
+    credentials while others refuse them.
 
     Parameters
     ----------
     clock
-        Seconds.
+        Clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float], min_s: float = MIN_S, max_s: float = MAX_S) -> None:
@@ -52,7 +55,7 @@ class RenewalLimit:
         self._pause_s = 0.0
 
     def allows(self) -> bool:
-        """Tell whether it is time for one, which is then begun."""
+        """Report whether a renewal may start now, and count it."""
         since_s = self._clock() - self._last_s
         if since_s < self._pause_s:
             return False
@@ -62,24 +65,24 @@ class RenewalLimit:
         return True
 
     def failed(self) -> None:
-        """Count the pause from now: one that took long failed, and is not to be begun at once for everybody."""
+        """Restart the pause after a failure, because a slow renewal may fail after its pause is over."""
         self._last_s = self._clock()
 
 
 PORTS = {"http": 80, "https": 443}
-"""What an address means that names no port."""
+"""Default ports of addresses."""
 
 
 def bypasses_proxy(server: str, no_proxy: str) -> bool:
-    """Tell whether no proxy of the environment is gone through to a server.
+    """Report whether connections to a server bypass the proxy of the environment.
 
     Parameters
     ----------
     server
-        Its address.
+        Address of the server.
     no_proxy
-        The variable: names with all below them (``a.example``, ``.a.example``, ``*.a.example``), addresses and their
-        ranges (``10.0.0.0/8``), each perhaps with a port, or ``*`` for all. What is on this machine is spared anyway.
+        Value of ``NO_PROXY``: names with their subdomains (``a.example``, ``.a.example``, ``*.a.example``), addresses,
+        and ranges (``10.0.0.0/8``), each with an optional port, or ``*`` for all. Loopback addresses always bypass it.
 
     References
     ----------
@@ -98,12 +101,12 @@ def bypasses_proxy(server: str, no_proxy: str) -> bool:
 
 
 def proxy_address(value: str) -> str:
-    """Return a proxy's address as it is called; one without a scheme speaks HTTP.
+    """Return a proxy's address with its scheme; the default scheme is HTTP.
 
     Raises
     ------
     RejectedError
-        When it is none that Seaway can speak to; does not show it, as there may be a password in it.
+        When the address is invalid. The message omits the address, which may contain a password.
     """
     address = value if "://" in value else f"http://{value}"
     try:
@@ -126,32 +129,32 @@ def _is_loopback(host: str) -> bool:
 log = logging.getLogger(__name__)
 
 NUMBER = re.compile(r"\[Errno \d+\] ")
-"""What the words behind it say better."""
+"""Prefix of error texts to remove."""
 
 KEY = "BearerToken"
-"""What the client calls the header with the token."""
+"""Name of the token's header in the client."""
 
 
 EXPIRY_MARGIN = timedelta(minutes=1)
-"""How long before a program's token ends another is asked for."""
+"""Time before its expiry at which a plugin's token is renewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How to reach an API server, and as whom.
+    """Address and credentials for an API server.
 
     Attributes
     ----------
     server
-        Its address.
+        Address of the server.
     tls
-        Certificates to trust and to show.
+        TLS context with the certificates.
     server_name
-        What the server's certificate names instead of the address; empty for the address.
+        Name in the server's certificate; empty if it is the address.
     proxy
-        Address of a proxy on the way; empty without one.
+        Address of the proxy; empty for none.
     expires_at
-        When the certificate that it shows ends, where a program gave it and said so; None where no one did.
+        Expiry of the client certificate, if a plugin reported it; else None.
     """
 
     server: str
@@ -162,21 +165,20 @@ class Identity:
 
 
 class _NoCredentialsError(Exception):
-    """A program gave no credentials."""
+    """Failure of an exec plugin to return credentials."""
 
 
 class Credentials:
-    """What a context of a kubeconfig says, kept up to date.
+    """Credentials of a kubeconfig context.
 
-    Reading may run a program that a user's cloud brings and that takes as long as it likes: call every
-    method from a thread that may wait.
+    Methods may run an exec plugin that blocks for any time. Call them only from a thread that may block.
 
     Parameters
     ----------
     file
-        The kubeconfig; None for the service account of the pod that Seaway runs in.
+        The kubeconfig; None for the service account of Seaway's pod.
     context
-        Which of its contexts.
+        Name of the context.
     """
 
     def __init__(self, file: Path | None, context: str = "") -> None:
@@ -189,20 +191,20 @@ class Credentials:
         self._renewing = RenewalLimit(time.monotonic)
 
     def load(self) -> Identity:
-        """Read everything again.
+        """Load the kubeconfig and all credentials again.
 
         Raises
         ------
         RejectedError
-            When the kubeconfig is broken, or says no more who Seaway is.
+            When the kubeconfig is invalid or has no valid credentials.
         """
-        library: Any = import_module("kubernetes")  # here, as it takes a second, and only real clusters need it
+        library: Any = import_module("kubernetes")  # the import takes a second, and simulated clusters do not need it
         found, own_proxy, ends = library.client.Configuration(), False, None
         with self._reading, _captured_warnings() as said:
             try:
                 if self._file is None:
                     library.config.load_incluster_config(client_configuration=found)
-                else:  # read here, as the client would write out in full what aliases of aliases stand for
+                else:  # because the client expands nested YAML aliases without a limit
                     written = read_kubeconfig(self._file)
                     self._given = given = self._run(written)
                     if given:
@@ -215,9 +217,9 @@ class Credentials:
                     own_proxy = "proxy-url" in cluster_of(written, self._context)
             except _NoCredentialsError as error:
                 raise RejectedError(f"{self._where} gives no credentials: {_short(error)}") from None
-            except Exception as error:  # noqa: BLE001  # whatever is wrong in a user's file
+            except Exception as error:  # noqa: BLE001  # any error of a user's file
                 raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
-            if said:  # the client goes on without credentials when what it asks for them fails
+            if said:  # if a plugin fails, the client continues without credentials
                 raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
             self._read = found
         try:
@@ -227,12 +229,12 @@ class Credentials:
         return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", proxy, ends)
 
     def authorization(self) -> str:
-        """Return the header ``Authorization`` as it is now; empty where a certificate says it all.
+        """Return the current ``Authorization`` header; empty for authentication by certificate only.
 
         Raises
         ------
         UnavailableError
-            When a program that gives tokens failed.
+            When an exec plugin failed.
         """
         with self._reading, _captured_warnings() as said:
             if (given := self._given) and given.token:
@@ -243,11 +245,11 @@ class Credentials:
         return str(header or "")
 
     def end(self) -> None:
-        """End what a program of the kubeconfig does right now; for any thread."""
+        """Kill the running exec plugin; for any thread."""
         self._programs.end()
 
     def _run(self, written: dict[str, Any]) -> ExecCredential | None:
-        """Have the program say who Seaway is that a kubeconfig names; None where it says that itself."""
+        """Run the exec plugin of a kubeconfig; return None if the kubeconfig contains credentials."""
         user = user_of(written, self._context)
         wanted = user.pop("exec", None)
         if self._file is None or not isinstance(wanted, dict) or user.get("token") or user.get("tokenFile"):
@@ -258,9 +260,9 @@ class Credentials:
             raise _NoCredentialsError(error.message) from None
 
     def _renewed(self, given: ExecCredential) -> ExecCredential:
-        """Return what a program gave, or what it gives now if that ends soon.
+        """Return the plugin's credentials, and renew them if they expire soon.
 
-        One that fails then is asked again after pauses: what it gave holds until its end.
+        If the renewal fails, retry with back-off. The current credentials stay valid until they expire.
         """
         if self._file is None or given.expires_at is None or datetime.now(UTC) < given.expires_at - EXPIRY_MARGIN:
             return given
@@ -284,12 +286,12 @@ class Credentials:
 
 
 def _proxy(found: Any, *, own: bool) -> str:  # noqa: ANN401  # as below
-    """Return the address of the proxy on the way, empty for none; one of the kubeconfig's `own` is gone through anyway.
+    """Return the address of the proxy, or an empty text. A proxy of the kubeconfig (`own`) ignores ``NO_PROXY``.
 
     Raises
     ------
     RejectedError
-        When the server's address, or the proxy's, cannot be one.
+        When the address of the server or the proxy is invalid.
     """
     try:
         if "@" in urlsplit(found.host).netloc:
@@ -301,7 +303,7 @@ def _proxy(found: Any, *, own: bool) -> str:  # noqa: ANN401  # as below
 
 
 def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the client's own settings, without types
-    """Make a TLS context of what the client found."""
+    """Make a TLS context from the client's configuration."""
     verify = bool(found.verify_ssl)
     try:
         tls = ssl.create_default_context(cafile=found.ssl_ca_cert or None)
@@ -317,7 +319,7 @@ def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the clien
 
 @contextmanager
 def _captured_warnings() -> Iterator[list[str]]:
-    """Hear what the client only writes into the log."""
+    """Collect the errors that the client only logs."""
     messages: list[str] = []
     me = threading.get_ident()
 

@@ -1,4 +1,4 @@
-"""Where objects of a kind are in an API server: asked of it once, and again when it does not know a kind yet."""
+"""API discovery with a cache. A missing kind is looked up again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Kind:
     Attributes
     ----------
     prefix
-        Path of its group and version, like ``/apis/apps/v1``.
+        Path of its group and version, such as ``/apis/apps/v1``.
     plural
-        Its name in paths, like ``deployments``.
+        Its name in paths, such as ``deployments``.
     namespaced
-        Whether its objects are in namespaces.
+        True if its objects are in namespaces.
     """
 
     prefix: str
@@ -34,7 +34,7 @@ class Kind:
         return f"{self.prefix}/{self.plural}"
 
     def collection(self, namespace: str) -> str:
-        """Return the path of its objects in a namespace, or of all when they are in none."""
+        """Return the path of its objects in a namespace, or of all objects of a cluster-scoped kind."""
         return f"{self.prefix}/namespaces/{namespace}/{self.plural}" if self.namespaced else self.path
 
 
@@ -57,20 +57,14 @@ class _Group(Part, frozen=True):
 
 
 class Discovery:
-    """Knows the kinds of one API server.
-
-    Parameters
-    ----------
-    api
-        The server.
-    """
+    """Kinds of one API server."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._kinds: dict[tuple[str, str], Kind] = {}
 
     async def kind(self, version: str, name: str) -> Kind | None:
-        """Return a kind by its ``apiVersion`` and ``kind``; None when the server does not have it.
+        """Return a kind by its ``apiVersion`` and ``kind``; None if the server does not have it.
 
         Raises
         ------
@@ -82,12 +76,12 @@ class Discovery:
         return self._kinds.get((version, name))
 
     async def refresh_kind(self, version: str, name: str) -> Kind | None:
-        """Return a kind as `kind` does, by what the server says now: it may have been taken out."""
+        """Return a kind as `kind` does, without the cache: the server may have removed it."""
         self._kinds.pop((version, name), None)
         return await self.kind(version, name)
 
     async def version(self, group: str) -> str:
-        """Return the ``apiVersion`` that a server prefers of a group; empty when it does not have that.
+        """Return the preferred ``apiVersion`` of a group; empty if the server does not have the group.
 
         Raises
         ------
@@ -112,5 +106,5 @@ class Discovery:
                 return
             raise
         for each in told.resources:
-            if "/" not in each.name:  # the others are subresources
+            if "/" not in each.name:  # skips subresources
                 self._kinds[version, each.kind] = Kind(prefix, each.name, each.namespaced)

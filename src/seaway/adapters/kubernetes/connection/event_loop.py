@@ -1,4 +1,4 @@
-"""One event loop, in a thread of its own, for all that is said to and heard from clusters."""
+"""Event loop in a separate thread, for all communication with clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSE_S = 5.0
 
 
 class EventLoopThread:
-    """Runs coroutines for threads that wait for them, or that do not."""
+    """Runner of coroutines for other threads."""
 
     def __init__(self) -> None:
         self._loop = uvloop.new_event_loop()
@@ -31,7 +31,7 @@ class EventLoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result], timeout_s: float) -> Result:
-        """Run something and wait for it.
+        """Run a coroutine and wait for its result.
 
         Raises
         ------
@@ -46,12 +46,12 @@ class EventLoopThread:
             raise UnavailableError(f"nothing was answered within {timeout_s:g} s") from None
 
     def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Have something run; cancelling the future ends it.
+        """Start a coroutine. Cancel the future to end it.
 
         Raises
         ------
         UnavailableError
-            When the reactor was closed.
+            When the event loop is closed.
         """
         if self._loop.is_closed() or not self._thread.is_alive():
             work.close()
@@ -59,7 +59,7 @@ class EventLoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run_forever(self, name: str, work: Coroutine[Any, Any, None]) -> Future[None]:
-        """Have something run that follows `name` until it is cancelled; it is logged if a mistake of ours ends it."""
+        """Run a coroutine that follows `name` until it is cancelled; log an unexpected error that ends it."""
 
         def ended(following: Future[None]) -> None:
             if not following.cancelled() and (error := following.exception()):
@@ -70,15 +70,15 @@ class EventLoopThread:
         return following
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Have something called on the event loop after so many seconds; this may be called by any thread.
+        """Schedule a call on the event loop after a delay; for any thread.
 
-        Once the reactor is closed nothing is called any more.
+        Calls are dropped after the event loop is closed.
         """
-        with suppress(RuntimeError):  # what it raises when the loop is closed, perhaps right now
+        with suppress(RuntimeError):  # raised when the loop is closed
             self._loop.call_soon_threadsafe(self._loop.call_later, seconds, call)
 
     def close(self) -> None:
-        """End everything that runs."""
+        """Stop all coroutines and the thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._end.set)
             self._thread.join(CLOSE_S)
@@ -89,7 +89,7 @@ class EventLoopThread:
 
 
 def in_thread(work: Callable[[], Result]) -> Future[Result]:
-    """Begin something in a thread of its own, which keeps neither the process from ending nor others from theirs."""
+    """Run a function in its own daemon thread, which does not prevent the process from exiting."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -97,7 +97,7 @@ def in_thread(work: Callable[[], Result]) -> Future[Result]:
             return
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001  # whatever it is, whoever waits has to hear of it
+        except BaseException as error:  # noqa: BLE001  # the future passes it to the caller
             future.set_exception(error)
         else:
             future.set_result(result)

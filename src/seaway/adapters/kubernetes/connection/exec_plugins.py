@@ -1,6 +1,6 @@
-"""Programs that a kubeconfig names to say who Seaway is: run as kubectl does, and ended when no one waits any more.
+"""Exec plugins of kubeconfigs, which return credentials. Seaway runs them as kubectl does, and kills them on a timeout.
 
-Kubernetes' own client waits for them without limit, and leaves what they began behind.
+The Kubernetes client waits for them without limit, and does not end their child processes.
 
 References
 ----------
@@ -30,22 +30,22 @@ from seaway.adapters.kubernetes.connection.contexts import content
 from seaway.domain.errors import RejectedError
 
 MAX_MIB = 1
-"""The most that one may print. Tokens and certificates have some KiB."""
+"""Maximum output of a plugin, in MiB. Tokens and certificates have a few KiB."""
 
 PIECE = 1 << 16
-"""How many bytes a pipe holds."""
+"""Bytes to read from a pipe at a time: the capacity of a pipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What a program left.
+    """Result of a plugin.
 
     Attributes
     ----------
     code
-        What it ended with; below zero the signal that killed it.
+        Exit status; a negative value is the signal that killed it.
     out, err
-        What it printed.
+        Output and error output.
     """
 
     code: int
@@ -54,21 +54,21 @@ class ProgramOutput:
 
 
 class ExecPlugin:
-    """One that was begun just now, without a terminal.
+    """A running plugin without a terminal.
 
     Parameters
     ----------
     command
-        What is run, with its arguments.
+        Command and its arguments.
     environment
-        All variables that it has.
+        All environment variables.
     folder
-        Where it runs.
+        Working directory.
 
     Raises
     ------
     OSError, ValueError
-        When it cannot be run.
+        When the command cannot be run.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
@@ -81,7 +81,7 @@ class ExecPlugin:
                 stderr=subprocess.PIPE,
                 cwd=folder,
                 env=environment,
-                start_new_session=True,  # a group of its own, to be ended as a whole
+                start_new_session=True,  # a process group of its own, so that `end` kills all of it
             )
         except (OSError, ValueError):
             self._bell.close()
@@ -89,12 +89,12 @@ class ExecPlugin:
             raise
 
     def output(self) -> ProgramOutput:
-        """Wait until it ended, and whatever it began printed the last; or until it is ended.
+        """Wait until the plugin and its child processes close their output, or until `end` kills them.
 
         Raises
         ------
         RejectedError
-            When it prints too much; it is ended then.
+            When it prints too much; it is killed then.
         """
         out, err = bytearray(), bytearray()
         with DefaultSelector() as waiting:
@@ -104,7 +104,7 @@ class ExecPlugin:
                     waiting.register(pipe, EVENT_READ, said)
             while len(waiting.get_map()) > 1:
                 heard = [key for key, _ in waiting.select()]
-                if any(key.fileobj is self._bell for key in heard):  # others may hold its pipes open for ever
+                if any(key.fileobj is self._bell for key in heard):  # other processes may keep its pipes open forever
                     break
                 for key in heard:
                     piece = os.read(key.fd, PIECE)
@@ -118,13 +118,13 @@ class ExecPlugin:
         return ProgramOutput(self._process.wait(), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
     def end(self) -> None:
-        """End it and whatever it began, as far as that is still of its group; for any thread, until it is closed."""
+        """Kill the plugin and all processes of its group; for any thread, until it is closed."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._rope.close()  # which the other end hears
+        self._rope.close()  # wakes the selector of `output`
 
     def close(self) -> None:
-        """Let go of it: what prints to it from now on is ended by that."""
+        """Close all pipes, so that processes that still write to them fail."""
         for each in (self._process.stdout, self._process.stderr, self._bell, self._rope):
             if each:
                 each.close()
@@ -132,24 +132,24 @@ class ExecPlugin:
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 EXTENSION = "client.authentication.k8s.io/exec"
-"""What a kubeconfig says of a cluster for programs alone."""
+"""Name of the kubeconfig extension with cluster settings for exec plugins."""
 
 PASSED_VARIABLES = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
-"""What a program is told of a cluster, if it is to be told of it, in the words of kubeconfigs."""
+"""Cluster settings of a kubeconfig that Seaway passes to plugins with ``provideClusterInfo``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What a program said.
+    """Credentials of a plugin.
 
     Attributes
     ----------
     token
-        Empty where a certificate says it all.
+        Bearer token; empty for authentication by certificate only.
     certificate, key
-        As PEM; empty without.
+        Client certificate and key as PEM; empty for none.
     expires_at
-        Until when that holds; None where the program did not say so.
+        Expiry; None if the plugin reports none.
     """
 
     token: str
@@ -159,7 +159,7 @@ class ExecCredential:
 
     @property
     def user(self) -> dict[str, str]:
-        """The same in the words of kubeconfigs."""
+        """Kubeconfig user entry with these credentials."""
         said = {"token": self.token} if self.token else {}
         if self.certificate:
             said["client-certificate-data"] = base64.b64encode(self.certificate.encode()).decode()
@@ -168,7 +168,7 @@ class ExecCredential:
 
 
 class ExecPlugins:
-    """Runs them, and ends those that run, with all that they began; they have no terminal."""
+    """Runner of exec plugins. It can kill all running plugins and their child processes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -176,21 +176,21 @@ class ExecPlugins:
         _known.add(self)
 
     def run(self, config: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> ExecCredential:
-        """Run one and return what it said; takes as long as the program does, unless `end` is called.
+        """Run a plugin and return its credentials. Block until the plugin exits or `end` is called.
 
         Parameters
         ----------
         config
-            What a kubeconfig says of it under ``exec``.
+            The ``exec`` entry of a kubeconfig user.
         cluster
-            What the kubeconfig says of the cluster.
+            The cluster entry of the kubeconfig.
         folder
-            Where the kubeconfig is; paths in it start there.
+            Folder of the kubeconfig, to which paths are relative.
 
         Raises
         ------
         RejectedError
-            When it cannot be run, fails, is ended or says nothing that helps.
+            When the plugin cannot be run, fails, is killed, or returns invalid credentials.
         """
         version, command = _checked(config)
         environment = (
@@ -205,7 +205,7 @@ class ExecPlugins:
         return _credential(said.out, version, command)
 
     def end(self) -> None:
-        """End what runs, and whatever it began; what is left of it is not listened to any more."""
+        """Kill all running plugins and their child processes, and stop reading their output."""
         with self._lock:
             for each in self._running:
                 each.end()
@@ -233,13 +233,13 @@ _known: WeakSet[ExecPlugins] = WeakSet()
 
 @atexit.register
 def _end_all() -> None:
-    """Have none outlive Seaway."""
+    """Kill all plugins when Seaway exits."""
     for each in list(_known):
         each.end()
 
 
 def _checked(config: Mapping[str, Any]) -> tuple[str, str]:
-    """Return version and command of what a kubeconfig wants to be run."""
+    """Return the API version and command of an exec entry."""
     version, command = config.get("apiVersion"), config.get("command")
     if version not in VERSIONS:
         raise RejectedError(f"exec: its apiVersion is {version!r}; {' and '.join(VERSIONS)} are known")
@@ -269,7 +269,7 @@ def _variables(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _info(config: Mapping[str, Any], version: str, cluster: Mapping[str, Any], folder: Path) -> str:
-    """Return what a program is told of who asks, and of the cluster if it wants to know."""
+    """Return the ``ExecCredential`` input of a plugin, with the cluster if ``provideClusterInfo`` is set."""
     spec: dict[str, Any] = {"interactive": False}
     if config.get("provideClusterInfo"):
         spec["cluster"] = {each: cluster[each] for each in PASSED_VARIABLES if each in cluster}

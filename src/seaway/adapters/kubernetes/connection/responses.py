@@ -1,4 +1,4 @@
-"""What API servers answer when they do not do what was asked."""
+"""Error responses and size-limited bodies of API servers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TRANSIENT_REASONS = (
     "not yet ready to handle request",
     "status unknown for quota",
 )
-"""What servers say along with 403 that no one decided: soon it is otherwise."""
+"""Messages of temporary 403 responses, which are not a decision of an authorizer."""
 
 FINAL_REASONS = (
     "failed to create typed patch object",
     "field not declared in schema",
     "failed to convert new object",
 )
-"""What servers say of what they cannot read in an object that is applied: with 500, and without a reason."""
+"""Messages for an applied object that the server cannot parse. Servers send them with status 500 and no reason."""
 
 CONVERSION_FAILURES = "conversion webhook"
-"""Who may have failed to convert an object instead, and may do better later."""
+"""Message of a failed conversion webhook, which may succeed later."""
 
 
 class _Status(msgspec.Struct):
@@ -41,14 +41,14 @@ class _Status(msgspec.Struct):
 
 
 class ApiError(SeawayError):
-    """An API server refused: asking again in the same words will not help, unless the refusal is `passing`.
+    """Refusal by an API server. A retry without changes fails again, unless the error is `transient`.
 
     Attributes
     ----------
     status
         The HTTP status.
     reason
-        Kubernetes' own word, like ``NotFound``.
+        The reason of Kubernetes, such as ``NotFound``.
     """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -58,22 +58,22 @@ class ApiError(SeawayError):
 
     @property
     def missing(self) -> bool:
-        """Whether what was asked for is not there."""
+        """True if the object does not exist."""
         return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def forbidden(self) -> bool:
-        """Whether Seaway lacks the right to it."""
+        """True if Seaway lacks the permission."""
         return self.status == HTTPStatus.FORBIDDEN
 
     @property
     def unauthorized(self) -> bool:
-        """Whether it does not know Seaway, or not any more."""
+        """True if the server does not accept the credentials."""
         return self.status == HTTPStatus.UNAUTHORIZED
 
     @property
     def transient(self) -> bool:
-        """Whether it is no one's decision, so that the same may be done a little later."""
+        """True if the same request may succeed later."""
         return (
             self.unauthorized
             or self.conflict
@@ -82,22 +82,22 @@ class ApiError(SeawayError):
 
     @property
     def gone(self) -> bool:
-        """Whether the version that was asked for is too old."""
+        """True if the requested resource version is too old."""
         return self.status == HTTPStatus.GONE or self.reason == "Expired"
 
     @property
     def immutable(self) -> bool:
-        """Whether it is about something that may not be changed once it is there."""
+        """True if the request changes an immutable field."""
         return self.status == HTTPStatus.UNPROCESSABLE_ENTITY and "immutable" in str(self)
 
     @property
     def conflict(self) -> bool:
-        """Whether another user changed the object, or it is there already."""
+        """True if another client changed the object, or the object exists already."""
         return self.status == HTTPStatus.CONFLICT
 
 
 def error_of(status: int, body: bytes) -> ApiError:
-    """Make an error of an answer."""
+    """Convert an answer to an error."""
     try:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
@@ -113,7 +113,7 @@ def error_of(status: int, body: bytes) -> ApiError:
 
 
 def _is_unreadable(status: int, reason: str, message: str) -> bool:
-    """Tell whether a server failed because of what it was given, in which case it always will.
+    """Report whether the server failed because of an invalid object, so that retries fail, too.
 
     References
     ----------
@@ -128,19 +128,19 @@ def _is_unreadable(status: int, reason: str, message: str) -> bool:
 
 
 MAX_BYTES = 512 * 1024**2
-"""The longest answer: a list of everything, where a server could not keep its pages for long enough."""
+"""Maximum size of an answer: a full list, if the server cannot keep its pages long enough."""
 
 MAX_LINE_BYTES = 32 * 1024**2
-"""The longest line of a stream. Objects have 1.5 MiB at most, and a few times that where a user raised it."""
+"""Maximum length of a stream's line. Objects have at most 1.5 MiB by default; administrators can raise that limit."""
 
 
 async def read_body(answer: aiohttp.ClientResponse) -> bytes:
-    """Read an answer to its end.
+    """Read a complete answer.
 
     Raises
     ------
     UnavailableError
-        When that does not come.
+        When it exceeds `MAX_BYTES`.
     """
     pieces, size = [], 0
     async for piece in answer.content.iter_any():
@@ -152,12 +152,12 @@ async def read_body(answer: aiohttp.ClientResponse) -> bytes:
 
 
 async def read_at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Read an answer that is not longer than this.
+    """Read an answer of limited size.
 
     Raises
     ------
     RejectedError
-        When it is, or is compressed.
+        When it exceeds `max_bytes` or is compressed.
     """
     if answer.headers.get("content-encoding", "identity") != "identity":
         raise RejectedError("it answers compressed, although it was asked not to")
@@ -170,7 +170,7 @@ async def read_at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 
 async def read_tail(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Read an answer to its end and return its last bytes."""
+    """Read a complete answer and return its last bytes."""
     pieces: deque[bytes] = deque()
     size = 0
     async for piece in answer.content.iter_any():
@@ -182,12 +182,12 @@ async def read_tail(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 
 async def read_lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Cut an answer into lines, without what ends them.
+    """Split an answer into lines, without their line ends.
 
     Raises
     ------
     UnavailableError
-        When one of them does not end.
+        When a line exceeds `MAX_LINE_BYTES`.
     """
     rest = bytearray()
     async for piece in answer.content.iter_any():

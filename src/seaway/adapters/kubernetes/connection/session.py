@@ -1,4 +1,4 @@
-"""Connections to one API server, as somebody."""
+"""Connections to one API server with one identity."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from seaway.adapters.kubernetes.connection.credentials import Identity
 from seaway.domain.errors import RejectedError
 
 MAX_CONNECTIONS = 64
-"""Each watch holds one for as long as it goes on; the others are for calls."""
+"""Maximum number of connections. Each watch uses one; calls share the others."""
 
 USER_AGENT = "seaway"
-"""What the server's audit log says."""
+"""User agent, which appears in the server's audit log."""
 
 
 class Session:
-    """A pool of connections, with what an identity shows and trusts. For one event loop.
+    """Connection pool with the credentials of an identity. For one event loop.
 
     Parameters
     ----------
     identity
-        Whom to reach, and as whom.
+        Address and credentials of the server.
     connect_timeout_s
-        How long making a connection may take.
+        Timeout of a new connection.
     """
 
     def __init__(self, identity: Identity, connect_timeout_s: float) -> None:
@@ -44,7 +44,7 @@ class Session:
 
     @property
     def expired(self) -> bool:
-        """Whether the certificate that is shown has ended: a proxy may refuse that before anything is asked."""
+        """True if the client certificate expired: a proxy may refuse it before the request reaches the server."""
         return self._expires_at is not None and datetime.now(UTC) >= self._expires_at
 
     @asynccontextmanager
@@ -57,23 +57,23 @@ class Session:
         content: bytes | None = None,
         idle_timeout_s: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask for something; the answer's head is there when the context is entered.
+        """Send a request. The answer's headers are available when the context is entered.
 
         Parameters
         ----------
         idle_timeout_s
-            After how long without a byte the server is given up; None where whoever asks has a limit of his own.
+            Maximum time without a byte before the connection is closed; None if the caller has its own timeout.
 
         Raises
         ------
         aiohttp.ClientConnectionError
-            When it was closed meanwhile.
+            When the session is closed.
         RejectedError
-            When the path leads out of where it is.
+            When the path contains ``.`` or ``..``.
         """
         if self._session.closed:
             raise aiohttp.ClientConnectionError("its connections are closed")
-        if not {".", ".."}.isdisjoint(path.split("/")):  # a name that a cluster made up, to lead elsewhere
+        if not {".", ".."}.isdisjoint(path.split("/")):  # a cluster may send a name that leads to another path
             raise RejectedError(f"{path} leads out of where it is")
         async with self._session.request(
             method,
@@ -93,7 +93,7 @@ class Session:
                 self._read.discard(answer)
 
     async def close(self) -> None:
-        """Let go of all connections, and tell who still reads: the library leaves them waiting for ever."""
+        """Close all connections and fail the readers of open answers, because aiohttp leaves them waiting forever."""
         for answer in self._read:
             answer.content.set_exception(aiohttp.ClientConnectionError("its connections are closed"))
         await self._session.close()

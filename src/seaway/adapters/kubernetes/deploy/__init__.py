@@ -1,1 +1,1 @@
-"""Carrying commands out: objects written and deleted, straight in a cluster or through Karmada."""
+"""Execution of commands: objects are written and deleted directly in a cluster or through Karmada."""

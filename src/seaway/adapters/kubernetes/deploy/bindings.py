@@ -1,4 +1,4 @@
-"""Seaway as the scheduler of Karmada's bindings: each is told the cluster that its policy names.
+"""Scheduling of Karmada's bindings: Seaway assigns each the cluster that its policy names.
 
 References
 ----------
@@ -29,33 +29,33 @@ RETRY_INTERVAL_S = 1.0
 
 
 class ClusterAffinity(Part, frozen=True):
-    """Which clusters a policy allows."""
+    """Clusters that a policy allows."""
 
     cluster_names: tuple[str, ...] = ()
 
 
 class BindingPlacement(Part, frozen=True):
-    """Where a policy wants its objects."""
+    """Placement of a policy."""
 
     cluster_affinity: ClusterAffinity = ClusterAffinity()
 
 
 class Target(Part, frozen=True):
-    """A cluster that a binding was given."""
+    """A cluster that a binding is assigned to."""
 
     name: str = ""
     replicas: int = 0
 
 
 class Resource(Part, frozen=True):
-    """Which object a binding is of."""
+    """Object of a binding."""
 
     kind: str = ""
     name: str = ""
 
 
 class BindingSpec(Part, frozen=True):
-    """What is wanted of a binding."""
+    """Specification of a binding."""
 
     resource: Resource = Resource()
     scheduler_name: str = ""
@@ -65,7 +65,7 @@ class BindingSpec(Part, frozen=True):
 
 
 class Aggregated(Part, frozen=True):
-    """What became of a binding's object in one cluster; the message says why it is not there."""
+    """Status of a binding's object in one cluster; the message is the reason why it is not applied."""
 
     cluster_name: str = ""
     applied: bool = False
@@ -73,7 +73,7 @@ class Aggregated(Part, frozen=True):
 
 
 class BindingStatus(Part, frozen=True):
-    """What became of a binding's object."""
+    """Status of a binding's object."""
 
     aggregated_status: tuple[Aggregated, ...] = ()
 
@@ -87,24 +87,26 @@ class BindingObject(Part, frozen=True):
 
 
 class RejectionSink(Protocol):
-    """Who is told what members will not have; on the event loop."""
+    """Receiver of rejections by members; on the event loop."""
 
     def reject(self, cluster: str, key: Attempt, source: str, rejection: Rejection) -> None:
-        """Take what a source says a member denies of an attempt."""
+        """Record a source's rejection of an attempt by a member."""
 
     def allow(self, source: str) -> None:
-        """Note that a source says nothing is denied, any more."""
+        """Withdraw the rejection of a source."""
 
 
 class Bindings:
-    """Gives every binding that is Seaway's the cluster that its policy names, whoever changed it. For one event loop.
+    """Assignment of Seaway's bindings to the clusters that their policies name. For one event loop.
+
+    It also corrects bindings that others changed.
 
     Parameters
     ----------
     api
         Karmada's API server.
     rejections
-        Told what members will not have.
+        Receiver of rejections by members.
     """
 
     def __init__(self, api: Api, rejections: RejectionSink) -> None:
@@ -112,7 +114,7 @@ class Bindings:
         self._rejections = rejections
         self._bound: dict[str, tuple[Target, ...]] = {}
         self._errors: dict[str, ApiError] = {}
-        """Why bindings did not get their clusters when that was tried last."""
+        """Errors of the last tries to assign bindings."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self._free = asyncio.Semaphore(MAX_CONCURRENT)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,9 +125,9 @@ class Bindings:
         Raises
         ------
         ApiError
-            When Karmada does not take what one is given.
+            When Karmada refuses an assignment.
         UnavailableError
-            When that takes too long: Karmada has not made them yet, or does not answer.
+            When that takes too long: Karmada has not made the bindings yet, or does not answer.
         """
         try:
             async with asyncio.timeout(within_s):
@@ -139,7 +141,7 @@ class Bindings:
             raise UnavailableError(f"Karmada has not bound {missing} within {within_s:g} s") from None
 
     async def _next_change(self, name: str) -> None:
-        """Wait until something is told of a binding."""
+        """Wait for the next change of a binding."""
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters[name].add(changed)
         try:
@@ -150,15 +152,15 @@ class Bindings:
                 del self._waiters[name]
 
     def _wake(self, name: str) -> None:
-        """Have who waits for a binding look again."""
+        """Wake the tasks that wait for a binding."""
         for changed in self._waiters.get(name, ()):
             if not changed.done():
                 changed.set_result(None)
 
-    # What is told of bindings.
+    # Updates of bindings.
 
     async def replace(self, items: Sequence[BindingObject]) -> None:
-        """Take these for all bindings."""
+        """Replace all bindings."""
         for name in self._bound.keys() - {each.metadata.full_name for each in items}:
             self._rejections.allow(_source(name))
         self._bound.clear()
@@ -167,7 +169,7 @@ class Bindings:
             self.put(each)
 
     def put(self, item: BindingObject) -> None:
-        """Take a binding as it is now, and mend it if need be."""
+        """Add or update a binding, and correct its clusters."""
         spec = item.spec
         if spec.scheduler_name != SCHEDULER:
             return
@@ -181,18 +183,18 @@ class Bindings:
         self._wake(name)
 
     def drop(self, item: BindingObject) -> None:
-        """Note that a binding is gone."""
+        """Remove a binding."""
         name = item.metadata.full_name
         self._bound.pop(name, None)
         self._errors.pop(name, None)
         self._rejections.allow(_source(name))
 
     def broken(self, what: Broken) -> None:
-        """Say that a binding cannot be read."""
+        """Log that a binding cannot be decoded."""
         log.warning("%s: the binding %s/%s cannot be read: %s", self._api.name, what.namespace, what.name, what.text)
 
     def _report_rejection(self, name: str, item: BindingObject) -> None:
-        """Tell what members say of an object: that one will not have it, or nothing like that."""
+        """Report or withdraw a member's rejection of a binding's object."""
         denied = [each for each in item.status.aggregated_status if each.applied_message and not each.applied]
         key = attempt_named(item.spec.resource.name)
         if key and denied:
@@ -216,14 +218,14 @@ class Bindings:
                 async with self._free:
                     await self._api.patch(path, body)
             except ApiError as error:
-                if error.conflict or error.missing:  # the next event says how it is now
+                if error.conflict or error.missing:  # the next event has the current state
                     return
                 if not error.transient and (forbidden or not error.forbidden):
                     log.warning("%s: %s cannot be bound: %s", self._api.name, name, error)
                     self._errors[name] = error
                     self._wake(name)
                     return
-                forbidden = error.forbidden and not error.transient  # believed when it is said twice
+                forbidden = error.forbidden and not error.transient  # a second refusal is final
                 await asyncio.sleep(RETRY_INTERVAL_S)
             except UnavailableError as error:
                 log.warning("%s: %s is not bound yet: %s", self._api.name, name, error)
@@ -242,6 +244,6 @@ def _source(name: str) -> str:
 
 
 def _desired_clusters(spec: BindingSpec) -> tuple[Target, ...]:
-    """Return what a binding has to say: the one cluster that its policy names, with all replicas."""
+    """Return the desired clusters of a binding: the only cluster of its policy, with all replicas."""
     names = spec.placement.cluster_affinity.cluster_names
     return (Target(names[0], spec.replicas),) if len(names) == 1 else ()

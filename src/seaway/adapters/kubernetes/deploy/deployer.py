@@ -1,4 +1,4 @@
-"""What every way of deploying has in common: commands at the same time, each for itself, and what was written."""
+"""Common part of all deployers: concurrent commands, and a log of written objects."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Name = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Creation:
-    """What became of creating an attempt's objects.
+    """State of creating an attempt's objects.
 
     Attributes
     ----------
     locations
-        Where something was written, or may have been: whoever was not answered does not know.
+        Keys of the objects that were written or may have been written without an answer.
     answered
-        What need not be written again before all of it is, and where it stands.
+        Keys of confirmed objects, which are not written again before all objects are written.
     """
 
     locations: set[ObjectKey] = field(default_factory=set)
@@ -44,41 +44,44 @@ class _Creation:
 
 
 class WriteLog:
-    """Remembers the latest objects that were written."""
+    """Log of the objects that were written for the latest attempts."""
 
     def __init__(self) -> None:
         self._creations: OrderedDict[AttemptKey, _Creation] = OrderedDict()
 
     def locations(self, key: AttemptKey) -> frozenset[ObjectKey]:
-        """Return where something of an attempt may have been written."""
+        """Return the keys of objects that may have been written for an attempt."""
         found = self._creations.get(key)
         return frozenset(found.locations) if found else frozenset()
 
     def begun(self, key: AttemptKey, place: ObjectKey) -> None:
-        """Note that an object is about to be written."""
+        """Record that an object is about to be written."""
         self._of(key).locations.add(place)
 
     def answered(self, key: AttemptKey, name: Name, place: ObjectKey) -> None:
-        """Note that an object was written."""
+        """Record that an object was written."""
         self._of(key).answered[name] = place
 
     def is_answered(self, key: AttemptKey, name: Name) -> bool:
-        """Tell whether an object was written by an earlier try, which was not able to write all of them."""
+        """Report whether an earlier, incomplete try wrote an object."""
         found = self._creations.get(key)
         return found is not None and name in found.answered
 
     def retain(self, key: AttemptKey, there: Collection[ObjectKey]) -> None:
-        """Note that of what was written only this is there: the rest is written again by the next try."""
+        """Keep only existing objects as written, so that the next try writes the others again."""
         if found := self._creations.get(key):
             found.answered = {name: place for name, place in found.answered.items() if place in there}
 
     def complete(self, key: AttemptKey) -> None:
-        """Note that all of an attempt was written: when it is asked for again, something of it was lost."""
+        """Record that all objects of an attempt are written.
+
+        A later request writes all of them again, because some were lost.
+        """
         if key in self._creations:
             self._creations[key].answered.clear()
 
     def forget(self, key: AttemptKey) -> None:
-        """Forget what was written for an attempt."""
+        """Remove an attempt."""
         self._creations.pop(key, None)
 
     def _of(self, key: AttemptKey) -> _Creation:
@@ -90,18 +93,18 @@ class WriteLog:
 
 
 COMMAND_TIMEOUT_S = 20.0
-"""How long a command may take in all, its calls waiting for their turns. The next try goes on where this one ended."""
+"""Timeout of a command, including waits for a slot. The next try continues with the remaining objects."""
 
 
 class Deployer(ABC):
-    """Carries commands out; on the event loop.
+    """Executor of commands; on the event loop.
 
     Parameters
     ----------
     objects
-        Where objects are written.
+        Objects of the API server to write to.
     options, templates
-        What deployments become.
+        Input of rendering.
     """
 
     def __init__(self, objects: Objects, options: TemplateOptions, templates: Templates) -> None:
@@ -112,16 +115,16 @@ class Deployer(ABC):
 
     @property
     def kinds(self) -> tuple[KindName, ...]:
-        """What it may write."""
+        """Kinds that it may write."""
         return kinds_of(self._templates)
 
     @abstractmethod
     def manifests(self, deployment: Deployment) -> list[Manifest]:
-        """Return what a deployment becomes; raises `RejectedError` when it cannot."""
+        """Return the objects of a deployment; raise `RejectedError` if it cannot be rendered."""
 
     @abstractmethod
     async def create(self, deployment: Deployment) -> Sequence[str]:
-        """Write all objects of a deployment; return the names of what another user has to make of them."""
+        """Write all objects of a deployment; return the names of objects that others must make from them."""
 
     @abstractmethod
     async def remove(self, removal: Removal) -> None:
@@ -129,32 +132,32 @@ class Deployer(ABC):
 
     @abstractmethod
     def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
-        """Return what is known to be there of an attempt, where its objects are written."""
+        """Return the known objects of an attempt where they are written."""
 
     def unlistable(self) -> Collection[str]:
-        """Return the kinds that cannot be listed where objects are written, though not in the cluster itself."""
+        """Return the kinds that cannot be listed where objects are written, apart from those of the cluster itself."""
         return ()
 
-    async def wait_for(self, awaited: Sequence[str]) -> None:  # noqa: B027  # most have no one else to wait for
-        """Wait until others have made what is named; raises `UnavailableError` when they do not."""
+    async def wait_for(self, awaited: Sequence[str]) -> None:  # noqa: B027  # most need no wait
+        """Wait until others have made the named objects; raise `UnavailableError` on a timeout."""
 
     async def carry_out(self, command: Command) -> Answer:
-        """Carry out a command.
+        """Execute a command.
 
         Raises
         ------
         UnavailableError
-            When it is not known whether it was, or it may be a little later.
+            When the result is unknown, or a retry may succeed.
         """
         before = self._objects.answered
         try:
             async with asyncio.timeout(COMMAND_TIMEOUT_S):
                 return await self._carry_out(command)
         except TimeoutError:
-            if self._objects.answered > before:  # of this one, or of others that came first
+            if self._objects.answered > before:  # calls of this command or of earlier ones
                 return Answer(done=False, reason="not all of it is written yet", underway=True)
             raise UnavailableError(f"it was not carried out within {COMMAND_TIMEOUT_S:g} s") from None
-        except NotThereError as error:  # another node may do
+        except NotThereError as error:  # another node may succeed
             return Answer(done=False, refused=True, reason=error.message)
         except RejectedError as error:
             return Answer(done=False, refused=True, reason=error.message, everywhere=True)
@@ -179,15 +182,15 @@ class Deployer(ABC):
         return Answer(done=True)
 
     async def write(self, key: AttemptKey, manifests: Sequence[Manifest]) -> None:
-        """Write objects of an attempt at the same time.
+        """Write objects of an attempt concurrently.
 
-        Those that an earlier try wrote are passed over until all are written: an attempt may have thousands.
+        Skip objects that an earlier try wrote, until all are written: an attempt may have thousands.
         """
         left = [each for each in manifests if not self._written.is_answered(key, name_of(each))]
         await run_concurrently((partial(self._write, key, each) for each in left), MAX_WRITES_PER_ATTEMPT)
 
     async def write_in_order(self, key: AttemptKey, manifests: Sequence[Manifest]) -> None:
-        """Write what runs after what it needs: services, claims and whatever else runs nothing itself."""
+        """Write services, claims and other passive objects first, then the workloads that need them."""
         await self.write(key, [each for each in manifests if not each.replicas])
         await self.write(key, [each for each in manifests if each.replicas])
 
@@ -205,22 +208,22 @@ class Deployer(ABC):
 
 
 def name_of(manifest: Manifest) -> Name:
-    """Return what tells an object of an attempt from all others of it."""
+    """Return the version, kind and name of an object, which are unique in an attempt."""
     return str(manifest.body["apiVersion"]), manifest.kind, manifest.name
 
 
 def key_of(command: Command) -> AttemptKey:
-    """Return which attempt a command is about, and in which cluster."""
+    """Return the attempt and cluster of a command."""
     return command.job_id, command.attempt, command.cluster
 
 
 class DirectDeployer(Deployer):
-    """Carries commands out in one cluster.
+    """Executor of commands in one cluster.
 
     Parameters
     ----------
     view
-        What is there.
+        View of the cluster.
     """
 
     def __init__(self, objects: Objects, view: ClusterView, options: TemplateOptions, templates: Templates) -> None:
@@ -228,19 +231,19 @@ class DirectDeployer(Deployer):
         self._view = view
 
     def manifests(self, deployment: Deployment) -> list[Manifest]:
-        """Return what a deployment becomes; raises `RejectedError` when it cannot."""
+        """Return the objects of a deployment; raise `RejectedError` if it cannot be rendered."""
         return render(deployment, self._options, self._templates)
 
     async def create(self, deployment: Deployment) -> Sequence[str]:
-        """Write all objects, in their order; no one else is waited for."""
+        """Write all objects in order."""
         await self.write_in_order(key_of(deployment), self.manifests(deployment))
         return ()
 
     def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
-        """Return what the view has of an attempt."""
+        """Return the attempt's objects in the view."""
         return self._view.objects_of(key[:2])
 
     async def remove(self, removal: Removal) -> None:
-        """Delete what the view has of it, and what was written that the view may not have yet."""
+        """Delete the attempt's objects in the view, and written ones that the view may not have yet."""
         key = key_of(removal)
         await self._objects.delete({*self.existing(key), *self._written.locations(key)})

@@ -1,4 +1,4 @@
-"""Deploying through Karmada: workloads and policies into its control plane, and bindings told where they go."""
+"""Deployment through Karmada: workloads and policies in its control plane, and clusters of bindings."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from seaway.domain.errors import RejectedError, UnavailableError
 NAME = "Karmada"
 
 BIND_TIMEOUT_S = 10.0
-"""How long Karmada may take to make a binding of what it was given."""
+"""Maximum time for Karmada to make a binding."""
 
 
 class KarmadaDeployer(Deployer):
-    """Carries commands out for one member, through Karmada.
+    """Executor of commands for one member, through Karmada.
 
     Parameters
     ----------
     objects
-        Those of Karmada's control plane.
+        Objects of Karmada's control plane.
     bindings
-        Its bindings.
+        Karmada's bindings.
     owned
-        What is there of each attempt.
+        Index of the objects of each attempt.
     health
-        Whether all of that was heard.
+        Health of the control plane's sources.
     """
 
-    def __init__(  # what it works with, and how
+    def __init__(
         self,
         objects: Objects,
         bindings: Bindings,
@@ -54,11 +54,11 @@ class KarmadaDeployer(Deployer):
         self._health = health
 
     def manifests(self, deployment: Deployment) -> list[Manifest]:
-        """Return what a deployment becomes in Karmada; raises `RejectedError` when it cannot."""
+        """Return the objects of a deployment in Karmada; raise `RejectedError` if it cannot be rendered."""
         return for_karmada(deployment, self._options, render(deployment, self._options, self._templates))
 
     async def create(self, deployment: Deployment) -> Sequence[str]:
-        """Write policies, and then what they select, in its order; return the bindings that Karmada has to make."""
+        """Write policies, then the objects that they select in order; return the bindings that Karmada must make."""
         key = key_of(deployment)
         manifests = self.manifests(deployment)
         await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
@@ -67,22 +67,22 @@ class KarmadaDeployer(Deployer):
         return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
 
     async def carry_out(self, command: Command) -> Answer:
-        """Carry out a command; raises as `Deployer.carry_out`.
+        """Execute a command; raise as `Deployer.carry_out`.
 
-        A deployment that its member could have is refused by Karmada alone, which would do so for any other member.
+        If only Karmada refuses a valid deployment, mark the refusal as Karmada's, because it concerns all members.
         """
         answer = await super().carry_out(command)
         return replace(answer, by=NAME) if answer.refused and self._can_render(command) else answer
 
     def _can_render(self, command: Command) -> bool:
-        """Tell whether a command can be written down for its member."""
+        """Report whether a command can be rendered for its member."""
         try:
             return isinstance(command, Deployment) and bool(self.manifests(command))
         except RejectedError:
             return False
 
     def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
-        """Return what Karmada's control plane has of an attempt."""
+        """Return the attempt's objects in Karmada's control plane."""
         return self._owned.of(key)
 
     def unlistable(self) -> Collection[str]:
@@ -90,16 +90,16 @@ class KarmadaDeployer(Deployer):
         return self._health.unavailable()
 
     async def wait_for(self, awaited: Sequence[str]) -> None:
-        """See bindings made and told their cluster."""
+        """Wait until the bindings exist and have their cluster."""
         await self._bindings.bound(awaited, BIND_TIMEOUT_S)
 
     async def remove(self, removal: Removal) -> None:
-        """Delete workloads with their policies: deleting a policy alone leaves what it sent.
+        """Delete workloads, then their policies. Deleting only a policy would leave its objects in the members.
 
         Raises
         ------
         UnavailableError
-            When Karmada was not listed yet: who started a moment ago knows of nothing there.
+            When Karmada is not listed yet, as shortly after a start: the objects are not known.
         """
         if not self._health.complete:
             why = self._health.unreachable_reason(0).removeprefix("Karmada: ")

@@ -1,4 +1,4 @@
-"""Writing and deleting objects in one API server, so that doing it twice does no harm."""
+"""Idempotent writes and deletions of objects in one API server."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from seaway.domain.errors import RejectedError
 
 
 async def run_concurrently(works: Iterable[Callable[[], Awaitable[None]]], limit: int) -> None:
-    """Do works, so many at the same time; once one has failed no other is begun.
+    """Run functions with limited concurrency; start no more after a failure.
 
     Parameters
     ----------
     works
-        Each called when its turn comes.
+        Functions to call.
     limit
-        At the same time.
+        Maximum number of concurrent calls.
 
     Raises
     ------
     Exception
-        Of the first that failed, when those under way have ended.
+        The first failure, after the running calls have ended.
     """
     free = asyncio.Semaphore(limit)
     failed: list[Exception] = []
@@ -53,29 +53,29 @@ async def run_concurrently(works: Iterable[Callable[[], Awaitable[None]]], limit
 log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_WRITES = 32
-"""Calls that change something under way at the same time; others wait, which is none of their own time."""
+"""Maximum number of concurrent writes. Others wait, and the wait does not count for their timeout."""
 
 MAX_WRITES_PER_ATTEMPT = 8
-"""Of those at most so many for one attempt: where its calls hang, others have their turns."""
+"""Maximum number of concurrent writes for one attempt, so that hanging calls do not block other attempts."""
 
 FORBIDDEN_RETRY_S = 1.0
-"""How long until it is asked once more whether something is not allowed: a server that just began may not know yet."""
+"""Delay of the only retry after 403: a server that just started may not have its rules yet."""
 
 
 class Objects:
-    """The objects of one API server.
+    """Objects of one API server.
 
     Parameters
     ----------
     api
         The server.
     namespace
-        Where Seaway's objects go; made when it is missing.
+        Namespace of Seaway's objects; created if missing.
 
     Attributes
     ----------
     answered
-        How many calls that change something the server has answered, whatever it said.
+        Number of writes that the server has answered, with any result.
     """
 
     def __init__(self, api: Api, namespace: str) -> None:
@@ -87,21 +87,21 @@ class Objects:
         self.answered = 0
 
     async def write(self, body: Mapping[str, Any], begun: Callable[[str], None], *, create_only: bool = False) -> None:
-        """Have an object be as `body` says.
+        """Write an object.
 
         Parameters
         ----------
         begun
-            Told the path of all of its kind before the object is written, for that may not be answered.
+            Called with the path of the kind before the write, whose answer may be lost.
 
         Raises
         ------
         ApiError
             When the server refuses.
         RejectedError
-            When it does not know the kind, or there is no namespace.
+            When the server does not have the kind, or the namespace cannot be created.
         UnavailableError
-            When it does not answer.
+            When the server does not answer.
         """
         version, name = str(body["apiVersion"]), str(body["kind"])
         kind = self._known(await self._discovery.kind(version, name), body)
@@ -119,12 +119,12 @@ class Objects:
             await self._put(kind, body, create_only=create_only)
 
     async def delete(self, places: Iterable[tuple[str, str]]) -> None:
-        """Delete objects, all at once; one that is not there is passed over.
+        """Delete objects concurrently; skip missing ones.
 
         Parameters
         ----------
         places
-            For each the path of all of its kind, and ``namespace/name``.
+            Path of the kind and ``namespace/name`` of each object.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Objects:
         return kind
 
     async def _put(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
-        """Write an object; that it is not allowed is believed when it is said twice."""
+        """Write an object; retry once if it is forbidden."""
         try:
             await self._put_once(kind, body, create_only=create_only)
         except ApiError as error:
@@ -171,10 +171,11 @@ class Objects:
                 raise
 
     async def _apply(self, path: str, body: Mapping[str, Any]) -> None:
-        """Have an object be as `body` says; one that is there already stays where it may not be changed.
+        """Apply an object. Keep an existing one if an immutable field differs.
 
-        What runs was changed then by a user in the cluster who may, as Kueue does while a Job is suspended, or it was
-        written by another version of Seaway. It is the same attempt's.
+        An authorized controller changed it, as Kueue does while a Job is suspended, or another version of Seaway wrote
+        it. The
+        labels confirm that it belongs to the same attempt.
         """
         async with self._slot():
             try:
@@ -190,7 +191,7 @@ class Objects:
 
     @asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
-        """Wait for a turn to call the server, and note that it answered."""
+        """Wait for a slot to call the server, and count the answer."""
         async with self._free:
             try:
                 yield
@@ -200,7 +201,7 @@ class Objects:
             self.answered += 1
 
     async def _make_namespace(self) -> None:
-        """Make the namespace, unless another user just did."""
+        """Create the namespace, unless it exists."""
         async with self._making:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
             try:

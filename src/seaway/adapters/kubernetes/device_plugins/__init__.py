@@ -1,1 +1,1 @@
-"""Decoders of what device plugins write on nodes and pods: HAMi, NVIDIA, Volcano and Dynamic Resource Allocation."""
+"""Decoders for the data of device plugins on nodes and pods: HAMi, NVIDIA, Volcano and Dynamic Resource Allocation."""

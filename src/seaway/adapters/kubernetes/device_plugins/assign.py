@@ -1,8 +1,8 @@
-"""Giving devices that are known by number only to pods, so that what is held can be booked.
+"""Assignment of devices to pods whose device plugin reports only the number of devices.
 
-Which card a pod really has, no one says; but as all cards of one resource are alike, it is enough that each share of
-them has one holder, that a pod of Seaway's has those that were booked for it, and that no one's share moves while it
-is held, unless it turns out to be on a device that was booked.
+The real card of such a pod is unknown, but all cards of a resource are equal. It is therefore enough that each share
+has one holder. A Seaway pod gets the devices that were reserved for it. Other assignments do not change while the pod
+holds the device, unless the pod turns out to have a reserved device.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ def assign_devices(
     before: Mapping[str, Sequence[str]],
     allocated: Mapping[str, Sequence[str]] = NONE,
 ) -> dict[str, tuple[Held, ...]]:
-    """Name a device for every share that has none.
+    """Assign a device to every share that has none.
 
     Parameters
     ----------
     view
         The node.
     held
-        By pod, what `read_pod` says that it holds.
+        Shares by pod, from `read_pod`.
     before
-        By pod, the devices that were named for it earlier; kept as far as no one else has them booked.
+        Previously assigned devices by pod; kept unless they are reserved for another pod.
     allocated
-        By pod, the devices that Seaway chose for it, or for it and others like it, on this node or others.
+        Devices by pod that Seaway chose for it, or for it and similar pods, on this node or others.
 
     Returns
     -------
     dict
-        By pod, in the same order, all that it holds. Shares beyond what the node has stay without a device.
+        Shares by pod, in the same order. Shares beyond the capacity of the node stay without a device.
     """
     assignment = _Assignment(view, held)
     for pod in held:
@@ -55,12 +55,12 @@ def assign_devices(
 
 
 class _Assignment:
-    """Who was given what so far.
+    """Current state of the assignment.
 
     Attributes
     ----------
     given
-        By pod, the device of each share; empty while it has none.
+        Device of each share by pod; empty if none is assigned yet.
     """
 
     def __init__(self, view: NodeView, held: Mapping[str, Sequence[Held]]) -> None:
@@ -70,7 +70,7 @@ class _Assignment:
         self.given = {pod: [share.uuid for share in shares] for pod, shares in held.items()}
 
     def give(self, pod: str, uuids: Sequence[str]) -> None:
-        """Give shares of a pod that have none yet some devices, as far as these have room, each as often as named."""
+        """Assign the named devices to unassigned shares of a pod, each as often as named, within capacity."""
         given, left = self.given[pod], list(uuids)
         for uuid in given:
             if uuid in left:
@@ -81,7 +81,7 @@ class _Assignment:
                 self._take(pod, at, uuid)
 
     def fill(self, pod: str) -> None:
-        """Give shares of a pod that have none yet the emptiest device, a healthy one, the first of several."""
+        """Assign the emptiest device to each unassigned share of a pod; prefer healthy devices."""
         devices = self._view.devices
         for at in self._open(pod):
             fitting = [uuid for uuid in devices if self._fits(uuid, pod, at)]

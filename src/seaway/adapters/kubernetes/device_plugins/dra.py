@@ -1,7 +1,7 @@
-"""Dynamic resource allocation: the cards in resource slices of NVIDIA's driver and of HAMi's.
+"""Dynamic Resource Allocation: cards in the resource slices of NVIDIA's and HAMi's drivers.
 
-A card that can be cut into MIG instances at will is listed once whole and once for each instance that could be; these
-become one device with profiles. Instances that are there permanently are devices of their own.
+A driver lists a card with dynamic MIG once as a whole and once per possible instance. These become one device with
+profiles. Static instances are separate devices.
 
 References
 ----------
@@ -40,14 +40,14 @@ from seaway.domain.errors import RejectedError
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """What a claim holds on one node.
+    """Devices of a claim on one node.
 
     Attributes
     ----------
     name
         ``namespace/name``.
     users
-        Uids of the pods that may use it, in order; without any it still holds, until it is deallocated.
+        UIDs of the pods that may use it, in order. A claim without users holds its devices until it is deallocated.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ClaimView:
 
 
 def read_claim(claim: ResourceClaim, view: NodeView) -> ClaimView:
-    """Read which of a node's devices a claim holds; those given for administration only are not held."""
+    """Return the node's devices that a claim holds; exclude devices with admin access."""
     name = f"{claim.metadata.namespace}/{claim.metadata.name}"
     results = claim.status.allocation.devices.results if claim.status.allocation else ()
     held: list[Held] = []
@@ -105,26 +105,26 @@ class Listed:
 
     @property
     def where(self) -> str:
-        """Its identity."""
+        """Driver, pool and name."""
         return f"{self.driver}/{self.pool}/{self.device.name}"
 
     def text(self, name: str) -> str:
-        """Return an attribute that is a text; empty when there is none."""
+        """Return a string attribute; empty if there is none."""
         attribute = self.device.attributes.get(name) or self.device.attributes.get(f"{self.driver}/{name}")
         return (attribute.text or "") if attribute else ""
 
     def number(self, name: str) -> int | None:
-        """Return an attribute that is a number; None when there is none."""
+        """Return an integer attribute; None if there is none."""
         attribute = self.device.attributes.get(name) or self.device.attributes.get(f"{self.driver}/{name}")
         return attribute.whole if attribute else None
 
     def memory_mib(self) -> int:
-        """Return its memory, rounded down.
+        """Return the memory, rounded down.
 
         Raises
         ------
         RejectedError
-            When it has none, or one that cannot be read.
+            When the memory is missing or invalid.
         """
         amount = self.device.capacity.get("memory") or self.device.capacity.get(f"{self.driver}/memory")
         if amount is None:
@@ -133,7 +133,7 @@ class Listed:
 
     @property
     def taints(self) -> str:
-        """The taints that keep new work away, as drivers mark bad devices; empty without one."""
+        """Taints that repel new work, which drivers set on bad devices; empty for none."""
         if not self.device.taints:
             return ""
         keep = [each for each in self.device.taints if each.effect in {"NoSchedule", "NoExecute"}]
@@ -144,7 +144,7 @@ class Listed:
 
 
 def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> Iterator[Listed]:
-    """Yield the devices on a node, of the highest generation of each pool, where all its slices are there."""
+    """Yield the devices on a node, of the newest generation of each pool if all its slices are present."""
     pools: defaultdict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
     for each in slices:
         pools[each.spec.driver, each.spec.pool.name].append(each)
@@ -169,13 +169,13 @@ def _here(node: str, each: ResourceSlice, device: SliceDevice) -> bool:
 NVIDIA_DRIVER = "gpu.nvidia.com"
 HAMI_DRIVER = "hami-core-gpu.project-hami.io"
 UNKNOWN_DRIVERS = frozenset({"ascend.project-hami.io", "dra.hygon.com"})
-"""Drivers of GPUs and NPUs whose devices Seaway cannot read yet."""
+"""Drivers of GPUs and NPUs that Seaway cannot decode yet."""
 
 WHOLE_PROFILE = "full"
-"""The profile that stands for all of a card that could also be cut."""
+"""Profile for a whole card that supports instances."""
 
 MAX_SHARES = 100
-"""Claims that may share a card; the driver itself sets no limit."""
+"""Maximum number of claims that share a card; the driver itself sets no limit."""
 
 NVIDIA = DeviceResources(DevicePlugin.DRA, "NVIDIA", driver=NVIDIA_DRIVER)
 HAMI = DeviceResources(DevicePlugin.DRA, "NVIDIA", driver=HAMI_DRIVER)
@@ -188,7 +188,7 @@ _PARTITION = re.compile(r"gpu-[0-9]{1,4}-mig-(.+)-[0-9]+-[0-9]+")
 
 @dataclass(slots=True)
 class _Card:
-    """All that is listed of one card."""
+    """Listed devices of one card."""
 
     whole: Listed | None = None
     instances: list[Listed] = field(default_factory=list)
@@ -196,7 +196,7 @@ class _Card:
 
 
 def read(node: NodeObject, slices: Iterable[ResourceSlice], findings: Findings) -> None:
-    """Find the cards that resource slices list on a node."""
+    """Find the cards in the resource slices of a node."""
     found = list(listed(node.metadata.name, slices, findings))
     for unknown in sorted({each.driver for each in found if each.driver in UNKNOWN_DRIVERS}):
         findings.broken(unknown, "Seaway cannot read this driver's devices yet")
@@ -208,7 +208,7 @@ def read(node: NodeObject, slices: Iterable[ResourceSlice], findings: Findings) 
 
 
 def _cards(found: list[Listed], findings: Findings) -> dict[int, _Card]:
-    """Sort what is listed by card."""
+    """Group the listed devices by card."""
     cards: defaultdict[int, _Card] = defaultdict(_Card)
     for each in found:
         minor = _index(each)
@@ -231,7 +231,7 @@ def _index(each: Listed) -> int | None:
 
 
 def _add_card(minor: int, card: _Card, findings: Findings) -> None:
-    """Keep a card, or its instances; some versions list a card beside the instances that it was cut into."""
+    """Add a card, or its instances. Some driver versions list a card in addition to its instances."""
     if card.instances:
         for each in card.instances:
             _guarded(_add_instance, each, findings)
@@ -269,7 +269,7 @@ def _add_whole(each: Listed, findings: Findings) -> None:
 
 
 def _add_instance(each: Listed, findings: Findings) -> None:
-    """Keep an instance that is there permanently, as a device with one profile and one place."""
+    """Add a static instance as a device with one profile and one placement."""
     profile = named(each.text("profile"), "profile")
     model = nvidia_model(each.text("productName"))
     memory_mib = each.memory_mib()
@@ -290,7 +290,7 @@ def _add_instance(each: Listed, findings: Findings) -> None:
 
 
 def _add_divisible(minor: int, card: _Card, findings: Findings) -> None:
-    """Keep a card that can be cut at will."""
+    """Add a card with dynamic MIG."""
     model = nvidia_model((card.whole or card.partitions[0]).text("productName"))
     parts: dict[str, Part] = {}
     places: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
@@ -337,7 +337,7 @@ def _add_divisible(minor: int, card: _Card, findings: Findings) -> None:
 
 
 def _partition(each: Listed) -> tuple[str, int, int, int]:
-    """Return profile, memory, first memory slice and number of memory slices of an instance that could be."""
+    """Return profile, memory, first memory slice and number of memory slices of a possible instance."""
     in_name = _PARTITION.fullmatch(each.device.name)
     profile = named(each.text("profile") or (in_name[1] if in_name else ""), "profile")
     taken = sorted(
@@ -352,7 +352,7 @@ def _partition(each: Listed) -> tuple[str, int, int, int]:
 
 
 def _core_milli(profile: str, model: str) -> int:
-    """Return what an instance has of a card's cores; rounded down, so that all instances fit the card."""
+    """Return an instance's share of the card's cores, rounded down so that all instances fit the card."""
     return min(profile_slices(profile) * WHOLE_DEVICE_MILLI // compute_slices(model), WHOLE_DEVICE_MILLI)
 
 

@@ -1,4 +1,4 @@
-"""Collecting what is found on a node, and checks of what came from outside."""
+"""Collector for the devices and problems of a node, and validation of external data."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node
 
 LARGEST = (1 << 31) - 1
-"""The largest figure; of memory 2 PiB."""
+"""Largest number; 2 PiB of memory."""
 
 MAX_CPU_MILLI = (1 << 30) - 1
-"""Of a node: a million cores."""
+"""CPU limit of a node: a million cores."""
 
 MAX_MIB = 1 << 24
-"""Of a device: 16 TiB. One with a wrong figure leaves room for those beside it."""
+"""Memory limit of a device: 16 TiB. With the limit, one wrong number does not exhaust the node's total."""
 
 MAX_CORE_MILLI = 1 << 20
-"""Of a device: as much as a thousand unscaled ones."""
+"""Core limit of a device: a thousand unscaled devices."""
 
 MAX_CORE_MILLI_TOGETHER = (1 << 26) - 1
-"""Of all devices of a node."""
+"""Core limit of all devices of a node."""
 
 
 @dataclass(slots=True)
 class Sizes:
-    """What the devices of a node come to so far."""
+    """Total size of a node's devices."""
 
     memory_mib: int = 0
     core_milli: int = 0
@@ -39,7 +39,7 @@ class Sizes:
         Raises
         ------
         RejectedError
-            When it is larger than Seaway can count with, or the node is with it; it is not added.
+            When the device or the total exceeds the limits; the device is not added.
         """
         parts: tuple[Device | MigProfile, ...] = (device, *device.mig_profiles)
         for each in parts:
@@ -58,17 +58,17 @@ def _too_large(figure: str, most: int) -> RejectedError:
 
 
 MAX_QUOTED = 200
-"""Characters of what a cluster says of a node or a device, in its own words."""
+"""Maximum length in characters of texts from a cluster about a node or a device."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """Collects what is found on one node while its dialects are read.
+    """Devices and problems found on one node.
 
     Attributes
     ----------
     cluster
-        Its name; makes ids unique that are made from the node's name.
+        Name of the cluster; makes IDs unique that contain the node's name.
     """
 
     cluster: str
@@ -81,7 +81,7 @@ class Findings:
     _sizes: Sizes = field(default_factory=Sizes)
 
     def add(self, where: str, device: Device, access: Access) -> None:
-        """Keep a device, unless one of its id was found before, or it is larger than Seaway can count with."""
+        """Add a device, unless its ID is a duplicate or it exceeds the limits."""
         if device.uuid in self._uuids:
             self.broken(where, f"device {device.uuid!r} appears more than once; the first counts")
             return
@@ -95,46 +95,46 @@ class Findings:
         self.accesses.append(access)
 
     def own_device(self, name: str) -> str:
-        """Make an id for something that has none, or one that is unique within its node only."""
+        """Return an ID for a device that has none, or one that is unique only on its node."""
         return "/".join(part for part in (self.cluster, self.node, name) if part)
 
     def broken(self, where: str, text: str) -> None:
-        """Note something that was left out."""
+        """Record skipped data."""
         self.problems.append(Problem(ProblemKind.BROKEN, where, text))
 
     def unusable(self, where: str, text: str) -> None:
-        """Note something that takes no new work."""
+        """Record something that accepts no new work."""
         self.problems.append(Problem(ProblemKind.UNUSABLE, where, text))
 
     def uncertain(self, where: str, text: str) -> None:
-        """Note something that may be otherwise."""
+        """Record data that may be wrong."""
         self.problems.append(Problem(ProblemKind.UNCERTAIN, where, text))
 
     def close(self, node: Node, *, reachable: bool) -> NodeView:
-        """Return all that was found."""
+        """Return the view of the node."""
         found = replace(node, devices=tuple(self.devices))
         return NodeView(found, tuple(self.accesses), tuple(dict.fromkeys(self.problems)), reachable)
 
 
 @lru_cache(64)
 def unhealthy(where: str) -> str:
-    """Say why a device takes no new work that is not healthy by what stands there; one text for all of them."""
+    """Return the reason of an unhealthy device. The cache shares one text among all of them."""
     return f"not healthy, says {where}"
 
 
 @lru_cache(64)
 def not_served(count: str) -> str:
-    """Say why a register counts no more whose resource, by this name, is not to be had; one text for all nodes."""
+    """Return the reason why a register is ignored: its resource is not allocatable. The cache shares the text."""
     return f"registered, but allocatable {count} is 0: the plugin does not run"
 
 
 def bounded(value: object, what: str, *, least: int = 0) -> int:
-    """Check a number that came from outside.
+    """Check a number from outside.
 
     Raises
     ------
     RejectedError
-        When it is not a whole number from `least` to 2^31 - 1, which is as far as the vGPU layers count.
+        When it is not an integer from `least` to 2^31 - 1, the limit of the vGPU device plugins.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
         shown = repr(value) if not isinstance(value, int) or abs(value) < 1 << 64 else "a huge number"
@@ -143,7 +143,7 @@ def bounded(value: object, what: str, *, least: int = 0) -> int:
 
 
 def bounded_text(value: str, what: str, *, least: int = 0) -> int:
-    """Check a number that came from outside as text; see `bounded`.
+    """Check a number from outside that is a text; see `bounded`.
 
     Raises
     ------
@@ -157,12 +157,12 @@ def bounded_text(value: str, what: str, *, least: int = 0) -> int:
 
 
 def named(value: object, what: str) -> str:
-    """Check an id that came from outside.
+    """Check an ID from outside.
 
     Raises
     ------
     RejectedError
-        When it is not a text, empty, longer than 200 characters, or has blanks or signs that cannot be shown.
+        When it is not a text, is empty, exceeds 200 characters, or contains spaces or unprintable characters.
     """
     if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable() or " " in value:
         raise RejectedError(f"{what} is {str(value)[:60]!r}, but must be a name without blanks")

@@ -1,4 +1,4 @@
-"""HAMi: cards that their device plugins register in annotations of the node."""
+"""HAMi: cards that its device plugins register in annotations of the node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seaway.domain.errors import RejectedError
 
 
 def read_metax_register(text: str) -> Iterator[Entry | RejectedError]:
-    """Return each card of a register, or why it cannot be understood."""
+    """Return each card of a register, or the error of an invalid card."""
     return json_cards(text, _entry)
 
 
@@ -47,7 +47,7 @@ def _entry(at: int, fields: object) -> Entry:
 
 
 def read_profiles(found: Iterable[object]) -> Iterator[MigProfile | RejectedError]:
-    """Yield each profile, or why it cannot be understood."""
+    """Yield each profile, or the error of an invalid profile."""
     for at, fields in enumerate(found):
         try:
             yield _profile(fields)
@@ -85,11 +85,11 @@ def _place(fields: object) -> tuple[int, int]:
 CORDONED = f"cordoned by {CORDON_KEY}"
 
 _ONE_OF_A_KIND = re.compile(r"(?:[0-9A-Fa-f]-?){16}")
-"""An id with so many hexadecimal digits was made to be unique."""
+"""Pattern of globally unique IDs, which have many hexadecimal digits."""
 
 
 def read(node: NodeObject, findings: Findings, *, nvidia: bool = True) -> None:
-    """Find the cards of every register on a node, or of every one but NVIDIA's."""
+    """Find the cards of all registers on a node, optionally without NVIDIA's."""
     annotations = node.metadata.annotations
     cordoned = frozenset(uuid.strip() for uuid in annotations.get(CORDON_KEY, "").split(","))
     for vendor in registered(annotations, findings.options):
@@ -101,7 +101,7 @@ def read(node: NodeObject, findings: Findings, *, nvidia: bool = True) -> None:
 
 
 def has_nvidia(node: NodeObject) -> bool:
-    """Tell whether HAMi registers NVIDIA's cards on a node."""
+    """Report whether HAMi registers NVIDIA cards on a node."""
     return NVIDIA_KEY in node.metadata.annotations
 
 
@@ -124,7 +124,10 @@ def _read_vendor(
 
 
 def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: Findings) -> str:
-    """Say why a register counts no more, which outlives the plugin that wrote it; empty while kubelet knows that."""
+    """Return the reason why a register is stale; empty if it is served.
+
+    A register remains after its plugin stops.
+    """
     amounts = Amounts(node, findings)
     name = vendor.terms.count
     if not vendor.nvidia and not amounts.mentions(name):
@@ -175,10 +178,11 @@ def _add(vendor: Vendor, entry: Entry, unserved: str, cordoned: bool, findings: 
 
 
 def _init_adds(vendor: Vendor, entry: Entry) -> bool:
-    """Tell whether HAMi may add up what all containers of a pod hold of a card, as v2.9 does.
+    """Report whether HAMi may add the use of init containers to that of other containers, as v2.9 does.
 
-    v2.10 takes of init containers and the others the larger; earlier versions give init containers nothing. Of
-    NVIDIA's cards the register tells the version. Other vendors' does not: the sum is enough for both.
+    v2.10 uses the larger of the two; earlier versions give init containers nothing. NVIDIA's register shows the
+    version.
+    Registers of other vendors do not; for them, the sum covers both cases.
     """
     return not vendor.nvidia or entry.pair_scores is not None
 
@@ -186,7 +190,7 @@ def _init_adds(vendor: Vendor, entry: Entry) -> bool:
 def _mode(
     vendor: Vendor, entry: Entry, where: str, findings: Findings
 ) -> tuple[DeviceMode | None, tuple[MigProfile, ...], str]:
-    """Return how a card is shared out; None, and why, when nothing can be placed on it by Seaway."""
+    """Return the sharing mode of a card, or None and the reason if Seaway cannot place work on it."""
     if not vendor.nvidia or entry.mode in {"", HAMI_CORE}:
         return DeviceMode.HAMI_CORE, (), ""
     if entry.mode == DeviceMode.MPS.value:

@@ -1,6 +1,6 @@
-"""Cards that HAMi counts in the node's status, as their vendors register none: MLU, MUSA, Kunlun, MetaX, GCU, Neuron.
+"""Cards that HAMi counts in the node's status, without a register: MLU, MUSA, Kunlun, MetaX, GCU, Neuron.
 
-HAMi makes their ids from the node's name, so Seaway puts the cluster's in front.
+HAMi makes their IDs from the node's name. Seaway adds the cluster's name as a prefix.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seaway.domain.errors import RejectedError
 _XPU_KEY = "hami.io/node-register-xpu"
 _PROFILE = re.compile(r"([0-9]{1,3})g?\.(?:([0-9]{1,4})gb)?", re.IGNORECASE)
 MAX_SHARES = 100
-"""HAMi's share limit of cards that are cut by percent."""
+"""HAMi's share limit for cards that are shared by percent."""
 
 MLU = DeviceResources(
     DevicePlugin.HAMI_STATUS,
@@ -51,7 +51,7 @@ NEURON = DeviceResources(
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """What all cards of a vendor on one node are like."""
+    """Common properties of a vendor's cards on one node."""
 
     terms: DeviceResources
     stem: str
@@ -62,7 +62,7 @@ class _Card:
 
 
 def read(node: NodeObject, findings: Findings) -> None:
-    """Find the cards of a node that are not registered."""
+    """Find the cards of a node that have no register."""
     amounts = Amounts(node, findings)
     _cut_by_cores(MLU, "cambricon-mlu", 100, amounts, findings)
     _cut_by_cores(MTHREADS, "mthreads", 16, amounts, findings)
@@ -79,7 +79,7 @@ def read(node: NodeObject, findings: Findings) -> None:
 
 
 def _cut_by_cores(terms: DeviceResources, stem: str, cores: int, amounts: Amounts, findings: Findings) -> None:
-    """Find cards of which the status sums up cores and memory."""
+    """Find cards whose total cores and memory are in the status."""
     total = amounts.capacity(terms.cores)
     if total:
         memory = amounts.capacity(terms.memory) * terms.memory_unit_mib * cores // total
@@ -88,7 +88,7 @@ def _cut_by_cores(terms: DeviceResources, stem: str, cores: int, amounts: Amount
 
 
 def _whole(card: _Card, amounts: Amounts, findings: Findings) -> None:
-    """Find cards that are given out whole."""
+    """Find cards that are allocated as a whole."""
     _add(card, amounts.capacity(card.terms.count), amounts.allocatable(card.terms.count), findings)
 
 
@@ -102,7 +102,7 @@ def _neuron(amounts: Amounts, findings: Findings) -> None:
 
 
 def _add(card: _Card, total: int, alive: int, findings: Findings) -> None:
-    """Keep cards; those that kubelet does not give out are the last ones, as no one says which they are."""
+    """Add cards. Mark the last ones as not allocatable, because the status does not name the missing ones."""
     where = card.terms.count
     if total > MAX_CARDS:
         findings.broken(where, f"{total} cards are more than a node can have; none is taken")
@@ -136,7 +136,7 @@ def _add_one(card: _Card, index: int, reason: str, numa: int, findings: Findings
 
 
 def _enflame(text: str, findings: Findings) -> None:
-    """Find Enflame's cards that are cut in hardware; the largest profile says how much memory a card has."""
+    """Find Enflame cards with hardware slices. The largest profile defines the memory of a card."""
     try:
         found = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:

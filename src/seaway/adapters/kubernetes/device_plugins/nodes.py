@@ -1,4 +1,4 @@
-"""Reading a node: which dialects it speaks, and what each says."""
+"""Decoder of nodes: selects the decoders of their device plugins and merges the results."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ CORDONED = "cordoned in its cluster"
 def read_node(
     cluster: str, node: NodeObject, slices: Iterable[ResourceSlice] = (), options: PluginOptions = DEFAULTS
 ) -> NodeView:
-    """Read a node with its devices.
+    """Decode a node with its devices.
 
-    A card that is known by its id comes first: HAMi's register, Volcano's, resource slices. Cards that NVIDIA's
-    plugin counts are read where none of these has NVIDIA's.
+    Sources that identify cards take precedence: HAMi's register, Volcano's register, resource slices. The numbers of
+    NVIDIA's plugin are used only if none of these lists NVIDIA cards.
 
     Parameters
     ----------
     cluster
-        Its name; part of the ids of devices that have none of their own.
+        Name of the cluster; part of the IDs of devices without their own.
     slices
-        Resource slices; those of other nodes are passed over, and pools must be complete among them.
+        Resource slices; those of other nodes are skipped, and pools must be complete.
     options
-        What the cluster has named otherwise.
+        Custom names of annotations and labels.
 
     Returns
     -------
     NodeView
-        What could be read; what could not be, or may be otherwise, is among its troubles.
+        The decoded node. Its problems list skipped and uncertain data.
     """
     findings = Findings(cluster, node.metadata.name, options)
     _cards(node, tuple(slices), findings)
@@ -79,7 +79,7 @@ def _cards(node: NodeObject, slices: tuple[ResourceSlice, ...], findings: Findin
 
 
 def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
-    """Tell whether, of the two registers that a node has, HAMi's is the one that was left behind."""
+    """Report whether HAMi's register is the stale one of a node with both registers."""
     amounts = Amounts(node, findings)
     moved = not amounts.allocatable(findings.options.nvidia_count) and amounts.allocatable(volcano.COUNT) > 0
     stale = NVIDIA_KEY if moved else volcano.REGISTER_KEY
@@ -88,7 +88,7 @@ def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
 
 
 def _not_ready_reason(node: NodeObject) -> str:
-    """Say why a node's kubelet does not answer; empty when it does."""
+    """Return the reason why a node is not ready; empty if it is ready."""
     for condition in node.status.conditions:
         if condition.type == "Ready":
             if condition.status == "True":

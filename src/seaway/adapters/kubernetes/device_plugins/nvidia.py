@@ -1,6 +1,6 @@
-"""NVIDIA's device plugin and the labels of its feature discovery: how many cards there are, not which.
+"""NVIDIA's device plugin and the labels of its feature discovery: the number of cards, without identities.
 
-A card, and each MIG instance, gets an id made of its node's name and a number.
+The ID of a card or MIG instance consists of its node's name and a number.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class _Kind:
     Attributes
     ----------
     replicas
-        How many pods may share one.
+        Number of pods that may share a device.
     labelled
-        How many there are by the labels; None when these do not say.
+        Number of devices in the labels; None without such a label.
     """
 
     resource: str
@@ -45,7 +45,7 @@ class _Kind:
     mps: bool = False
     profile: str = ""
     every_card: bool = False
-    """Whether `labelled` counts cards that are cut into instances, too."""
+    """True if `labelled` also counts cards that are partitioned into instances."""
 
 
 def read(node: NodeObject, findings: Findings) -> None:
@@ -98,7 +98,7 @@ def _instances(resource: str, stem: str, profile: str, node: NodeObject, finding
 
 
 def _number(labels: dict[str, str], key: str, findings: Findings) -> int | None:
-    """Read a label that is a number; None when it is not there."""
+    """Return the number in a label; None without the label."""
     text = labels.get(key)
     if text is None:
         return None
@@ -109,7 +109,7 @@ def _number(labels: dict[str, str], key: str, findings: Findings) -> int | None:
 
 
 def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
-    """Keep the devices of one resource; those that are not allocatable are the last, as no one says which they are."""
+    """Add the devices of one resource. Mark the last ones as not allocatable, because the status does not name them."""
     if kind is None:
         return
     allocatable = amounts.allocatable(kind.resource)
@@ -129,7 +129,10 @@ def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
 
 
 def _checked(kind: _Kind, total: int, findings: Findings) -> _Kind:
-    """Compare with the labels, which know one model only: what they leave out is of a model that no one says."""
+    """Compare the status with the labels, which describe only one model.
+
+    Devices beyond the number in the label have an unknown model.
+    """
     if kind.labelled is None or kind.labelled == total or (kind.every_card and kind.labelled > total):
         return kind
     text = f"{kind.labelled} by the labels, {total} by the node's status"

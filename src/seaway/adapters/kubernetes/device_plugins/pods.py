@@ -1,4 +1,4 @@
-"""Reading a pod: what it takes of its node, and whether it still does."""
+"""Decoder of pods: the resources that a pod uses on its node."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ from seaway.domain.device import MILLI_PER_PERCENT_POINT, Device, MigProfile
 def held_by_records(
     pod: PodObject, found: Sequence[Record], view: NodeView | None, problems: list[Problem]
 ) -> list[Held]:
-    """Return the devices that a pod holds by its records.
+    """Return the devices in a pod's records.
 
-    Where the records tell containers apart, init containers and the others share: of each device the larger of the
-    largest init container and the sum of the others counts, and nothing of init containers that have all ended.
-    Otherwise, and of devices of which a version of HAMi gives out that does not let them share, all is added up.
+    If the records distinguish containers, init containers share devices with the others. Of each device, the larger of
+    two values counts: the largest init container, or the sum of the others. Init containers that have all ended count
+    as
+    nothing.
+
+    In other cases all values are added up. That is also true for devices of HAMi versions without such sharing.
     """
     held: list[Held] = []
     instances, broken = mig_allocations(pod.metadata.annotations)
@@ -52,10 +55,9 @@ def held_by_records(
 
 
 def _first_container(pod: PodObject, record: Record) -> int | None:
-    """Return which container a record's first slot is, init containers first; None when the slots tell nothing.
+    """Return the container of a record's first slot, counting init containers first; None if the slots do not show it.
 
-    HAMi v2.10.0 leaves slots without devices out, so that a record of another length than the pod's says only which
-    devices the pod holds.
+    HAMi v2.10.0 omits slots without devices. A record of another length than the pod's shows only the devices.
     """
     init, apps = len(pod.spec.init_containers), len(pod.spec.containers)
     if record.slots == init + apps:
@@ -73,7 +75,7 @@ def _held(taken: Taken, first: int | None, record: Record, view: NodeView | None
 
 
 def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[MigAllocation]) -> list[Held]:
-    """Give shares their MIG instances, by place where that fits and else by card; what is used is taken out."""
+    """Assign MIG instances to shares, by place if possible, else by card. Remove assigned ones from `instances`."""
     if not instances:
         return shares
     places: defaultdict[int, int] = defaultdict(int)
@@ -101,7 +103,7 @@ def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[
 
 
 def _alone(instances: Sequence[MigAllocation], view: NodeView | None, problems: list[Problem]) -> list[Held]:
-    """Return MIG instances that no record goes with; they are there, so they are held."""
+    """Return MIG instances without a matching record: they exist, so the pod holds them."""
     held = []
     for instance in instances:
         text = f"an instance of card {instance.uuid} is not among the allocated devices"
@@ -119,7 +121,10 @@ def _profile(instance: MigAllocation, view: NodeView | None) -> MigProfile | Non
 
 
 def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) -> list[Held]:
-    """Let init containers share with the others, but for MIG instances and devices of which all is added up."""
+    """Merge the shares of init containers with those of the others.
+
+    MIG instances are not merged, nor are devices whose shares add up.
+    """
     if not pod.spec.init_containers:
         return list(shares)
     passing = {at for at, container in enumerate(pod.spec.init_containers) if not container.sidecar}
@@ -142,7 +147,7 @@ def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) ->
 
 
 def _raise_peak(staying: list[Held], uuid: str, peak: Held) -> None:
-    """Raise what is held of a device to what its init containers need, without another share."""
+    """Raise a device's shares to the need of its init containers, without an additional share."""
     at = [i for i, share in enumerate(staying) if share.uuid == uuid and not share.mig_profile]
     if not at:
         staying.append(peak)
@@ -158,7 +163,7 @@ def _raise_peak(staying: list[Held], uuid: str, peak: Held) -> None:
 
 
 def _init_over(pod: PodObject) -> bool:
-    """Tell whether all init containers but sidecars have ended well."""
+    """Report whether all init containers except sidecars have succeeded."""
     ended = {
         status.name
         for status in pod.status.init_container_statuses
@@ -169,30 +174,30 @@ def _init_over(pod: PodObject) -> bool:
 
 OVER = frozenset({"Succeeded", "Failed"})
 _COUNTED = frozenset({DevicePlugin.NVIDIA_PLUGIN, DevicePlugin.HAMI_STATUS})
-"""Dialects in which devices may be taken by number alone."""
+"""Device plugins that may report devices only by number."""
 
 MAX_COUNTED = 1024
-"""More devices than that no pod gets; a larger number must not fill the memory."""
+"""Maximum number of devices of a pod, which limits the memory that a wrong number can use."""
 
 
 def node_of(pod: PodObject) -> str:
-    """Return where a pod is, or will be as its vGPU layer decided; empty while no one has."""
+    """Return the node of a pod, or the node that its vGPU scheduler chose; empty without either."""
     annotations = pod.metadata.annotations
     return pod.spec.node_name or annotations.get(HAMI_NODE, "") or annotations.get(VOLCANO_NODE, "")
 
 
 def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceClaim] = ()) -> PodView:
-    """Read what a pod takes.
+    """Decode the use of a node by a pod.
 
-    A pod holds its devices from the moment that the vGPU layer decided, before it is bound, until it has ended or is
-    gone; that it is being deleted changes nothing.
+    A pod holds its devices from the decision of the vGPU scheduler, before it is bound, until it ends or is gone. A
+    terminating pod still holds them.
 
     Parameters
     ----------
     view
-        Its node; None when that is not known, which leaves ids as they stand in the records.
+        Node of the pod; None if it is not known. IDs then stay as in the records.
     claims
-        Its resource claims. One that several pods use is held by the first that it is reserved for.
+        Resource claims of the pod. The first pod in ``reservedFor`` holds a claim that several pods use.
     """
     problems: list[Problem] = []
     found = records(pod.metadata.annotations)
@@ -219,7 +224,7 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
 
 
 def _sizeable(held: list[Held], problems: list[Problem]) -> list[Held]:
-    """Leave out what is more of a device than Seaway can count with."""
+    """Skip shares that exceed the limits."""
     if all(each.memory_mib <= LARGEST and each.core_milli <= LARGEST for each in held):
         return held
     kept = []
@@ -233,10 +238,11 @@ def _sizeable(held: list[Held], problems: list[Problem]) -> list[Held]:
 
 
 def _final(pod: PodObject, found: Sequence[Record]) -> bool:
-    """Tell whether what was read stands whatever else is heard of the pod's node and claims.
+    """Report whether later changes of the node and claims cannot affect the result.
 
-    So do records of NVIDIA's cards under HAMi, which have the same ids and units as their node's register, but for
-    MIG instances and init containers; and so does a pod that asks for nothing but what every node has.
+    That is true for HAMi's records of NVIDIA cards, which have the IDs and units of the register, except with MIG
+    instances
+    and init containers. It is also true for a pod that requests only resources of every node.
     """
     if pod.spec.resource_claims or pod.metadata.annotations.get(MIG_RECORD):
         return False
@@ -252,7 +258,7 @@ def _final(pod: PodObject, found: Sequence[Record]) -> bool:
 
 
 def _container_of(pod: PodObject, claim: ResourceClaim) -> int:
-    """Return which container uses a claim, init containers first; -1 when none does, or several."""
+    """Return the container that uses a claim, counting init containers first; -1 for none or several."""
     called = [(each.name, each.resource_claim_name) for each in pod.spec.resource_claims]
     called += [(each.name, each.resource_claim_name) for each in pod.status.resource_claim_statuses]
     names = {name for name, claimed in called if claimed == claim.metadata.name}
@@ -265,7 +271,7 @@ def _container_of(pod: PodObject, claim: ResourceClaim) -> int:
 
 
 def _by_number(pod: PodObject, view: NodeView, problems: list[Problem]) -> list[Held]:
-    """Return what a pod takes of devices of which it is not said which one."""
+    """Return a pod's use of devices that are known only by number."""
     samples: dict[str, Device] = {}
     for access in view.accesses:
         if access.resources.plugin in _COUNTED:
@@ -279,7 +285,7 @@ def _by_number(pod: PodObject, view: NodeView, problems: list[Problem]) -> list[
 
 
 def _share(device: Device, resource: str, container: int) -> Held:
-    """Return a container's even share of a device like this one."""
+    """Return a container's equal share of such a device."""
     profile = device.mig_profiles[0].name if device.mig_profiles else ""
     shares = max(device.share_limit, 1)
     return Held(

@@ -1,7 +1,7 @@
-"""The records in which HAMi and Volcano say which devices a pod holds.
+"""Records of HAMi and Volcano on pods, which list the allocated devices.
 
-A device is ``id,word,MiB,cores`` and ends with a colon, a container with a semicolon (in Volcano's there is none after
-the last). A container without devices is empty, or is not written at all.
+A device is ``id,word,MiB,cores`` and ends with a colon. A container ends with a semicolon, except the last one in
+Volcano's record. A container without devices is empty or omitted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIG_RECORD = "hami.io/vgpu-mig-allocations"
 NVIDIA_RECORD = "hami.io/vgpu-devices-allocated"
 
 LAST_SLICE = 7
-"""Of a card's memory, of which MIG instances cover some."""
+"""Index of the last memory slice of a card. MIG instances use ranges of memory slices."""
 
 _HAMI_RECORD = re.compile(r"hami\.io/.+-devices-allocated|hami\.io/kunlun-allocated")
 
@@ -35,11 +35,11 @@ class Taken:
     Attributes
     ----------
     slot
-        Place of its container in the record.
+        Position of its container in the record.
     id
-        The device's id; that of the card where a MIG instance was named in brackets behind it.
+        ID of the device, or of the card if a MIG instance follows in brackets.
     memory, cores
-        In the dialect's units.
+        In the device plugin's units.
     """
 
     slot: int
@@ -50,7 +50,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record, decoded; `slots` is how many containers it has."""
+    """A decoded record; `slots` is its number of containers."""
 
     key: str
     slots: int
@@ -60,7 +60,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class MigAllocation:
-    """A MIG instance in HAMi's own record of them."""
+    """A MIG instance in HAMi's record of instances."""
 
     slot: int
     place: int
@@ -70,7 +70,7 @@ class MigAllocation:
 
 
 def records(annotations: Mapping[str, str]) -> list[Record]:
-    """Decode the records of a pod, those of HAMi before Volcano's; a record counts only with the node beside it."""
+    """Decode the records of a pod, HAMi's before Volcano's. A record is valid only with the annotation of the node."""
     found = []
     if annotations.get(HAMI_NODE):
         keys = sorted(filter(_is_hami_record, annotations))
@@ -86,7 +86,7 @@ def _is_hami_record(key: str) -> bool:
 
 
 def read_record(key: str, text: str) -> Record:
-    """Decode one record; devices that cannot be understood are left out, and noted."""
+    """Decode one record. Skip invalid devices and report them as problems."""
     slots = text.strip().split(";")
     if key != VOLCANO_RECORD and not slots[-1].strip():
         slots.pop()
@@ -104,7 +104,7 @@ def read_record(key: str, text: str) -> Record:
 
 
 def _taken(slot: int, device: str) -> list[Taken]:
-    """Decode one device; none when there is nothing, or a device without an id, as HAMi v2.5 wrote for nothing."""
+    """Decode one device; return nothing for an empty text or a device without ID, which HAMi v2.5 writes for none."""
     if not device or device.startswith(","):
         return []
     fields = device.split(",")
@@ -121,7 +121,7 @@ def _taken(slot: int, device: str) -> list[Taken]:
 
 
 def mig_allocations(annotations: Mapping[str, str]) -> tuple[list[MigAllocation], list[Problem]]:
-    """Decode HAMi's record of MIG instances; what cannot be understood is left out, and noted."""
+    """Decode HAMi's record of MIG instances. Skip invalid instances and report them as problems."""
     if not annotations.get(MIG_RECORD) or not annotations.get(HAMI_NODE):
         return [], []
     found: list[MigAllocation] = []

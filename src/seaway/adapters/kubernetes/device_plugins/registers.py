@@ -1,7 +1,7 @@
-"""HAMi's registers: the text in which a device plugin lists the cards of its node.
+"""HAMi's registers: texts in which a device plugin lists the cards of its node.
 
-Since v2.8 NVIDIA's is a JSON list, before it was lines of 7 or 9 fields; other vendors have either. Fields of the
-JSON that are zero or false are not there.
+NVIDIA's register is a JSON list since v2.8, and had lines of 7 or 9 fields before. Other vendors use either format. The
+JSON omits fields that are zero or false.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ PlainId = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[!-~]+\Z")]
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A card as its register has it; memory in MiB, cores in the vendor's unit.
+    """A card in a register; memory in MiB, cores in the vendor's unit.
 
-    The names and bounds in its annotations are those of HAMi's JSON.
+    Names and limits in the annotations are those of HAMi's JSON.
 
     Attributes
     ----------
     mode
-        How it is shared out; empty where that is not said.
+        Sharing mode; empty if not given.
     profiles
-        MIG profiles as they stand in the JSON.
+        MIG profiles in JSON form.
     pair_scores
-        How well pairs of cards are connected, which only v2.8 and v2.9 write here, and always: empty as a rule.
+        Connection scores of card pairs. Only v2.8 and v2.9 write them, always, and usually empty.
     """
 
     id: PlainId
@@ -57,18 +57,18 @@ _CARDS = msgspec.json.Decoder(tuple[Entry, ...])
 
 
 def read_register(text: str) -> Iterable[Entry | RejectedError]:
-    """Return each card of a register, or why it cannot be understood."""
+    """Return each card of a register, or the error of an invalid card."""
     text = text.strip()
     if not text.startswith("["):
         return _line_entries(text)
     try:
         return _CARDS.decode(text)
-    except (ValueError, RecursionError):  # one that is not as usual must not spoil the others
+    except (ValueError, RecursionError):  # an invalid card must not affect the others
         return json_cards(text, _json_entry)
 
 
 def json_list(text: str) -> list[object]:
-    """Decode a JSON list; what in it cannot be decoded by itself is None.
+    """Decode a JSON list; elements that cannot be decoded are None.
 
     Raises
     ------
@@ -89,12 +89,12 @@ def _element(raw: msgspec.Raw) -> object:
 
 
 def truth(text: str, what: str) -> bool:
-    """Read a truth value as Go does.
+    """Parse a boolean as Go does.
 
     Raises
     ------
     RejectedError
-        When it is none.
+        When it is not a boolean.
     """
     if text not in _TRUE | _FALSE:
         raise RejectedError(f"{what} is {text[:60]!r}, but must be true or false")
@@ -102,7 +102,7 @@ def truth(text: str, what: str) -> bool:
 
 
 def json_cards(text: str, read: Callable[[int, object], Entry]) -> Iterator[Entry | RejectedError]:
-    """Yield each card of a register that is a JSON list, read by its place and its fields, or why it cannot be."""
+    """Yield each card of a JSON register, decoded by its index and fields, or its error."""
     try:
         found = json_list(text)
     except RejectedError as error:

@@ -1,7 +1,7 @@
-"""What a pod asks for of a resource, all its containers together.
+"""Resource requests of pods, and resources of nodes.
 
-Init containers run before the others and one after another, so the pod needs the larger of the two; sidecars start
-among the init containers and stay.
+Init containers run one after another before the other containers. The pod needs the larger of the two amounts. Sidecars
+start among the init containers and keep running.
 
 References
 ----------
@@ -24,24 +24,24 @@ Reader = Callable[[Quantity], int]
 
 
 def cpu_milli(spec: PodSpec, problems: list[Problem]) -> int:
-    """Return the CPU that a pod takes, thousandths of a core."""
+    """Return the CPU that a pod requests, in thousandths of a core."""
     return _counted("cpu", _effective(spec, "cpu", quantities.milli, problems), MAX_CPU_MILLI, problems)
 
 
 def memory_mib(spec: PodSpec, problems: list[Problem]) -> int:
-    """Return the memory that a pod takes, MiB."""
+    """Return the memory that a pod requests, in MiB."""
     return _counted("memory", _effective(spec, "memory", quantities.mebibytes, problems), LARGEST, problems)
 
 
 def devices(spec: PodSpec, resource: str, problems: list[Problem]) -> int:
-    """Return how many devices a pod takes that only their number is known of."""
+    """Return the number of devices of a resource that a pod requests."""
     return _over_containers(spec, lambda resources: _requested(resources, resource, quantities.integer, problems))
 
 
 def requesting_containers(spec: PodSpec, resource: str) -> Iterator[int]:
-    """Yield which container each device is for, init containers first in number.
+    """Yield the container of each requested device; indexes count init containers first.
 
-    Those that stay come before those that make room for them, so that as many as the pod takes are the first.
+    Containers that keep running come before init containers, so that the first ones are those that count for the pod.
     """
     first = len(spec.init_containers)
     numbered = [*enumerate(spec.containers, first), *enumerate(spec.init_containers)]
@@ -80,7 +80,7 @@ def _sum(containers: Iterable[Container], requested: Callable[[Resources], int])
 
 
 def _requested(resources: Resources, resource: str, read: Reader, problems: list[Problem]) -> int:
-    """Return what one container asks for; without a request, its limit is one."""
+    """Return the request of one container; its limit is the default."""
     amounts = resources.requests if resource in resources.requests else resources.limits
     return _read(amounts, resource, read, problems)
 
@@ -96,38 +96,38 @@ def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, problems
 
 
 MAX_CARDS = 1024
-"""More cards than that no node has; a larger number is an error, and must not fill the memory."""
+"""Maximum number of cards of a node. A larger number is an error, and the limit protects the memory."""
 
 
 class Amounts:
-    """What a node has of each resource; what cannot be read is noted and counts as 0."""
+    """Resources of a node. Invalid amounts are reported as problems and count as 0."""
 
     def __init__(self, node: NodeObject, findings: Findings) -> None:
         self._node = node
         self._findings = findings
 
     def mentions(self, resource: str) -> bool:
-        """Tell whether the status has a resource at all, be it 0."""
+        """Report whether the status has a resource, even with the amount 0."""
         return resource in self._node.status.allocatable or resource in self._node.status.capacity
 
     def allocatable(self, resource: str) -> int:
-        """Return what pods can get of a resource, a whole number from 0 to 2^31 - 1."""
+        """Return the allocatable amount of a resource, an integer from 0 to 2^31 - 1."""
         return min(self._read("allocatable", self._node.status.allocatable.get(resource), resource, whole), LARGEST)
 
     def capacity(self, resource: str) -> int:
-        """Return what the node has of a resource, a whole number from 0 to 2^31 - 1."""
+        """Return the capacity of a resource, an integer from 0 to 2^31 - 1."""
         return min(self._read("capacity", self._node.status.capacity.get(resource), resource, whole), LARGEST)
 
     def cpu_milli(self) -> int:
-        """Return the CPU that pods can get, thousandths."""
+        """Return the allocatable CPU in thousandths of a core."""
         return self._counted("cpu", milli, MAX_CPU_MILLI)
 
     def memory_mib(self) -> int:
-        """Return the memory that pods can get, MiB."""
+        """Return the allocatable memory in MiB."""
         return self._counted("memory", mebibytes, LARGEST)
 
     def pods(self) -> int | None:
-        """Return how many pods the node takes; None where it does not say."""
+        """Return the maximum number of pods; None if the node does not report it."""
         return self.allocatable("pods") if "pods" in self._node.status.allocatable else None
 
     def _counted(self, resource: str, read: Callable[[Quantity], int], most: int) -> int:
@@ -149,15 +149,15 @@ class Amounts:
 
 
 def whole(amount: Quantity) -> int:
-    """Read a number of things."""
+    """Return an available count, rounded down."""
     return quantities.integer(amount, down=True)
 
 
 def milli(amount: Quantity) -> int:
-    """Read thousandths that are there."""
+    """Return an available amount in thousandths, rounded down."""
     return quantities.milli(amount, down=True)
 
 
 def mebibytes(amount: Quantity) -> int:
-    """Read memory that is there."""
+    """Return an available amount of memory in MiB, rounded down."""
     return quantities.mebibytes(amount, down=True)

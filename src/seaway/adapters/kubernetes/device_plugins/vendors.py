@@ -1,6 +1,6 @@
-"""The vendors that HAMi knows: where each registers its cards, and how these are asked for.
+"""Vendors that HAMi supports: their registers and resource names.
 
-The names of resources are those of HAMi's chart.
+The resource names are those of HAMi's chart.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _BY_NAME = re.compile(r"hami\.io/node-(.+)-register")
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """Whose cards a register lists.
+    """Vendor of the cards in a register.
 
     Attributes
     ----------
     key
-        The annotation.
+        Annotation of the register.
     handshake
-        The annotation of the handshake; empty when there is none.
+        Annotation of the handshake; empty for none.
     core_unit
-        What the figures for cores mean.
+        Unit of the core numbers.
     whole_cores
-        Cores of a card when the register's figure means nothing; 0 when it does.
+        Cores of a card if the register's number has no meaning; else 0.
     """
 
     key: str
@@ -45,7 +45,7 @@ class Vendor:
 
     @property
     def nvidia(self) -> bool:
-        """Whether the cards are NVIDIA's."""
+        """True for NVIDIA."""
         return self.key == NVIDIA_KEY
 
 
@@ -78,7 +78,7 @@ ENFLAME_SLICES = DeviceResources(
 
 
 def nvidia(options: PluginOptions) -> DeviceResources:
-    """Return how NVIDIA's cards are asked for under HAMi."""
+    """Return the resources of NVIDIA cards under HAMi."""
     return DeviceResources(
         _HAMI,
         "NVIDIA",
@@ -91,20 +91,20 @@ def nvidia(options: PluginOptions) -> DeviceResources:
 
 
 def ascend(chip: str) -> DeviceResources:
-    """Return how Huawei's cards of one chip are asked for."""
+    """Return the resources of Huawei cards with a chip."""
     name = f"huawei.com/{chip}"
     return DeviceResources(_HAMI, chip, name, f"{name}-memory", f"{name}-core", pin=f"hami.io/use-{chip}-uuid")
 
 
 def iluvatar(chip: str) -> DeviceResources:
-    """Return how Iluvatar's cards of one chip are asked for."""
+    """Return the resources of Iluvatar cards with a chip."""
     name = f"iluvatar.ai/{chip}"
     pin = f"hami.io/use-{chip}-uuid"
     return DeviceResources(_HAMI, chip, f"{name}-vgpu", f"{name}.vMem", f"{name}.vCore", memory_unit_mib=256, pin=pin)
 
 
 def registered(keys: Iterable[str], options: PluginOptions) -> list[Vendor]:
-    """Return the vendors whose registers are among a node's annotations, NVIDIA first, else by name."""
+    """Return the vendors whose registers are among a node's annotations, NVIDIA first, then by name."""
     found = [vendor for key in sorted(keys) if (vendor := _vendor(key, options)) is not None]
     return sorted(found, key=lambda vendor: not vendor.nvidia)
 
@@ -129,26 +129,26 @@ def _chip_last(key: str, name: str, options: PluginOptions) -> Vendor:
         return Vendor(key, "hami.io/node-handshake", nvidia(options), CoreUnit.PERCENT)
     if name == "amd":
         return Vendor(key, "", AMD)
-    if name in {"biren", "va"}:  # what they register as cores is not read by HAMi
+    if name in {"biren", "va"}:  # HAMi does not read their registered cores
         return Vendor(key, handshake, BIREN if name == "biren" else VASTAI, whole_cores=100)
     return Vendor(key, handshake, DCU if name == "dcu" else iluvatar(name))
 
 
 NVIDIA = "NVIDIA"
 UNKNOWN_NVIDIA = "NVIDIA GPU"
-"""A card of which no one says what it is."""
+"""Model of a card without a known model."""
 
 _OWN_DASHES = re.compile(r"[A-Z0-9]+-(?:SXM[0-9]?|PCIE)(?:-[0-9]+GB)?(?:-LS)?\b|Max-Q")
-"""Parts of product names that have dashes of their own, like ``A100-SXM4-80GB``."""
+"""Parts of product names that contain dashes, such as ``A100-SXM4-80GB``."""
 
 _FOUR_SLICES = ("A30", "RTX PRO 6000")
 
 
 @lru_cache(1024)  # a fleet has cards of a few models
 def nvidia_model(name: str) -> str:
-    """Return a product name as NVIDIA's library has it, with the maker in front once.
+    """Return the product name as in NVIDIA's library, with the vendor as prefix once.
 
-    HAMi up to v2.7 and Volcano put ``NVIDIA-`` before names that begin with it already.
+    HAMi up to v2.7 and Volcano add ``NVIDIA-`` to names that already begin with it.
     """
     words = " ".join(name.split())
     while words.startswith((f"{NVIDIA}-", f"{NVIDIA} ")):
@@ -157,7 +157,7 @@ def nvidia_model(name: str) -> str:
 
 
 def nvidia_label_model(label: str) -> str:
-    """Return the product name that a label stands for; labels have dashes for blanks."""
+    """Return the product name of a label; labels have dashes instead of spaces."""
     words, at = "", 0
     for kept in _OWN_DASHES.finditer(label):
         words += label[at : kept.start()].replace("-", " ") + kept.group()
@@ -166,11 +166,11 @@ def nvidia_label_model(label: str) -> str:
 
 
 def compute_slices(model: str) -> int:
-    """Return how many compute slices MIG cuts a card of this model into."""
+    """Return the number of MIG compute slices of a card model."""
     return 4 if any(name in model for name in _FOUR_SLICES) else 7
 
 
 def profile_slices(profile: str) -> int:
-    """Return the compute slices of a MIG profile like ``3g.20gb``; 0 when its name does not say."""
+    """Return the compute slices of a MIG profile such as ``3g.20gb``; 0 if its name does not contain them."""
     found = re.match(r"([1-7])g(?:[.0-9]|$)", profile)
     return int(found[1]) if found else 0

@@ -1,4 +1,4 @@
-"""What is read off nodes and pods, whichever dialect they speak."""
+"""Decoded nodes and pods, independent of the device plugin."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from seaway.domain.placement import DeviceSlice
 
 
 class DevicePlugin(Enum):
-    """Who says what devices there are and who holds them."""
+    """Source of devices and allocations."""
 
     HAMI = "hami"
     """Annotations of HAMi."""
     HAMI_STATUS = "hami-status"
-    """Cards that HAMi counts in the node's status, as their vendor registers nothing."""
+    """Cards that HAMi counts in the node's status, because their vendor has no register."""
     VOLCANO = "volcano"
     """Annotations of Volcano's vGPU plugin."""
     NVIDIA_PLUGIN = "nvidia-plugin"
-    """NVIDIA's device plugin and the labels of its feature discovery: numbers, no cards."""
+    """NVIDIA's device plugin and the labels of its feature discovery: numbers without identities."""
     DRA = "dra"
     """Resource slices and claims."""
 
 
 class ProblemKind(Enum):
-    """What is the matter with something that was read."""
+    """Kind of a problem."""
 
     BROKEN = "broken"
-    """It does not follow its format; it was left out."""
+    """Invalid data that was skipped."""
     UNUSABLE = "unusable"
-    """It was understood, and takes no new work."""
+    """Valid data about something that accepts no new work."""
     UNCERTAIN = "uncertain"
-    """It was taken as well as could be, and may be otherwise."""
+    """Data that was used, but may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that whoever runs the cluster should know.
+    """Problem that a cluster administrator should know.
 
     Attributes
     ----------
     where
         The annotation, label, resource or object.
     text
-        What is the matter, one line.
+        Description in one line.
     """
 
     kind: ProblemKind
@@ -57,14 +57,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
-    """What a cluster may have named otherwise than HAMi's and Volcano's charts do.
+    """Names that a cluster can configure differently than HAMi's and Volcano's charts.
 
     Attributes
     ----------
     nvidia_count, nvidia_memory, nvidia_memory_percent, nvidia_cores
         Resources of NVIDIA cards under HAMi.
     volcano_memory_factor
-        MiB in one unit of Volcano's device memory; no node says it.
+        MiB in one unit of Volcano's device memory; nodes do not report it.
     """
 
     nvidia_count: str = "nvidia.com/gpu"
@@ -76,23 +76,22 @@ class PluginOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeviceResources:
-    """How devices of one kind are asked for.
+    """Resource names for devices of one kind.
 
     Attributes
     ----------
     vendor
-        The dialect's word for them, as in its annotations.
+        Vendor as in the device plugin's annotations.
     count, memory, memory_percent, cores
-        Names of the resources; empty for none. Memory as a share of each device is the only way to ask devices of
-        different sizes for all they have.
+        Names of the resources; empty for none. Only a percentage can request all memory of devices of different sizes.
     memory_unit_mib
         MiB in one unit of the memory resource.
     record_unit_mib
-        MiB in one unit of memory in the dialect's annotations.
+        MiB in one unit of memory in the device plugin's annotations.
     pin
-        Annotation of a pod that takes ids of devices; empty when none can be chosen.
+        Pod annotation that selects devices by ID; empty if the plugin has none.
     isolated
-        Whether a slice gets no more memory than it asked for.
+        True if a slice cannot exceed its requested memory.
     driver
         Of DRA: the driver.
     """
@@ -111,24 +110,24 @@ class DeviceResources:
 
 
 class CoreUnit(Enum):
-    """What the figure for cores in an annotation means."""
+    """Unit of core numbers in an annotation."""
 
     SHARE = "share"
-    """So many of the device's own cores."""
+    """Number of the device's own cores."""
     PERCENT = "percent"
-    """Percent points of an unscaled device."""
+    """Percentage points of an unscaled device."""
     BITS = "bits"
-    """A mask with a bit for each core."""
+    """Mask with a bit for each core."""
 
 
 def core_steps(cores: int, unit: CoreUnit) -> int:
-    """Return in how many steps a device is given out of which a dialect counts so many cores."""
+    """Return the number of steps in which a device's cores can be allocated."""
     return WHOLE_DEVICE_MILLI // MILLI_PER_PERCENT_POINT if unit is CoreUnit.PERCENT else min(cores, WHOLE_DEVICE_MILLI)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A partition of a device, or all of it, that DRA lists as a device of its own."""
+    """A partition of a device, or the whole device, that DRA lists as a separate device."""
 
     profile: str = ""
     start: int = -1
@@ -136,24 +135,24 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How one device is asked for, and known in records.
+    """Access to one device: its resources and its IDs in records.
 
     Attributes
     ----------
     uuid
-        Its id in Seaway.
+        ID in Seaway.
     plugin_id
-        Its id in the dialect, where that has one.
+        ID in the device plugin, if it has one.
     cores
-        How many cores the dialect gives it, in its own unit.
+        Number of cores that the device plugin counts, in its own unit.
     core_unit
-        What the dialect's figures for cores mean.
+        Unit of the device plugin's core numbers.
     pool, parts
-        Of DRA: the pool, and what each device name in it stands for.
+        Of DRA: the pool, and the part of each device name in it.
     shared
-        Of DRA: whether several claims may hold it.
+        Of DRA: True if several claims may hold it.
     init_adds
-        Whether what init containers hold of it is added to what the others hold, for as long as their pod lives.
+        True if the use of init containers is added to that of the others while the pod lives.
     """
 
     uuid: str
@@ -167,7 +166,7 @@ class Access:
     init_adds: bool = False
 
     def core_milli(self, figure: int) -> int:
-        """Turn the dialect's figure for cores into thousandths of the device."""
+        """Convert the device plugin's core number to thousandths of the device."""
         if self.core_unit is CoreUnit.PERCENT:
             return figure * MILLI_PER_PERCENT_POINT
         cores = figure.bit_count() if self.core_unit is CoreUnit.BITS else figure
@@ -176,14 +175,14 @@ class Access:
 
 @dataclass(frozen=True)
 class NodeView:
-    """A node with its devices, how to ask for each, and what is wrong with it.
+    """A node with its devices, the access to each, and its problems.
 
     Attributes
     ----------
     accesses
-        One for each device of the node, in their order.
+        One access for each device, in the same order.
     reachable
-        Whether its kubelet does; one that is cordoned takes nothing new, and may answer.
+        True if its kubelet responds; also for a cordoned node, which gets no new work.
     """
 
     node: Node
@@ -193,22 +192,22 @@ class NodeView:
 
     @cached_property
     def devices(self) -> dict[str, Device]:
-        """The devices by their id in Seaway."""
+        """Devices by their ID in Seaway."""
         return {device.uuid: device for device in self.node.devices}
 
     @cached_property
     def by_uuid(self) -> dict[str, Access]:
-        """The accesses by their device's id in Seaway."""
+        """Accesses by the device's ID in Seaway."""
         return {access.uuid: access for access in self.accesses}
 
     @cached_property
     def by_plugin_id(self) -> dict[str, Access]:
-        """The accesses by their device's id in its dialect."""
+        """Accesses by the device's ID in its plugin."""
         return {access.plugin_id: access for access in self.accesses if access.plugin_id}
 
     @cached_property
     def by_part(self) -> dict[tuple[str, str, str], tuple[Access, Part]]:
-        """What driver, pool and device name of a resource claim's result stand for."""
+        """Access and part by the driver, pool and device name of a resource claim's result."""
         return {
             (access.resources.driver, access.pool, name): (access, part)
             for access in self.accesses
@@ -218,19 +217,18 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A share of a device that a pod holds.
+    """A device share that a pod holds.
 
     Attributes
     ----------
     container
-        Which container, init containers first; -1 when that cannot be told.
+        Index of the container, init containers first; -1 if unknown.
     uuid
-        The device's id in Seaway; empty when only the number of devices is known. An id that the node does not
-        know stands as it was read.
+        ID of the device in Seaway; empty if only the number of devices is known. Unknown IDs stay unchanged.
     resource
-        For a device that is not known: the resource that counts it.
+        For an unknown device: the resource that counts it.
     claim
-        The resource claim, ``namespace/name``; it holds until it is deallocated, whatever becomes of the pod.
+        The resource claim, ``namespace/name``. It holds the device until deallocation, even after the pod ends.
     """
 
     container: int
@@ -244,26 +242,26 @@ class Held:
 
     @property
     def slice(self) -> DeviceSlice:
-        """The share as the domain has it."""
+        """The share as an object of the domain."""
         return DeviceSlice(self.uuid, self.memory_mib, self.core_milli, self.mig_profile, self.mig_start)
 
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """What a pod takes of its node.
+    """Use of a node by a pod.
 
     Attributes
     ----------
     node
-        Where it is, or is to be; empty while no one has decided.
+        Current or chosen node; empty before the decision.
     alive
-        False when it ended: it gave back CPU and memory, and all devices but those of claims.
+        False after the pod ended: it released CPU, memory, and all devices except those of claims.
     held
         Devices that it holds, or held before it ended.
     cpu_milli, memory_mib
-        What it takes besides, thousandths of a core and MiB.
+        CPU in thousandths of a core, and memory in MiB.
     final
-        Whether the pod need not be read again when more, or something else, is known of its node and its claims.
+        True if later changes of its node and claims cannot affect the view.
     """
 
     node: str
@@ -276,5 +274,5 @@ class PodView:
 
     @property
     def holding(self) -> tuple[Held, ...]:
-        """What of `held` counts now."""
+        """Shares that are in use now."""
         return self.held if self.alive else tuple(each for each in self.held if each.claim)

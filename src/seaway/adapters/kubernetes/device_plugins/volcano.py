@@ -1,4 +1,4 @@
-"""Volcano's vGPU plugin: a register of its own, much like HAMi's first one."""
+"""Volcano's vGPU plugin: a register similar to HAMi's early format."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ HANDSHAKE_KEY = "volcano.sh/node-vgpu-handshake"
 COUNT = "volcano.sh/vgpu-number"
 
 MIN_PLAUSIBLE_MIB = 1024
-"""No card has less memory; a smaller figure means that the memory factor is not what Seaway was told."""
+"""Minimum plausible memory of a card. A smaller number indicates a wrong memory factor in the configuration."""
 
 
 def terms(options: PluginOptions) -> DeviceResources:
-    """Return how Volcano's cards are asked for."""
+    """Return the resources of Volcano's cards."""
     factor = options.volcano_memory_factor
     return DeviceResources(
         DevicePlugin.VOLCANO,
@@ -43,7 +43,7 @@ def terms(options: PluginOptions) -> DeviceResources:
 
 
 def is_used(node: NodeObject) -> bool:
-    """Tell whether a node has Volcano's register."""
+    """Report whether a node has Volcano's register."""
     return REGISTER_KEY in node.metadata.annotations
 
 
@@ -63,7 +63,7 @@ def read(node: NodeObject, findings: Findings) -> None:
 
 
 def read_register(text: str) -> Iterator[Entry | RejectedError]:
-    """Yield each card of a register, or why it cannot be understood."""
+    """Yield each card of a register, or the error of an invalid card."""
     if text.strip() and ":" not in text:
         yield RejectedError("no cards that end with a colon")
         return

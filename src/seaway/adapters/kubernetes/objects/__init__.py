@@ -1,1 +1,1 @@
-"""Kubernetes' objects, as far as Seaway reads them, by what they are, and how they are decoded."""
+"""Kubernetes objects with the fields that Seaway reads, and their decoding."""

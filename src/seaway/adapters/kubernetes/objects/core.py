@@ -1,4 +1,4 @@
-"""Pods.
+"""Pods and nodes.
 
 References
 ----------
@@ -11,14 +11,14 @@ from seaway.adapters.kubernetes.objects.meta import Condition, Meta, Part, Quant
 
 
 class ContainerClaim(Part, frozen=True):
-    """A container's use of one of its pod's resource claims; `request` is empty for all of the claim."""
+    """A container's use of one of its pod's resource claims; an empty `request` refers to the whole claim."""
 
     name: str = ""
     request: str = ""
 
 
 class Resources(Part, frozen=True):
-    """What a container, or a pod, asks for."""
+    """Resource requests of a container or a pod."""
 
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
@@ -26,7 +26,7 @@ class Resources(Part, frozen=True):
 
 
 class ContainerPort(Part, frozen=True):
-    """A port that a container names."""
+    """A port of a container."""
 
     container_port: int = 0
 
@@ -42,19 +42,19 @@ class Container(Part, frozen=True):
 
     @property
     def sidecar(self) -> bool:
-        """Whether, as an init container, it goes on running beside the others."""
+        """True for an init container that keeps running beside the others."""
         return self.restart_policy == "Always"
 
 
 class PodClaim(Part, frozen=True):
-    """A resource claim that a pod names; one that it has made from a template has its name in its status."""
+    """A resource claim of a pod. A claim made from a template has its name in the pod's status."""
 
     name: str = ""
     resource_claim_name: str = ""
 
 
 class PodSpec(Part, frozen=True):
-    """What is wanted of a pod."""
+    """Specification of a pod."""
 
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -63,24 +63,24 @@ class PodSpec(Part, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: Resources = Resources()
-    """Of the pod as a whole (Kubernetes 1.34 and later); wins over those of its containers."""
+    """Resources of the whole pod (Kubernetes 1.34 and later), which override those of its containers."""
     overhead: dict[str, Quantity] = {}
     resource_claims: tuple[PodClaim, ...] = ()
 
 
 class Waiting(Part, frozen=True):
-    """Why a container does not run yet, or again."""
+    """State of a container that does not run yet, or not again yet."""
 
     reason: str = ""
     message: str = ""
 
 
 class Running(Part, frozen=True):
-    """A container runs."""
+    """State of a running container."""
 
 
 class Terminated(Part, frozen=True):
-    """How a container ended."""
+    """State of an ended container."""
 
     reason: str = ""
     message: str = ""
@@ -89,7 +89,7 @@ class Terminated(Part, frozen=True):
 
 
 class ContainerState(Part, frozen=True):
-    """At most one of the three is set."""
+    """State of a container; at most one of the three fields is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -97,7 +97,7 @@ class ContainerState(Part, frozen=True):
 
 
 class ContainerStatus(Part, frozen=True):
-    """What is seen of a container."""
+    """Status of a container."""
 
     name: str = ""
     restart_count: int = 0
@@ -106,14 +106,14 @@ class ContainerStatus(Part, frozen=True):
 
 
 class PodClaimStatus(Part, frozen=True):
-    """Which resource claim a pod's claim became; empty when none was needed."""
+    """Resource claim made for a pod's claim; empty if none was needed."""
 
     name: str = ""
     resource_claim_name: str = ""
 
 
 class PodStatus(Part, frozen=True):
-    """What is seen of a pod."""
+    """Status of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -142,14 +142,14 @@ class TaintMark(Part, frozen=True):
 
 
 class NodeSpec(Part, frozen=True):
-    """What is wanted of a node."""
+    """Specification of a node."""
 
     unschedulable: bool = False
     taints: tuple[TaintMark, ...] = ()
 
 
 class NodeStatus(Part, frozen=True):
-    """What a node says of itself."""
+    """Status of a node."""
 
     allocatable: dict[str, Quantity] = {}
     capacity: dict[str, Quantity] = {}

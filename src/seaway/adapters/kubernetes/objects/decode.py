@@ -1,4 +1,4 @@
-"""How objects are decoded. What is of the wrong type spoils its object, never the page that it came with."""
+"""Decoding of objects. An invalid object does not affect the others of its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.objects.meta import Part
 
 
 class Failure(Part, frozen=True):
-    """Kubernetes' ``Status``: why a call, or a watch, failed."""
+    """``Status`` of Kubernetes: the reason why a call or a watch failed."""
 
     reason: str = ""
     message: str = ""
@@ -21,15 +21,15 @@ class Failure(Part, frozen=True):
 
 
 class PageMeta(Part, frozen=True):
-    """Where a list stands, and how to get its next page."""
+    """Version of a list, and the token of its next page."""
 
     resource_version: str = ""
     next_page: str = msgspec.field(default="", name="continue")
-    """Give this as ``continue``; empty on the last page."""
+    """Value for ``continue``; empty on the last page."""
 
 
 class RawPage(Part, frozen=True):
-    """A page of a list, its items not decoded yet."""
+    """A page of a list with undecoded items."""
 
     metadata: PageMeta = PageMeta()
     items: list[msgspec.Raw] | None = None
@@ -39,7 +39,7 @@ T = TypeVar("T", bound=Part)
 
 
 class WholePage(Part, Generic[T], frozen=True):
-    """A page of a list with its items, where all of them are as they should be."""
+    """A page of a list in which all items are valid."""
 
     metadata: PageMeta = PageMeta()
     items: tuple[T, ...] | None = None
@@ -57,14 +57,14 @@ class WatchEvent(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An object that could not be decoded.
+    """An object that cannot be decoded.
 
     Attributes
     ----------
     name, namespace, uid, resource_version
-        Its metadata as far as they could be read.
+        Its metadata; empty if unreadable.
     text
-        What is wrong with it.
+        The error.
     """
 
     name: str = ""
@@ -76,7 +76,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A page of a list: what could be decoded, and what could not."""
+    """A page of a list with its decoded and its broken items."""
 
     metadata: PageMeta
     items: tuple[T, ...]
@@ -84,27 +84,27 @@ class Page(Generic[T]):
 
 
 class UndecodableError(ValueError):
-    """What came is not what Kubernetes sends: no JSON, or nothing like a page, an event or a failure."""
+    """Answer that is no valid Kubernetes response: no JSON, or neither a page, an event nor a failure."""
 
 
 def read_page(data: bytes, kind: type[T]) -> Page[T]:
-    """Decode a page of a list, at once where that can be done, and else item by item.
+    """Decode a page of a list, as a whole if possible, else item by item.
 
     Parameters
     ----------
     data
-        The body of the answer.
+        Body of the answer.
     kind
-        What its items are.
+        Type of the items.
 
     Raises
     ------
     UndecodableError
-        When `data` as a whole is no page. A broken item is not an error; it is among the page's broken ones.
+        When `data` is not a page. A broken item is not an error; it is among the page's broken items.
     """
     try:
         whole = _page_decoder(kind).decode(data)
-    except (ValueError, RecursionError):  # an item that is broken, or has nulls, must not spoil the others
+    except (ValueError, RecursionError):  # a broken item, or one with nulls, must not affect the others
         return _read_items(read_body(data, RawPage), kind)
     return Page(metadata=whole.metadata, items=cast("tuple[T, ...]", whole.items or ()), broken=())
 
@@ -114,14 +114,14 @@ def _read_items(page: RawPage, kind: type[T]) -> Page[T]:
 
 
 def page_of(page: RawPage, read: Sequence[T | Broken]) -> Page[T]:
-    """Return a page whose items were read by `read_item`, those that are broken apart."""
+    """Return a page from the results of `read_item`, with the broken items separated."""
     broken = tuple(each for each in read if isinstance(each, Broken))
     items = tuple(each for each in read if not isinstance(each, Broken))
     return Page(metadata=page.metadata, items=items, broken=broken)
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """Decode a line of a watch, leaving its object for `read_item`.
+    """Decode a line of a watch. Leave its object for `read_item`.
 
     Raises
     ------
@@ -132,17 +132,17 @@ def read_event(line: bytes) -> WatchEvent:
 
 
 def read_body(data: bytes, kind: type[T]) -> T:
-    """Decode an answer that is one object.
+    """Decode an answer with one object.
 
     Raises
     ------
     UndecodableError
-        When it is not of this kind.
+        When the answer has another form.
     """
     try:
         return cast("T", _decoder(kind).decode(data))
     except (ValueError, RecursionError) as error:
-        if kind in (RawPage, WatchEvent):  # what they keep raw could not be kept below
+        if kind in (RawPage, WatchEvent):  # the fallback below does not support raw fields
             raise UndecodableError(str(error)) from error
     try:
         return _without_nulls(data, kind)
@@ -151,7 +151,7 @@ def read_body(data: bytes, kind: type[T]) -> T:
 
 
 def read_item(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Broken:
-    """Decode one object, of a page or a watch; never raises."""
+    """Decode one object of a page or a watch; never raise an error."""
     try:
         return read_body(bytes(raw), kind)
     except UndecodableError as error:
@@ -165,11 +165,11 @@ def _decoder(kind: type[Part]) -> msgspec.json.Decoder[Part]:
 
 @cache
 def _page_decoder(kind: type[Part]) -> msgspec.json.Decoder[WholePage[Part]]:
-    return msgspec.json.Decoder(WholePage[kind])  # type: ignore[valid-type]  # the kind is known only now
+    return msgspec.json.Decoder(WholePage[kind])  # type: ignore[valid-type]  # the kind is dynamic
 
 
 def _without_nulls(data: bytes, kind: type[T]) -> T:
-    """Decode once more, taking every null for something that is not there; slower, and seldom needed."""
+    """Decode again, and treat every null as a missing field; slower, and rarely needed."""
     return msgspec.convert(_stripped(msgspec.json.decode(data)), kind)
 
 
@@ -193,7 +193,7 @@ def _broken(data: bytes, text: str) -> Broken:
 
 
 def _names(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield those of an object's metadata that are texts, if it has any."""
+    """Yield the metadata fields of an object that are texts."""
     try:
         value = msgspec.json.decode(data)
     except (ValueError, RecursionError):

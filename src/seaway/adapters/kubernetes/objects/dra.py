@@ -1,4 +1,4 @@
-"""Resource slices: the devices that a driver of dynamic resource allocation offers.
+"""Resource slices and claims of Dynamic Resource Allocation.
 
 References
 ----------
@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.objects.meta import Meta, Part, Quantity
 
 
 class Attribute(Part, frozen=True):
-    """A property of a device; at most one of the four is set."""
+    """A property of a device; at most one of the four fields is set."""
 
     text: str | None = msgspec.field(default=None, name="string")
     whole: int | None = msgspec.field(default=None, name="int")
@@ -29,14 +29,14 @@ class Amount(Part, frozen=True):
 
 
 class CounterSet(Part, frozen=True):
-    """Counters that the devices of a pool share, under one name."""
+    """Counters that the devices of a pool share."""
 
     name: str = ""
     counters: dict[str, Amount] = {}
 
 
 class CounterUse(Part, frozen=True):
-    """What a device takes of a counter set while it is allocated."""
+    """Counters that a device uses while it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Amount] = {}
@@ -55,7 +55,7 @@ class SliceDevice(Part, frozen=True):
 
 
 class ResourcePool(Part, frozen=True):
-    """Which pool a slice belongs to, in which generation, and how many slices make that generation complete."""
+    """Pool of a slice, its generation, and the number of slices in that generation."""
 
     name: str = ""
     generation: int = 0
@@ -63,7 +63,7 @@ class ResourcePool(Part, frozen=True):
 
 
 class SliceSpec(Part, frozen=True):
-    """What a driver offers in one slice."""
+    """Specification of a slice."""
 
     driver: str = ""
     node_name: str = ""
@@ -80,7 +80,7 @@ class ResourceSlice(Part, frozen=True):
 
 
 class ClaimResult(Part, frozen=True):
-    """A device given to a claim; `consumed_capacity` only of devices that several claims may share."""
+    """A device allocated to a claim; `consumed_capacity` is only set for devices that several claims may share."""
 
     request: str = ""
     driver: str = ""
@@ -98,14 +98,14 @@ class ClaimDevices(Part, frozen=True):
 
 
 class Allocation(Part, frozen=True):
-    """What was given to a claim."""
+    """Allocation of a claim."""
 
     devices: ClaimDevices = ClaimDevices()
     allocation_timestamp: str = ""
 
 
 class ClaimUser(Part, frozen=True):
-    """Who may use a claim's devices; `resource` is ``pods``."""
+    """User of a claim's devices; `resource` is ``pods``."""
 
     resource: str = ""
     name: str = ""
@@ -113,7 +113,7 @@ class ClaimUser(Part, frozen=True):
 
 
 class ClaimStatus(Part, frozen=True):
-    """How far a claim is; without an allocation it holds nothing."""
+    """Status of a claim; without an allocation it holds nothing."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[ClaimUser, ...] = ()

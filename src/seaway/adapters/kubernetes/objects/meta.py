@@ -10,15 +10,15 @@ from __future__ import annotations
 import msgspec
 
 Quantity = str | int | float
-"""An amount as it stands in JSON; `quantities` reads it."""
+"""An amount in its JSON form; `quantities` parses it."""
 
 
 class Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """What all structs here are: frozen, spelt as in JSON, and passed over by the garbage collector (no cycles)."""
+    """Base of all structs here: frozen, named as in JSON, and ignored by the garbage collector (no cycles)."""
 
 
 class Owner(Part, frozen=True):
-    """An object that this one belongs to."""
+    """An owner of an object."""
 
     kind: str = ""
     name: str = ""
@@ -27,7 +27,7 @@ class Owner(Part, frozen=True):
 
 
 class Meta(Part, frozen=True):
-    """What every object has. Times are RFC 3339 texts, empty when not set."""
+    """Metadata of every object. Times are RFC 3339 texts, empty if not set."""
 
     name: str = ""
     namespace: str = ""
@@ -42,12 +42,12 @@ class Meta(Part, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """What tells an object from others of its kind, ``namespace/name``."""
+        """Identity of an object among its kind, ``namespace/name``."""
         return f"{self.namespace}/{self.name}"
 
 
 class Item(Part, frozen=True):
-    """An object of which nothing but its metadata is read, like a bookmark."""
+    """An object of which only the metadata is read, such as a bookmark."""
 
     kind: str = ""
     metadata: Meta = Meta()

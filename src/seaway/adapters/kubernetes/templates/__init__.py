@@ -1,11 +1,11 @@
-"""What a deployment becomes in Kubernetes: objects as plain dicts, without any I/O.
+"""Rendering of deployments to Kubernetes objects, as plain dicts and without I/O.
 
-From the bottom up. `parts` groups the replicas that one pod template can serve, and `names` names their objects.
-`pinning` and `claims` say by which words a node's vGPU layer is asked for devices, `pods` writes pod templates, and a
-module for each template puts them into workloads. `registry` has the templates by name; `folder`, `documents` and
-`user` read those that people write, `safety` says what may stand in them, `placeholders` fills them in and `graft`
-puts Seaway's part into them. `karmada` wraps what is to go through Karmada.
+The modules, from the bottom up: `parts` groups the replicas that share a pod template, and `names` names their objects.
+`pinning` requests devices in the terms of a node's device plugin. `pods` renders pod templates, and a module for each
+template renders workloads from them. `registry` has the templates by name. `folder` and `user` read custom templates,
+`safety` validates them, `placeholders` fills them in, and `graft` in `pods` adds Seaway's fields. `karmada` adds the
+policies of Karmada.
 
-A workload is written without its pins, which are kept beside it (`manifest`): sent straight into a cluster they
-are put in, sent through Karmada they become an OverridePolicy.
+A workload is rendered without its pins, which are stored beside it (`manifest`). For a direct deployment they are
+merged into it; for Karmada they become an OverridePolicy.
 """

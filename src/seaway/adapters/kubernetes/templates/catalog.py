@@ -1,4 +1,4 @@
-"""What jobs can become in real clusters: built-in templates, and those of a folder."""
+"""Catalog of templates: the built-in ones, and those of a folder."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from seaway.domain.job_spec import JobSpec
 
 
 class TemplateCatalog:
-    """The templates.
+    """Catalog of all templates.
 
     Parameters
     ----------
     folder
-        People's own templates; None for none.
+        Folder of custom templates; None for none.
     through_karmada
-        Whether jobs go through Karmada.
+        True if jobs are deployed through Karmada.
     default_image
-        For jobs that name none; without it those are rejected.
+        Image of jobs that name none; such jobs are rejected if it is empty.
 
     Raises
     ------
     RejectedError
-        With everything that is wrong with any of those.
+        With all errors of the custom templates.
     """
 
     def __init__(
@@ -45,18 +45,18 @@ class TemplateCatalog:
         self._anywhere = TemplateOptions(_no_device, default_image=default_image)
 
     def purposes(self) -> Mapping[str, str]:
-        """Return what each is for, by name."""
+        """Return the purpose of each template by name."""
         return {name: template.purpose for name, template in self.templates.items()}
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
-        """Return a job with what its template says of it; nothing is said by a name not known."""
+        """Return a job with the traits of its template, or without traits if the template is unknown."""
         known = self.templates.get(spec.template)
         return spec.with_template_traits(
             single_cluster=bool(known and known.single_cluster), restarts=bool(known and known.restarts)
         )
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
-        """Say what keeps a job from becoming what it names; nothing for a name not known."""
+        """Return the errors of a job in its template; none if the template is unknown."""
         known = self.templates.get(spec.template)
         if known is None:
             return ()
@@ -67,5 +67,5 @@ class TemplateCatalog:
         return found
 
 
-def _no_device(node: str, uuid: str) -> None:  # none is looked at before there is a place
-    """Say that a device is not known."""
+def _no_device(node: str, uuid: str) -> None:
+    """Return no device: devices are unknown before placement."""

@@ -1,4 +1,4 @@
-"""What a template works with: a deployment, how its cluster wants it, and its parts."""
+"""Input of a template: a deployment, the options of its cluster, and its parts."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ from seaway.domain.job_spec import JobSpec
 
 
 def same_name(node: str) -> str:
-    """Say that a node's label ``kubernetes.io/hostname`` is its name, as it nearly always is."""
+    """Return the node's name as its hostname label, the default in most clusters."""
     return node
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateOptions:
-    """How a cluster wants its objects.
+    """Options of a cluster for its objects.
 
     Attributes
     ----------
     accesses
-        How devices are asked for, by node and uuid.
+        Returns the access to a device, by node and UUID.
     namespace
-        Where objects go.
+        Namespace of the objects.
     hostname
-        From a node's name to its label ``kubernetes.io/hostname``.
+        Maps a node's name to its label ``kubernetes.io/hostname``.
     pull_secrets
-        Secrets in the namespace by which images are pulled.
+        Image pull secrets in the namespace.
     default_image
-        For jobs that name none; without it those are rejected.
+        Image of jobs that name none; such jobs are rejected if it is empty.
     hami_scheduler
-        Name of HAMi's scheduler, to be set on pods with its devices. Empty leaves that to HAMi's webhook, which
-        lets pods pass unseen while it is down.
+        Name of HAMi's scheduler for pods with its devices. If it is empty, HAMi's webhook sets it, and does not while
+        it
+        is down.
     local_queue
-        Kueue's LocalQueue; empty for one named like the job's queue.
+        Kueue's LocalQueue; empty for the name of the job's queue.
     volcano_queue
         Volcano's Queue; empty for its default.
     """
@@ -63,12 +64,12 @@ class TemplateOptions:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One deployment about to be written down.
+    """Input of one rendering.
 
     Attributes
     ----------
     parts
-        What the deployment falls into, in the order of their first replicas.
+        Parts of the deployment, in the order of their first replicas.
     """
 
     deployment: Deployment
@@ -77,35 +78,35 @@ class Context:
 
     @classmethod
     def of(cls, deployment: Deployment, options: TemplateOptions) -> Context:
-        """Look at a deployment."""
+        """Make the context of a deployment."""
         return cls(deployment, options, parts(deployment))
 
     @property
     def spec(self) -> JobSpec:
-        """What the user asked for."""
+        """Specification of the job."""
         return self.deployment.spec
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Each part for itself."""
+        """A group for each part."""
         return tuple(Group((part,)) for part in self.parts)
 
     @property
     def whole(self) -> str:
-        """Stands, in names and labels, for all of the attempt that goes to this cluster."""
+        """Digest for all replicas of the attempt in this cluster, for names and labels."""
         return cluster_digest(self.deployment)
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """Numbers of all replicas here, ascending."""
+        """Indexes of all replicas in this cluster, ascending."""
         return tuple(sorted(each for part in self.parts for each in part.replicas))
 
     def name(self, what: str, role: str = "") -> str:
-        """Name an object after what it stands for."""
+        """Return the name of the object for `what`."""
         return object_name(self.deployment, what) + (f"-{role}" if role else "")
 
     def metadata(self, what: str, replicas: Sequence[int], role: str = "") -> dict[str, Any]:
-        """Return an object's metadata."""
+        """Return the metadata of an object."""
         return {
             "name": self.name(what, role),
             "namespace": self.options.namespace,
@@ -114,21 +115,21 @@ class Context:
         }
 
     def workload(self, api: str, kind: str, spec: dict[str, Any], group: Group | None = None) -> dict[str, Any]:
-        """Return an object of this kind that stands for a group of replicas, or for all of them."""
+        """Return an object for a group of replicas, or for all of them."""
         what, replicas = (group.digest, group.replicas) if group else (self.whole, self.replicas)
         return {"apiVersion": api, "kind": kind, "metadata": self.metadata(what, replicas), "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod template, and what goes with it.
+    """A pod template with its pins and claims.
 
     Attributes
     ----------
     pins
-        From the root of the workload that it is put in.
+        Pins with paths from the root of the workload.
     claims
-        Objects that its pods refer to; they must be there first.
+        Objects that its pods refer to, which must be created first.
     """
 
     body: dict[str, Any]

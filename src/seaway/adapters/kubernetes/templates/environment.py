@@ -1,21 +1,21 @@
-"""Variables of a container's environment that say which devices it gets, and how much of them.
+"""Environment variables that control the devices of a container and their limits.
 
-Device plugins and container runtimes speak to each other, and to what limits a share, by variables; one that stands
-in a pod wins over a device plugin's. A tenant who sets one would get devices of others, or more of one than was
-booked. So jobs may not. Templates that operators write may: what stands there is the operator's word.
+Device plugins and container runtimes communicate through variables, also the limits of a share. A variable of the pod
+overrides that of a device plugin. A tenant could thereby get devices of others, or more of a device than reserved.
+Therefore jobs may not set them. Templates of operators may.
 
-What a job does inside of its container no one checks here: HAMi-core's limits are for tenants who work together, and a
-process can change its own environment. What decides which devices are there at all is settled before it starts.
+This module does not control the job's own processes. The limits of HAMi-core are for cooperating tenants, because a
+process can change its own environment. The set of devices is fixed before the process starts.
 
-Variables stay free that only choose among the devices that a container has (``CUDA_VISIBLE_DEVICES``) or which of the
-driver's libraries are there (``NVIDIA_DRIVER_CAPABILITIES``), and ``LD_PRELOAD`` and ``LD_LIBRARY_PATH``: what limits
-shares of HAMi, of Volcano's vGPU and of Ascend's cards is loaded by ``/etc/ld.so.preload``, which is read besides, and
-allocators of memory are loaded so.
+Some variables stay allowed. ``CUDA_VISIBLE_DEVICES`` selects among the container's devices, and
+``NVIDIA_DRIVER_CAPABILITIES`` selects driver libraries. ``LD_PRELOAD`` and ``LD_LIBRARY_PATH`` are used to load memory
+allocators. HAMi, Volcano's vGPU and Ascend load their limiting libraries by ``/etc/ld.so.preload``, which is read in
+any case.
 
 References
 ----------
 NVIDIA container toolkit ``internal/config/image``, ``internal/modifier/cdi.go``, ``pkg/nvcdi/wrapper.go`` (which sets
-``void`` as well). NVIDIA's device plugin, issues 61 and 87 (who asks for no device sees all). HAMi v2.10
+``void`` as well). NVIDIA's device plugin, issues 61 and 87 (a container that requests no device sees all). HAMi v2.10
 ``pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go``, ``pkg/device/*/device.go``, ``SECURITY.md``. HAMi-core
 ``src/multiprocess/multiprocess_memory_limit.c``, ``src/libvgpu.c``. HAMi's device plugins for Ascend
 (``internal/server/allocate.go``) and AMD (``internal/pkg/plugin/plugin.go``), Cambricon's (``pkg/mlu/const.go``) and
@@ -30,10 +30,10 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 
 _CHOOSE = "_VISIBLE_DEVICES"
-"""How variables end by which container runtimes choose devices: NVIDIA, ASCEND, CAMBRICON, IX, MTHREADS, HABANA ..."""
+"""Suffix of variables that select devices in container runtimes: NVIDIA, ASCEND, CAMBRICON, IX, MTHREADS, HABANA ..."""
 
 _AMONG = frozenset({"CUDA", "HIP", "MUSA", "MACA", "TOPS", "XPU", "MLU", "ASCEND_RT"})
-"""How those begin that programs read, to choose among the devices of their container."""
+"""Prefixes of variables with that suffix that only select among the devices of the container."""
 
 _OPENS = "it opens further devices of the node to a container"
 _LIMITS = "it sets what of a device a container may use"
@@ -68,7 +68,7 @@ _NAMES = {
     "VIRTUAL_DEVICES": _LIMITS,
     "IX_REPLICA_DEVICES": _LIMITS,
 }
-"""Variables by name, with why they are not for jobs to set."""
+"""Names of forbidden variables, with the reasons."""
 
 _BEGIN = {
     "CUDA_DEVICE_MEMORY_": _LIMITS,  # LIMIT, LIMIT_0 and so on, SHARED_CACHE
@@ -76,22 +76,22 @@ _BEGIN = {
     "CAMBRICON_SPLIT_": _LIMITS,
     "CAMBRICON_DSMLU_": _LIMITS,
 }
-"""Likewise, by how they begin."""
+"""Prefixes of forbidden variables, with the reasons."""
 
 NO_DEVICES = (("NVIDIA_VISIBLE_DEVICES", "void"), ("ASCEND_VISIBLE_DEVICES", ""))
-"""For containers that get no device: where a vendor's runtime is the default one it obeys what an image says, and those
-with CUDA say that they want all. A device plugin sets nothing for such containers, and a resource claim gives none."""
+"""Variables for containers without devices. If a vendor's runtime is the default one, it follows the image, and images
+with CUDA request all devices. Device plugins and resource claims set nothing for such containers."""
 
 
 def forbidden_variables(spec: JobSpec) -> Iterator[RejectedError]:
-    """Say which of a job's variables are not for jobs to set."""
+    """Yield an error for each forbidden variable of a job."""
     for name, _ in spec.run.env:
         if why := _why(name):
             yield RejectedError(f"{name!r} is not for jobs to set, as {why}: leave it out", where="run.env")
 
 
 def _why(name: str) -> str:
-    """Say why a variable is not for jobs to set; empty for one that is."""
+    """Return the reason why a variable is forbidden; empty if it is allowed."""
     if name.endswith(_CHOOSE) and name.removesuffix(_CHOOSE) not in _AMONG:
         return "it chooses the devices that a container gets"
     begins = next((why for begin, why in _BEGIN.items() if name.startswith(begin)), "")

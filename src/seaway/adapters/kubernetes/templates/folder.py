@@ -1,4 +1,4 @@
-"""A folder of templates that people wrote: the one place here that reads files."""
+"""Reader of a folder of custom templates: the only module here that reads files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ MAX_FILES = 200
 
 
 def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> dict[str, Template]:
-    """Read a folder of templates; each is called like its file.
+    """Read a folder of templates; the name of each is that of its file.
 
     Parameters
     ----------
     taken
-        Templates whose names may not be used again.
+        Templates whose names are reserved.
 
     Raises
     ------
     RejectedError
-        With everything that is wrong with any file, or when the folder cannot be read.
+        With all errors of all files, or when the folder cannot be read.
     """
     templates: dict[str, Template] = {}
     errors: list[RejectedError] = []
@@ -49,7 +49,7 @@ def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> di
 
 
 def _named(file: str, error: RejectedError | UnicodeDecodeError) -> list[RejectedError]:
-    """Say which file errors are in."""
+    """Add the file's name to errors."""
     if isinstance(error, UnicodeDecodeError):
         return [RejectedError("is no UTF-8 text", where=file)]
     return [

@@ -1,9 +1,9 @@
-"""What goes with a deployment's objects through Karmada, and in which order.
+"""Karmada policies for the objects of a deployment, and their order.
 
-Workloads are sent as neutral templates, and OverridePolicies put in what pins them. A workload of one part goes to
-one cluster only, so it could as well carry its pins itself; kept apart, what users see in Karmada is their job
-in plain words, a template never binds another cluster's nodes should its binding be changed by hand, and a changed
-pin is seen for what it is. The price is one small object for each workload.
+Workloads are sent without pins, and OverridePolicies add the pins. A workload of one part goes to only one cluster, so
+it could contain its pins. The separation has three advantages. Users see the plain job in Karmada. If a user changes
+the binding, the workload does not refer to another cluster's nodes. A changed pin is visible as such. The cost is one
+small object per workload.
 
 References
 ----------
@@ -23,24 +23,24 @@ from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 
 SCHEDULER = "seaway"
-"""Whose bindings Karmada's own scheduler leaves alone."""
+"""Scheduler name of bindings that Karmada's own scheduler ignores."""
 
 POLICY_API = "policy.karmada.io/v1alpha1"
 
 MAX_SELECTED = 500
-"""Objects of one PropagationPolicy; 10,000 would not go into one."""
+"""Maximum number of objects in one PropagationPolicy, whose size is limited; a job may have 10,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the ResourceBinding of an object has to say.
+    """Required content of an object's ResourceBinding.
 
     Attributes
     ----------
     name
-        As Karmada derives it.
+        Name as Karmada derives it.
     clusters
-        For ``spec.clusters``.
+        Value of ``spec.clusters``.
     """
 
     name: str
@@ -48,15 +48,15 @@ class Binding:
 
 
 def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Return all that is to be written into Karmada's control plane, in the order in which it must be.
+    """Return all objects for Karmada's control plane, in the order of creation.
 
-    OverridePolicies come first: Karmada does not look at a workload again when one comes later. Then come
-    PropagationPolicies and what they select, in the order of `manifests`.
+    OverridePolicies come first, because Karmada does not update a workload for a later one. PropagationPolicies and the
+    objects that they select follow, in the order of `manifests`.
 
     Raises
     ------
     RejectedError
-        When a user in the cluster is to change an object, which Karmada would undo.
+        When a user or controller in the cluster must change an object, because Karmada would undo the change.
     """
     if once := [each.name for each in manifests if each.create_only]:
         raise RejectedError(
@@ -73,9 +73,9 @@ def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Seq
 
 
 def binding(deployment: Deployment, manifest: Manifest) -> Binding:
-    """Return where Karmada is to be told that an object goes.
+    """Return the ResourceBinding of an object.
 
-    Replicas are the workload's own; 0 for what has none.
+    Its replicas are those of the workload; 0 for an object without replicas.
     """
     name = f"{manifest.name}-{manifest.kind.lower()}".replace(":", ".")
     target: dict[str, Any] = {"name": deployment.cluster}
@@ -90,7 +90,7 @@ def _propagation(context: Context, manifests: Sequence[Manifest], number: int) -
         "resourceSelectors": [_selector(each) for each in manifests],
         "placement": {
             "clusterAffinity": {"clusterNames": [context.deployment.cluster]},
-            # Seaway decides when a cluster is lost; Karmada is not to take work away from it before.
+            # Karmada must not evict work: Seaway decides when a cluster is lost.
             "clusterTolerations": [{"operator": "Exists"}],
             "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
         },
@@ -111,7 +111,7 @@ def _override(context: Context, manifest: Manifest) -> Manifest:
 
 
 def _override_name(manifest: Manifest) -> str:
-    """Name a policy after its object; objects of several kinds may have one name."""
+    """Return the name of an object's policy. It includes the kind, because names are unique only per kind."""
     name = f"{manifest.name}-{manifest.kind.lower()}"
     return name if len(name) <= MAX_LABEL_LENGTH else f"{manifest.name[: MAX_LABEL_LENGTH - 9]}-{digest(name)}"
 

@@ -1,4 +1,4 @@
-"""A manifest, and what pins it to its place."""
+"""Manifests and the pins of their placement."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from seaway.domain.errors import InvariantError
 
 Step = str | int
 Path = tuple[Step, ...]
-"""Keys and places in lists, from a manifest's root."""
+"""Keys and list indexes from a manifest's root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A value that is put in somewhere: what RFC 6902 calls ``add``.
+    """A value to insert: ``add`` of RFC 6902.
 
     Attributes
     ----------
     path
-        Where; all but the last step are there already.
+        Path of the value. All steps except the last one exist already.
     """
 
     path: Path
@@ -31,24 +31,24 @@ class Pin:
 
     @property
     def pointer(self) -> str:
-        """The path as a JSON pointer (RFC 6901)."""
+        """Path as a JSON pointer (RFC 6901)."""
         return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object to be written.
+    """An object to write.
 
     Attributes
     ----------
     body
-        The object without its pins: it says what runs, not where.
+        Object without its pins, which defines the work, but not its place.
     pins
-        What ties it to nodes and devices.
+        Values that bind it to nodes and devices.
     replicas
-        Numbers of the job's replicas that run in it; empty for what runs nothing.
+        Indexes of the job's replicas in it; empty for an object that runs nothing.
     create_only
-        Whether another user changes what stands in it, so that it may be created, but not written again.
+        True if others change the object, so that Seaway may create it, but not update it.
     """
 
     body: dict[str, Any]
@@ -57,7 +57,7 @@ class Manifest:
     create_only: bool = False
 
     def pinned(self) -> dict[str, Any]:
-        """Return the object with its pins in it; not to be changed."""
+        """Return the object with its pins. Do not change the result."""
         if not self.pins:
             return self.body
         body = deepcopy(self.body)
@@ -70,17 +70,17 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """What it is."""
+        """Kind of the object."""
         return str(self.body["kind"])
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the object."""
         return str(self.body["metadata"]["name"])
 
 
-def find(body: object, path: Path) -> Any:  # noqa: ANN401  # whatever stands there
-    """Return what stands at a path; None where there is nothing."""
+def find(body: object, path: Path) -> Any:  # noqa: ANN401  # any value
+    """Return the value at a path; None if there is none."""
     for step in path:
         if isinstance(body, dict):
             body = body.get(step)
@@ -92,17 +92,17 @@ def find(body: object, path: Path) -> Any:  # noqa: ANN401  # whatever stands th
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes lists indented, no aliases, and nothing broken over lines."""
+    """YAML dumper with indented lists, without aliases and line breaks in values."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401  # whatever is written
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401  # any value
         return True
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
-    """Write manifests, pins and all, as one YAML text; equal manifests give equal bytes."""
+    """Return manifests with their pins as one YAML text; equal manifests give equal bytes."""
     return yaml.dump_all(
         [each.pinned() for each in manifests],
         Dumper=_Dumper,

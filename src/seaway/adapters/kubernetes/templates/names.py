@@ -1,4 +1,4 @@
-"""What objects and pods are marked with."""
+"""Labels, annotations and names of objects and pods."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 
 JOB = "seaway.io/job"
-"""Label: the job's id."""
+"""Label: ID of the job."""
 
 ATTEMPT = "seaway.io/attempt"
-"""Label: the attempt's number."""
+"""Label: number of the attempt."""
 
 PART = "seaway.io/part"
-"""Label: which replicas of the attempt, by a digest of their place."""
+"""Label: digest of the placement of the attempt's replicas in it."""
 
 TENANT = "seaway.io/tenant"
-"""Label: whose it is."""
+"""Label: tenant of the job."""
 
 ROLE = "seaway.io/role"
-"""Label: what a pod is among others, where they differ: head, worker, master."""
+"""Label: role of a pod if a workload has several: head, worker, master."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "seaway"
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-"""Label and annotation that Kubernetes sets: the index of a pod of an Indexed Job."""
+"""Label and annotation that Kubernetes sets: index of a pod of an Indexed Job."""
 
 REPLICAS = "seaway.io/replicas"
-"""Annotation: numbers of the replicas, like ``0-3,7``. In Indexed Jobs they are in the order of the indices."""
+"""Annotation: indexes of the replicas, such as ``0-3,7``. In Indexed Jobs they are in the order of the pods'
+indexes."""
 
 DEVICES = "seaway.io/devices"
-"""Annotation: ids of the devices that were booked, where the cluster gives devices out by number alone."""
+"""Annotation: IDs of the reserved devices, if the device plugin allocates only by number."""
 
 CLUSTER = "seaway.io/cluster"
-"""Annotation: for which cluster, as objects of one attempt for several meet in Karmada."""
+"""Annotation: cluster of the object. In Karmada, one attempt may have objects for several clusters."""
 
 RESERVED = (
     "seaway.io",
@@ -56,25 +57,26 @@ RESERVED = (
     "x-k8s.io",
     "azure.workload.identity",
 )
-"""Domains whose labels change how pods are placed, shared out or counted, or which identity they have: Seaway alone
-sets them. Those of Kubernetes are its own, and so are those of Kueue and of pod groups (``x-k8s.io``)."""
+"""Domains of labels that only Seaway sets. They change the placement, sharing, quota or identity of pods. They include
+the domains of Kubernetes, and those of Kueue and pod groups (``x-k8s.io``)."""
 
 FREE = "app.kubernetes.io"
-"""The domain of Kubernetes by which people mark what is theirs."""
+"""Domain of Kubernetes for labels of users."""
 
 RESERVED_NAMES = frozenset(
     {"job-name", "controller-uid", "controller-revision-hash", "pod-template-hash", "aadpodidbinding"}
 )
-"""Labels without a domain that controllers set, of which clusters refuse others, or that give a pod an identity."""
+"""Reserved labels without a domain: controllers set them, clusters reject other values, or they give a pod an
+identity."""
 
 
 def labels(deployment: Deployment, part: str, role: str = "") -> dict[str, str]:
-    """Return the labels of an object or a pod: the job's own, and Seaway's.
+    """Return the labels of an object or a pod: those of the job and those of Seaway.
 
     Raises
     ------
     RejectedError
-        When the job's labels are in a domain that it may not use.
+        When a label of the job is reserved.
     """
     spec = deployment.spec
     require_free(spec)
@@ -89,17 +91,17 @@ def labels(deployment: Deployment, part: str, role: str = "") -> dict[str, str]:
 
 
 def selector(deployment: Deployment) -> dict[str, str]:
-    """Return the labels by which all of an attempt is found."""
+    """Return the label selector of an attempt."""
     return {JOB: deployment.job_id, ATTEMPT: str(deployment.attempt)}
 
 
 def require_free(spec: JobSpec) -> None:
-    """Check a job's own labels.
+    """Check that a job's labels are not reserved.
 
     Raises
     ------
     RejectedError
-        When one is reserved: ``hami.io/webhook: ignore`` would get devices without limits.
+        When one is reserved: ``hami.io/webhook: ignore`` would give devices without limits.
     """
     for key in spec.labels:
         domain = key.rpartition("/")[0]
@@ -113,52 +115,52 @@ def require_free(spec: JobSpec) -> None:
 
 
 MAX_LABEL_LENGTH = 63
-"""Characters of a DNS label."""
+"""Maximum length of a DNS label."""
 
 MAX_OBJECT_NAME_LENGTH = 46
-"""Characters of an object's name; leaves room for what controllers hang on: an index, ``-worker-3``, a role."""
+"""Maximum length of an object's name. It leaves room for suffixes of controllers: an index, ``-worker-3``, a role."""
 
 DIGEST_BYTES = 5
-"""Of a digest: 40 bits, so that among 10,000 parts two are alike once in 20,000 attempts."""
+"""Length of a digest: 40 bits. Among 10,000 parts, a collision occurs once in 20,000 attempts."""
 
 DIGEST_LENGTH = 8
 
 MAX_NUMBERS = 100_000
-"""More replicas no job has."""
+"""Maximum number of replicas of a job."""
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _STRANGE = re.compile(r"[^a-z0-9]+")
 
 
 def digest(what: object) -> str:
-    """Condense plain values to 8 letters and digits that may stand in a name."""
+    """Return a digest of plain values, 8 letters and digits for use in names."""
     text = json.dumps(what, separators=(",", ":"), sort_keys=True)
     return b32encode(blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()).decode().lower()
 
 
 def object_name(deployment: Deployment, what: str) -> str:
-    """Name an object of an attempt.
+    """Return the name of an attempt's object.
 
     Parameters
     ----------
     what
-        A digest of what the object stands for within the attempt.
+        Digest of the object's role in the attempt.
 
     Returns
     -------
     name
-        The attempt's own name and `what`: a DNS label of at most 46 characters.
+        Name of the attempt and `what`: a DNS label of at most 46 characters.
     """
     return f"{_fitting(deployment.name, MAX_OBJECT_NAME_LENGTH - len(what) - 1)}-{what}"
 
 
 def cluster_digest(deployment: Deployment) -> str:
-    """Stand for all that goes to one cluster: objects of one attempt for two clusters meet in Karmada."""
+    """Return a digest of the cluster, because Karmada may have objects of one attempt for several clusters."""
     return digest([deployment.cluster])
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
-    """Write ascending numbers in short: ``0-3,7``."""
+    """Return ascending numbers as a short text: ``0-3,7``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
@@ -169,12 +171,12 @@ def numbers_text(numbers: Sequence[int]) -> str:
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
-    """Read what `numbers_text` wrote; whatever stands in a cluster, it costs no more than that.
+    """Parse the output of `numbers_text`, with a limit on the result's size.
 
     Raises
     ------
     ValueError
-        When it did not write that.
+        When the text has another form.
     """
     numbers: list[int] = []
     for run in text.split(",") if text else ():
@@ -188,7 +190,7 @@ def numbers_of(text: str) -> tuple[int, ...]:
 
 
 def _fitting(name: str, most: int) -> str:
-    """Return a DNS label; other names than Seaway's own are cut, and told apart by a digest."""
+    """Return a DNS label. Shorten names that do not fit, and add a digest."""
     if len(name) <= most and _LABEL.fullmatch(name):
         return name
     plain = _STRANGE.sub("-", name.lower()).strip("-")[: most - DIGEST_LENGTH - 1].strip("-")

@@ -1,4 +1,4 @@
-"""Parts: the replicas of one cluster that one pod template can serve."""
+"""Parts: groups of replicas in one cluster that can share a pod template."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from seaway.domain.placement import DeviceSlice, Placement
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Replicas that share node, devices and amounts.
+    """Replicas with the same node, devices and amounts.
 
     Attributes
     ----------
     cluster, node
-        Where they go.
+        Their place.
     slices
-        What each takes of each device, in the order of the devices. Where an instance of a MIG device begins is
-        left out: no vGPU layer can be told.
+        Device shares of each replica, in the order of the devices. The start of a MIG instance is omitted, because no
+        device plugin accepts it.
     replicas
-        Their numbers, ascending.
+        Their indexes, ascending.
     """
 
     cluster: str
@@ -33,27 +33,27 @@ class Part:
 
     @property
     def digest(self) -> str:
-        """Stands for the part in names; the same whichever of its replicas are meant."""
+        """Digest of the part for names; independent of its replicas."""
         taken = [[each.uuid, each.memory_mib, each.core_milli, each.mig_profile] for each in self.slices]
         return digest([self.cluster, self.node, taken])
 
     def only(self, *replicas: int) -> Part:
-        """Return the part with these of its replicas."""
+        """Return the part with only the given replicas."""
         return replace(self, replicas=tuple(each for each in self.replicas if each in replicas))
 
     def without(self, *replicas: int) -> Part:
-        """Return the part with the others of its replicas."""
+        """Return the part without the given replicas."""
         return replace(self, replicas=tuple(each for each in self.replicas if each not in replicas))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Replicas that run from one pod template: a part, some of one, or several.
+    """Replicas with one pod template: a part, some replicas of a part, or several parts.
 
     Attributes
     ----------
     role
-        What they are among others of their workload; empty where each part has a workload of its own.
+        Role in the workload; empty if each part has its own workload.
     """
 
     parts: tuple[Part, ...]
@@ -61,34 +61,34 @@ class Group:
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """Their numbers, ascending."""
+        """Indexes of the replicas, ascending."""
         return tuple(sorted(each for part in self.parts for each in part.replicas))
 
     @property
     def digest(self) -> str:
-        """Stands for the group in names and labels; no two groups of an attempt have the same."""
+        """Digest of the group for names and labels, unique in an attempt."""
         if not self.role:
             return self.parts[0].digest
         return digest([self.role, *(part.digest for part in self.parts)])
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Where they go, by name."""
+        """Names of the nodes."""
         return tuple(sorted({part.node for part in self.parts}))
 
 
 def parts(deployment: Deployment) -> tuple[Part, ...]:
-    """Group a deployment's replicas.
+    """Group the replicas of a deployment.
 
     Returns
     -------
     parts
-        In the order of their first replicas, whatever the order of the placements.
+        Parts in the order of their first replicas, independent of the order of the placements.
 
     Raises
     ------
     InvariantError
-        When there are no placements, one is for another cluster, or a replica is placed twice.
+        When there are no placements, one is for another cluster, or a replica has two placements.
     """
     grouped: dict[tuple[str, tuple[DeviceSlice, ...]], list[int]] = defaultdict(list)
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""How pods are tied to nodes and devices, and ask for their shares, in the words of whatever shares devices out.
+"""Node and device selection of pods, and device requests, in the terms of each device plugin.
 
 References
 ----------
@@ -24,41 +24,41 @@ from seaway.domain.job import ResourceRequest
 from seaway.domain.placement import DeviceSlice
 
 HOSTNAME = "kubernetes.io/hostname"
-"""The label by which a node is chosen."""
+"""Label that selects a node."""
 
 MODES = {"nvidia.com/use-gpuuuid": "nvidia.com/vgpu-mode", "volcano.sh/vgpu-use-gpuuuid": "volcano.sh/vgpu-mode"}
-"""By the annotation that chooses devices, the one that names a way of sharing."""
+"""Annotation of the sharing mode, by the annotation that selects devices."""
 
 VOLCANO_PIN = "volcano.sh/vgpu-use-gpuuuid"
-"""What Volcano has to choose devices by, since 1.14; where it is older nothing reads it."""
+"""Annotation of Volcano that selects devices, since 1.14; older versions ignore it."""
 
 BY_SIZE = frozenset({"enflame.com/drs-gcu"})
-"""Devices, by the resource that counts their slices, of which one is asked for by memory and cores alone."""
+"""Devices, by the resource that counts their slices, that are requested only by memory and cores, one per replica."""
 
 TOTALS = frozenset({"mthreads.com/vgpu"})
-"""Devices, by the resource that counts them, whose memory and cores are asked for in sum rather than of each."""
+"""Devices, by the resource that counts them, whose memory and cores are requested as a sum over all devices."""
 
 AT_LEAST_ONE = frozenset({"amd.com/gpucores"})
-"""Resources for cores that may not be 0; left out, HAMi takes all."""
+"""Core resources that may not be 0. Without them, HAMi allocates all cores."""
 
 Accesses = Callable[[str, str], Access | None]
-"""From the names of a node and a device to how it is asked for; None for what is not there any more."""
+"""Function that returns the access to a device, by node and device; None if the device is gone."""
 
 
 class NotThereError(RejectedError):
-    """A node or a device that was decided for is not there any more; others may do."""
+    """Placement on a node or device that no longer exists. Another placement may succeed."""
 
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices of a group, with how to ask for them.
+    """Devices of a group with their accesses.
 
     Attributes
     ----------
     terms
-        Common to all of them; where a device plugin counts several kinds, those of the first.
+        Their common resources; those of the first device if a device plugin counts several kinds.
     parts
-        For each part what a replica takes of each device.
+        For each part, the device shares of a replica.
     """
 
     terms: DeviceResources
@@ -66,22 +66,22 @@ class Devices:
 
     @property
     def all(self) -> tuple[tuple[DeviceSlice, Access], ...]:
-        """What the replicas of all parts take."""
+        """Device shares of all parts."""
         return tuple(taken for part in self.parts for taken in part)
 
     @property
     def instances(self) -> bool:
-        """Whether they are MIG instances."""
+        """True for MIG instances."""
         return any(taken.mig_profile for taken, _ in self.all)
 
 
 def devices_of(group: Group, accesses: Accesses) -> Devices | None:
-    """Look up the devices of a group; None when it has none.
+    """Return the devices of a group; None if it has none.
 
     Raises
     ------
     RejectedError
-        When a device is gone, or one replica would have to ask in several ways at once.
+        When a device is gone, or one replica would have to request devices in several ways.
     """
     parts = tuple(
         tuple((taken, _access(accesses, part.node, taken.uuid)) for taken in part.slices) for part in group.parts
@@ -96,7 +96,7 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
 
 
 def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
-    """Return the resources that a replica's container asks for; none where devices are claimed."""
+    """Return the resource limits of a replica's container; none for resource claims."""
     terms = devices.terms
     if terms.plugin is DevicePlugin.DRA:
         return {}
@@ -113,7 +113,7 @@ def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
         limits |= _memory(devices, request, times)
     cores = times * _cores(devices, request)
     whole = devices.parts[0][0][1]
-    if whole.core_unit is CoreUnit.BITS:  # cards are asked for by number, or cores, never both
+    if whole.core_unit is CoreUnit.BITS:  # cards are requested by number or by cores, never both
         return limits if cores >= whole.cores else {terms.cores: str(each * cores)}
     if terms.cores and (cores or terms.cores not in AT_LEAST_ONE):
         limits[terms.cores] = str(cores)
@@ -121,20 +121,20 @@ def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
 
 
 def node_pin(group: Group, hostname: Callable[[str], str], labels: dict[str, str], spec: Path) -> Pin:
-    """Tie a pod template to its nodes.
+    """Return the pin of a pod template to its nodes.
 
     Parameters
     ----------
     hostname
-        From a node's name to its label.
+        Maps a node's name to its label.
     labels
-        Others that the node has to carry.
+        Other required labels of the node.
     spec
-        Where the pod template's spec is.
+        Path of the pod template's spec.
 
     Notes
     -----
-    Several nodes can only be listed: which replica goes to which of them the cluster's scheduler decides.
+    Several nodes can only be listed. The cluster's scheduler decides which replica goes to which node.
     """
     hosts = sorted({hostname(node) for node in group.nodes})
     if len(hosts) == 1:
@@ -145,12 +145,12 @@ def node_pin(group: Group, hostname: Callable[[str], str], labels: dict[str, str
 
 
 def device_pins(devices: Devices, annotations: Path) -> tuple[Pin, ...]:
-    """Tie a pod template to its devices by annotations, where anybody heeds them; else note there which were booked.
+    """Return the annotations that select the devices, or record the reserved devices if the plugin cannot select.
 
     Parameters
     ----------
     annotations
-        Where the pod template's annotations are.
+        Path of the pod template's annotations.
     """
     if devices.terms.plugin is DevicePlugin.NVIDIA_PLUGIN:
         return (Pin((*annotations, DEVICES), ",".join(sorted({access.uuid for _, access in devices.all}))),)
@@ -172,10 +172,10 @@ def _access(accesses: Accesses, node: str, uuid: str) -> Access:
 
 
 def _memory(devices: Devices, request: ResourceRequest, times: int) -> dict[str, str]:
-    """Say how much memory of each device, by one figure for all of them.
+    """Return the memory request, one number for all devices.
 
-    Instances ask for the memory of their profile, whose smallest that fits is then that profile. Where two differ,
-    the smaller figure lets the vGPU layer choose as Seaway did: the smallest profile that has room.
+    MIG instances request the memory of their profile, so that the smallest fitting profile is that profile. If two
+    profiles differ, the smaller number lets the device plugin choose as Seaway does: the smallest profile with room.
     """
     terms = devices.terms
     amounts = {taken.memory_mib for taken, _ in devices.all}
@@ -188,10 +188,11 @@ def _memory(devices: Devices, request: ResourceRequest, times: int) -> dict[str,
 
 
 def _cores(devices: Devices, request: ResourceRequest) -> int:
-    """Say how much of each device's cores, in the dialect's unit.
+    """Return the core request for each device, in the plugin's unit.
 
-    Of an instance only what was asked for: seven of the smallest book more than a device has, so the seventh would
-    not get what its profile is said to be.
+    For a MIG instance, use the job's request. Seven of the smallest profile count for more than a device, so the
+    seventh
+    could not get its nominal cores.
     """
     taken = [request.filled().gpu_milli] if devices.instances else [each.core_milli for each, _ in devices.all]
     milli = min(max(taken), WHOLE_DEVICE_MILLI)
@@ -202,22 +203,25 @@ def _cores(devices: Devices, request: ResourceRequest) -> int:
 
 
 CLAIM = "devices"
-"""What a pod calls its claim."""
+"""Name of the claim in a pod."""
 
 NVIDIA_MIG = "mig.nvidia.com"
-"""The class of NVIDIA's MIG instances; other classes are named like their driver."""
+"""Device class of NVIDIA's MIG instances; other classes have the name of their driver."""
 
 Taken = tuple[DeviceSlice, Access]
 
 
 def claim_spec(devices: Devices) -> dict[str, Any]:
-    """Return the spec of a ResourceClaimTemplate: a request for each device of a replica, not yet saying which."""
+    """Return the spec of a ResourceClaimTemplate: a request for each device of a replica, without selection."""
     requests = [{"name": f"device-{place}", "exactly": _exactly(taken)} for place, taken in enumerate(devices.parts[0])]
     return {"spec": {"devices": {"requests": requests}}}
 
 
 def claim_pins(devices: Devices) -> tuple[Pin, ...]:
-    """Tie each request to its device; where replicas of several parts share one template, to any of theirs."""
+    """Return the pins of each request to its device.
+
+    If several parts share a template, each request matches any device of the group.
+    """
     return tuple(
         Pin(
             ("spec", "spec", "devices", "requests", place, "exactly", "selectors"),
@@ -239,16 +243,16 @@ def _exactly(taken: Taken) -> dict[str, Any]:
 
 
 def _expression(candidates: tuple[Taken, ...]) -> str:
-    """Write in CEL that a device is one of those."""
+    """Return a CEL expression that matches any of the candidates."""
     told = dict.fromkeys(map(_is, candidates))
     return next(iter(told)) if len(told) == 1 else " || ".join(f"({each})" for each in told)
 
 
 def _is(taken: Taken) -> str:
-    """Write in CEL that a device is this one.
+    """Return a CEL expression that matches one device.
 
-    An instance that is there permanently has an id; one that is cut when it is needed has only that of its card. A card
-    of which not even that is known has an id that Seaway made, with slashes: there the profile has to do.
+    A static MIG instance has its own ID; a dynamic one has only the ID of its card. If the card's ID is unknown, Seaway
+    made one with slashes. The expression then contains only the profile.
     """
     share, access = taken
     attributes = f"device.attributes[{_text(access.resources.driver)}]"
@@ -264,5 +268,5 @@ def _is_instance(share: DeviceSlice) -> bool:
 
 
 def _text(value: str) -> str:
-    """Write a text literal; JSON's are CEL's as well."""
+    """Return a CEL text literal, which has the syntax of JSON."""
     return json.dumps(value)

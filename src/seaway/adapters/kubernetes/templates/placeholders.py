@@ -1,7 +1,7 @@
-"""Placeholders in templates that people write, and what they stand for.
+"""Placeholders of custom templates and their values.
 
-A template is read as YAML first and filled in after, value by value. So what a placeholder stands for can only ever be
-a value: it cannot end a text, begin a field, or be read as YAML.
+A template is first parsed as YAML and then filled in, value by value. A placeholder can therefore only become a value:
+it cannot end a text, start a field, or be parsed as YAML.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from seaway.adapters.kubernetes.templates.manifest import Path
 from seaway.adapters.kubernetes.templates.parts import Group
 
 PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
-"""``${name}``; ``$${name}`` stands for ``${name}`` itself."""
+"""Pattern of ``${name}``; ``$${name}`` is the literal ``${name}``."""
 
 
 class Sort(Enum):
-    """What a placeholder stands for, and so where it may stand."""
+    """Type of a placeholder, which determines where it is allowed."""
 
     NAME = "name"
-    """Letters, digits, ``-`` and ``.``: may also stand within a longer text."""
+    """Letters, digits, ``-`` and ``.``; allowed within a longer text."""
     NUMBER = "number"
-    """Likewise."""
+    """A number; allowed within a longer text."""
     TEXT = "text"
-    """Anything: stands alone."""
+    """Any text; only allowed alone."""
     LIST = "list"
-    """Stands for a list, or for some of the items of one."""
+    """A list, or some items of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A word that templates may use."""
+    """A placeholder that templates may use."""
 
     sort: Sort
     means: str
@@ -66,14 +66,14 @@ PLACEHOLDERS: Mapping[str, Placeholder] = {
 }
 
 _TEXTS = frozenset({"value", "name", "command", "args"})
-"""Fields that are texts, or lists of texts, whatever these look like."""
+"""Fields with texts or lists of texts, even if a value looks like a number."""
 
 _TEXTS_UNDER = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data"})
-"""Fields whose own fields are texts."""
+"""Fields whose subfields are texts."""
 
 
 def values(context: Context, group: Group) -> dict[str, Any]:
-    """Return what each placeholder stands for in one part."""
+    """Return the values of all placeholders for one part."""
     spec, deployment = context.spec, context.deployment
     ports = list(dict.fromkeys(spec.run.ports))
     return {
@@ -101,8 +101,8 @@ def values(context: Context, group: Group) -> dict[str, Any]:
     }
 
 
-def fill(value: object, known: Mapping[str, Any], path: Path = ()) -> Any:  # noqa: ANN401  # whatever it stands for
-    """Return a copy with every placeholder replaced; what is put in is not looked at again."""
+def fill(value: object, known: Mapping[str, Any], path: Path = ()) -> Any:  # noqa: ANN401  # any value
+    """Return a copy with all placeholders replaced. Inserted values are not expanded again."""
     if isinstance(value, dict):
         return {key: fill(each, known, (*path, key)) for key, each in value.items()}
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def fill(value: object, known: Mapping[str, Any], path: Path = ()) -> Any:  # no
 
 
 def used(value: object, path: Path = ()) -> Iterator[tuple[str, bool, Path]]:
-    """Find placeholders: the name, whether it stands alone, and where. Names of fields may have none."""
+    """Yield the placeholders: name, whether it is alone, and path. Field names contain none."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from used(each, (*path, key))
@@ -143,7 +143,7 @@ def _fill_list(value: list[Any], known: Mapping[str, Any], path: Path) -> list[A
 
 
 def _whole(text: str) -> str | None:
-    """Return the placeholder that makes up all of a text."""
+    """Return the placeholder if it is the whole text."""
     found = PLACEHOLDER.fullmatch(text)
     return found[2] if found and not found[1] else None
 

@@ -1,4 +1,4 @@
-"""``job``: what ends by itself; an Indexed Job for each part."""
+"""Templates ``job`` for work that ends by itself (an Indexed Job for each part), ``deployment`` and ``kueue``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ PLAIN = Pod()
 
 
 def render_job(context: Context) -> list[Manifest]:
-    """Write down a service for jobs with ports, and Jobs."""
+    """Return a service if the job has ports, and the Jobs."""
     return port_service(context) + [each for group in context.groups for each in indexed_job(context, group, PLAIN)]
 
 
 def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
-    """Write down the Job of one part, and what its pods refer to.
+    """Return the Job of one part, and the claims of its pods.
 
-    Nothing in it tries again (Seaway does, elsewhere if need be) or tidies up (Seaway wants to see how it ended).
-    It is indexed, so that pods can be told apart: the one of index i is the i-th of the part's replicas.
+    It neither retries (Seaway does, also in other places) nor cleans up (Seaway reads the result). It is indexed, so
+    that
+    pods can be identified: the pod with index i is the i-th of the part's replicas.
     """
     template = pod_template(context, group, pod, ("spec", "template"))
     spec = {
@@ -38,7 +39,7 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
 
 
 def render_deployment(context: Context) -> list[Manifest]:
-    """Write down a service and Deployments. Containers are restarted: a service that crashed is to come back."""
+    """Return a service and Deployments. Containers are restarted, because a crashed service must recover."""
     written = port_service(context)
     for group in context.groups:
         template = pod_template(context, group, Pod(restart="Always"), ("spec", "template"))
@@ -46,7 +47,7 @@ def render_deployment(context: Context) -> list[Manifest]:
             "replicas": len(group.replicas),
             "revisionHistoryLimit": 0,
             "selector": {"matchLabels": {**selector(context.deployment), PART: group.digest}},
-            "strategy": {"type": "Recreate"},  # its devices are taken by the pods that are there
+            "strategy": {"type": "Recreate"},  # existing pods hold the devices
             "template": template.body,
         }
         body = context.workload("apps/v1", "Deployment", spec, group)
@@ -58,10 +59,11 @@ QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 
 
 def render_kueue(context: Context) -> list[Manifest]:
-    """Write down what `job` does, its Jobs suspended and with the name of a LocalQueue.
+    """Return the objects of `job`, with suspended Jobs and the name of a LocalQueue.
 
-    Kueue takes the suspension back when it lets a Job in. Writing the Job again would suspend what runs, so it may
-    only be created. Each part is let in for itself, a gang's as well.
+    Kueue ends the suspension when it admits a Job. An update would suspend a running Job, so the Job may only be
+    created.
+    Kueue admits each part separately, even in a gang.
     """
     return [_queued(context, each) if each.kind == "Job" else each for each in render_job(context)]
 

@@ -1,4 +1,4 @@
-"""Pod templates: what one replica runs, needs and is tied to."""
+"""Pod templates: commands, requests, node and device selection of a replica."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ VOLCANO_SCHEDULER = "volcano"
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """How a template wants its pods.
+    """Options of a template for its pods.
 
     Attributes
     ----------
     container
-        Name of the container; some controllers look for one.
+        Name of the container; some controllers require one.
     restart
-        When kubelet starts it again; jobs never do, so that a replica that failed is seen.
+        Restart policy. Jobs never restart, so that Seaway sees failed replicas.
     role
-        What it is among others.
+        Role in the workload.
     env
-        Variables besides the job's, which win.
+        Variables besides the job's, which take precedence.
     command, args
-        Instead of the job's; None leaves those.
+        Replacements for those of the job; None for no replacement.
     ports
-        Whether it listens where the job says.
+        True if it listens on the job's ports.
     shared_memory
-        Whether processes share as much memory as the replica may use, rather than a container's usual 64 MiB.
+        True to limit shared memory only by the replica's memory, not by the default of 64 MiB.
     scheduler
-        Name of the scheduler; empty leaves it to the vGPU layer, or the cluster.
+        Name of the scheduler; empty for that of the vGPU device plugin or the cluster.
     fields
         Further fields of its spec.
     """
@@ -70,16 +70,16 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class PinnedFields:
-    """What Seaway puts into a pod template, whoever wrote the rest.
+    """Fields that Seaway adds to a pod template from any source.
 
     Attributes
     ----------
     fields
-        Of the pod's spec.
+        Fields of the pod's spec.
     resources
-        Of the container that does the work.
+        Resources of the main container.
     env
-        Of that container.
+        Variables of the main container.
     pins, claims
         As in `PodTemplate`.
     """
@@ -94,21 +94,21 @@ class PinnedFields:
 def pinned_fields(
     context: Context, group: Group, at: Path, scheduler: str = "", labels: Mapping[str, str] | None = None
 ) -> PinnedFields:
-    """Write down what ties a group of replicas to its place.
+    """Return the fields that bind a group of replicas to its place.
 
     Parameters
     ----------
     at
-        Where in its workload the pod template will be.
+        Path of the pod template in its workload.
     scheduler
-        Name of the scheduler; empty leaves it to the vGPU layer, or the cluster.
+        Name of the scheduler; empty for that of the vGPU device plugin or the cluster.
     labels
-        Labels that nodes have to carry besides those that the job names.
+        Required node labels besides those of the job.
 
     Raises
     ------
     RejectedError
-        When the job asks for something that Kubernetes cannot say.
+        When Kubernetes cannot express a request of the job.
     """
     devices = devices_of(group, context.options.accesses)
     claimed = devices is not None and devices.terms.plugin is DevicePlugin.DRA
@@ -134,17 +134,17 @@ def pinned_fields(
 
 
 def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
-    """Write down the pod template of a group of replicas, and beside it its pins.
+    """Return the pod template of a group of replicas, with its pins.
 
     Parameters
     ----------
     at
-        Where in its workload it will be.
+        Path of the pod template in its workload.
 
     Raises
     ------
     RejectedError
-        When the job names no image, or something that Kubernetes cannot say.
+        When the job names no image, or Kubernetes cannot express one of its requests.
     """
     tied = pinned_fields(context, group, at, pod.scheduler)
     spec: dict[str, Any] = {
@@ -169,12 +169,12 @@ def labels_of(context: Context, group: Group, role: str = "") -> dict[str, Any]:
 
 
 def tolerations(given: tuple[Toleration, ...]) -> list[dict[str, str]]:
-    """Write tolerations as Kubernetes does.
+    """Return tolerations in the form of Kubernetes.
 
     Raises
     ------
     RejectedError
-        When one has a value without a key: Kubernetes cannot say that.
+        When one has a value without a key, which Kubernetes cannot express.
     """
     written = []
     for each in given:
@@ -191,7 +191,7 @@ def tolerations(given: tuple[Toleration, ...]) -> list[dict[str, str]]:
 
 
 def resources(request: ResourceRequest, devices: Devices | None) -> dict[str, Any]:
-    """Return what a container asks for: exactly that of CPU and memory, and no more."""
+    """Return a container's resources. Limits and requests of CPU and memory are equal."""
     own = {}
     if request.cpu_milli:
         own["cpu"] = f"{request.cpu_milli}m"
@@ -208,7 +208,7 @@ def resources(request: ResourceRequest, devices: Devices | None) -> dict[str, An
 
 
 def image_of(context: Context) -> str:
-    """Return the image that replicas run.
+    """Return the image of the replicas.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def image_of(context: Context) -> str:
 
 
 def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str, str]]:
-    """Return environment variables, the job's own instead of others of their name."""
+    """Return environment variables; those of the job take precedence."""
     return [{"name": name, "value": value} for name, value in {**dict(env), **dict(run.env)}.items()]
 
 
@@ -263,21 +263,22 @@ def _claim(context: Context, group: Group, devices: Devices) -> Manifest:
 
 
 MAIN = "main"
-"""The container that gets a replica's resources; where none is called so, the first does."""
+"""Name of the container that gets a replica's resources. Without such a container, the first one gets them."""
 
 
 def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> PodTemplate:
-    """Mark, equip and tie a pod template in its place.
+    """Add labels, resources and pins to the pod template of a custom workload.
 
-    What it says itself stays, unless it is about the same: marks and resources are Seaway's, labels of nodes and
-    tolerations come from both, and variables are Seaway's only where it says nothing of them.
+    The template's own fields stay, with these exceptions: Seaway's labels and resources replace equal ones. Node labels
+    and
+    tolerations are merged. Seaway's variables are added only if the template does not set them.
 
     Parameters
     ----------
     body
-        The workload, written to.
+        The workload, which is modified.
     at
-        Where in it the pod template is.
+        Path of the pod template in it.
     """
     template = find(body, at)
     spec = template["spec"]
@@ -298,7 +299,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
 
 
 def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) -> None:
-    """Give a container the variables that it does not have; clusters refuse what is not a list of variables."""
+    """Add missing variables to a container. Ignore an invalid list, which clusters reject."""
     theirs = container.get("env") or []
     if not isinstance(theirs, list) or not all(isinstance(each, dict) for each in theirs):
         return
@@ -308,7 +309,7 @@ def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) 
 
 
 def _resources(theirs: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return resources with CPU, memory and devices as the job has them, and what else the template asks for."""
+    """Merge the job's CPU, memory and devices with the template's other resources."""
     merged: dict[str, Any] = {}
     for name in ("limits", "requests"):
         kept = {key: value for key, value in (theirs.get(name) or {}).items() if key not in ("cpu", "memory")}

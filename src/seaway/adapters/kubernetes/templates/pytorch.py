@@ -1,4 +1,4 @@
-"""``pytorchjob``: distributed PyTorch by Kubeflow's training operator.
+"""Templates ``pytorchjob``, for distributed PyTorch with Kubeflow's training operator, and ``torchrun``.
 
 References
 ----------
@@ -24,13 +24,14 @@ MASTER, WORKER = "Master", "Worker"
 
 
 def render_pytorchjob(context: Context) -> list[Manifest]:
-    """Write down one PyTorchJob: replica 0 is its master, the others are workers.
+    """Return one PyTorchJob: replica 0 is its master, the others are workers.
 
-    There is one pod template for all workers. Where they go to several nodes it lists all of those, and the devices of
-    all of them; as a device is on one node only, what each node offers is still just what was chosen there. Which
-    worker goes where the cluster's scheduler decides. Nodes that take equally many workers are held to that; where
-    they take unequally many and devices are shared, it may fill them otherwise than planned, which Seaway sees by
-    what it reads back.
+    All workers share one pod template. For workers on several nodes, it lists all nodes and the devices of all of them.
+    A device is on only one node, so each node still offers only its chosen devices. The cluster's scheduler decides
+    which
+    worker goes to which node. If all nodes get equally many workers, a constraint enforces that. With unequal numbers
+    and
+    shared devices, the result may differ from the plan; Seaway then reads it from the pods.
     """
     roles: dict[str, Any] = {}
     templates: list[PodTemplate] = []
@@ -73,7 +74,7 @@ def _template(context: Context, group: Group) -> PodTemplate:
 
 
 def _evenly(context: Context, group: Group) -> dict[str, Any]:
-    """Hold several nodes to equal numbers of pods, where they are to have equal ones."""
+    """Return a constraint for equal numbers of pods on each node, if the plan has equal numbers."""
     each = Counter(part.node for part in group.parts for _ in part.replicas)
     if len(each) < 2 or len(set(each.values())) > 1:
         return {}
@@ -90,23 +91,23 @@ def _evenly(context: Context, group: Group) -> dict[str, Any]:
 
 ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
 DEFAULT_PORT = 29_500
-"""Where replica 0 listens for the others, as torchrun has it."""
+"""Port of replica 0 for the others, the default of torchrun."""
 
 RANKS = "SEAWAY_RANKS"
-"""Variable with the ranks of a part's pods, in the order of their indices."""
+"""Variable with the ranks of a part's pods, in the order of their indexes."""
 
 CHOOSE_RANK = (
     f"i=0; for rank in ${RANKS}; do "
     '[ "$i" = "$JOB_COMPLETION_INDEX" ] && break; i=$((i+1)); done; '
     'export NODE_RANK="$rank" PET_NODE_RANK="$rank"; exec "$@"'
 )
-"""Shell that a part of several replicas starts with: no field of Kubernetes turns an index into a rank."""
+"""Shell command that starts a part with several replicas. No field of Kubernetes maps an index to a rank."""
 
 
 def render_torchrun(context: Context) -> list[Manifest]:
-    """Write down the pods' service, one for ports, and Jobs whose pods know their ranks: the replicas' numbers.
+    """Return the pods' service, a service for ports, and Jobs with ranks equal to the replicas' indexes.
 
-    Ports are answered by the lowest rank that is in this cluster.
+    The lowest rank in this cluster serves the ports.
     """
     first = context.groups[0]
     port = _port(context)
@@ -118,7 +119,7 @@ def render_torchrun(context: Context) -> list[Manifest]:
 
 
 def _port(context: Context) -> int:
-    """Return where replica 0 listens: where the job says, if it does."""
+    """Return the port of replica 0; the job can override the default."""
     text = dict(context.spec.run.env).get(PORT, str(DEFAULT_PORT))
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
         raise RejectedError(f"{PORT} is {text[:60]!r}, but must be a port", where="run.env")
@@ -152,7 +153,7 @@ def _with_torchrun(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _master(context: Context) -> str:
-    """Return where replica 0 is reached: where the job says, if it does."""
+    """Return the address of replica 0; the job can override the default."""
     if said := dict(context.spec.run.env).get(ADDRESS):
         return said
     for part in context.parts:

@@ -1,4 +1,4 @@
-"""``raycluster``: a Ray cluster that stays, by KubeRay.
+"""Templates ``raycluster``, for a permanent Ray cluster with KubeRay, and ``rayjob``.
 
 References
 ----------
@@ -21,20 +21,20 @@ HEAD, WORKER = "head", "worker"
 
 
 def render_raycluster(context: Context) -> list[Manifest]:
-    """Write down one RayCluster. What the job says to run is run in each pod before Ray starts."""
+    """Return one RayCluster. Each pod runs the job's command before Ray starts."""
     spec, templates = cluster_spec(context, ("spec",), Pod())
     return assemble(context, "RayCluster", spec, templates)
 
 
 def cluster_spec(context: Context, at: Path, pod: Pod) -> tuple[dict[str, Any], list[PodTemplate]]:
-    """Write down a cluster: replica 0 is its head, and each part a group of workers.
+    """Return the spec of a Ray cluster: replica 0 is its head, and each part is a worker group.
 
     Parameters
     ----------
     at
-        Where in its workload it will be.
+        Path of the spec in its workload.
     pod
-        What pods run.
+        Options of the pods.
     """
     head = Group(tuple(part.only(0) for part in context.parts if 0 in part.replicas), HEAD)
     templates = [_template(context, head, pod, (*at, "headGroupSpec", "template"))]
@@ -63,7 +63,7 @@ def cluster_spec(context: Context, at: Path, pod: Pod) -> tuple[dict[str, Any], 
 
 
 def assemble(context: Context, kind: str, spec: dict[str, Any], templates: list[PodTemplate]) -> list[Manifest]:
-    """Put the workload together with what goes before it."""
+    """Return the workload, preceded by its service and claims."""
     claims = [claim for template in templates for claim in template.claims]
     pins = tuple(pin for template in templates for pin in template.pins)
     body = context.workload("ray.io/v1", kind, spec)
@@ -71,7 +71,7 @@ def assemble(context: Context, kind: str, spec: dict[str, Any], templates: list[
 
 
 def _params(context: Context) -> dict[str, str]:
-    """Say how many devices Ray has in a pod: KubeRay guesses by names of resources, and not of all vendors."""
+    """Return Ray's number of devices in a pod: KubeRay only infers it from some resource names."""
     gpus = context.spec.demand.request.gpus
     return {"num-gpus": str(gpus)} if gpus else {}
 
@@ -82,10 +82,10 @@ def _template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate
 
 
 def render_rayjob(context: Context) -> list[Manifest]:
-    """Write down one RayJob, whose entry point is what the job says to run.
+    """Return one RayJob with the job's command as entry point.
 
-    KubeRay hands it in over HTTP, so there is no pod that Seaway did not place. How the job ended the RayJob's
-    status says, for Ray's pods do not end: KubeRay removes them, so that their devices are free then.
+    KubeRay submits it over HTTP, so there is no pod that Seaway did not place. The RayJob's status reports the result,
+    because Ray's pods do not end by themselves. KubeRay deletes them after the job, which frees their devices.
     """
     run = context.spec.run
     cluster, templates = cluster_spec(context, ("spec", "rayClusterSpec"), Pod(command=(), args=()))

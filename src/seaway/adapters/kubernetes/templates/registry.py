@@ -1,4 +1,4 @@
-"""Templates by name: what kinds of workload a job can become."""
+"""Registry of templates by name."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from seaway.domain.job_spec import JobSpec
 
 
 class KindName(NamedTuple):
-    """A kind of objects, as a manifest names it."""
+    """A kind of objects, as in a manifest."""
 
     version: str
-    """Its ``apiVersion``, like ``apps/v1``."""
+    """Value of ``apiVersion``, such as ``apps/v1``."""
 
     kind: str
-    """Its ``kind``."""
+    """Value of ``kind``."""
 
     @property
     def qualified(self) -> str:
-        """The kind and its group, as in ``Job.batch``."""
+        """Kind and group, as in ``Job.batch``."""
         group = self.version.rpartition("/")[0]
         return f"{self.kind}.{group}" if group else self.kind
 
@@ -40,22 +40,21 @@ class Template:
     Attributes
     ----------
     purpose
-        What it is for, one line.
+        Its purpose in one line.
     render
-        Writes down a deployment.
+        Returns the objects of a deployment.
     requires
-        Fields that a job has to fill.
+        Fields that a job must set.
     needs
-        Kinds that a cluster has to know besides Kubernetes' own, as ``kind.group``.
+        Kinds that a cluster must have besides those of Kubernetes, as ``kind.group``.
     single_cluster
-        Whether all replicas must be in one cluster, where they are then placed together or not at all.
+        True if all replicas must be in one cluster. They are then placed together or not at all.
     restarts
-        Whether what ended is started again however often, as it is meant to run until it is stopped.
+        True if ended containers are always restarted, because the workload runs until it is stopped.
     direct_only
-        Whether it has to go straight into its cluster: somebody there changes what was written, and Karmada would
-        undo that.
+        True if it must be deployed without Karmada, which would undo the changes of a controller in the cluster.
     writes
-        Which kinds of objects, besides services and claims of devices, which any may.
+        Kinds of its objects, besides services and device claims, which every template may write.
     """
 
     name: str
@@ -132,12 +131,12 @@ BUILT_IN: Templates = {
 
 
 def render(deployment: Deployment, options: TemplateOptions, templates: Templates = BUILT_IN) -> list[Manifest]:
-    """Write down a deployment, in the order in which its objects must be written.
+    """Return the objects of a deployment, in the order of creation.
 
     Raises
     ------
     RejectedError
-        When the job cannot become what it names.
+        When the template cannot render the job.
     """
     template = _template(deployment.spec, templates)
     for error in (*_missing(deployment.spec, template, options), *forbidden_variables(deployment.spec)):
@@ -151,7 +150,7 @@ def render(deployment: Deployment, options: TemplateOptions, templates: Template
 
 
 def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUILT_IN) -> list[RejectedError]:
-    """Say what is wrong with a job wherever it would go, before it is placed."""
+    """Return the errors of a job that are independent of its placement."""
     try:
         template = _template(spec, templates)
     except RejectedError as error:

@@ -1,7 +1,7 @@
-"""What may stand in templates that people write.
+"""Validation of custom templates.
 
-A template is the operator's, what fills it in is anybody's. So what gives power over nodes, other namespaces or the
-cluster's API is refused wherever it stands, and may not come from a placeholder either.
+The operator writes a template, but any user can provide its values. Fields that give access to nodes, other namespaces
+or the cluster's API are therefore rejected everywhere, and may not come from a placeholder.
 
 References
 ----------
@@ -23,7 +23,7 @@ from seaway.wire.yaml import read_yaml
 HOST, HOST_PATH, PRIVILEGED = "host", "host-path", "privileged"
 SERVICE_ACCOUNT, SCHEDULER = "service-account", "scheduler"
 PRIVILEGES = (HOST, HOST_PATH, PRIVILEGED, SERVICE_ACCOUNT, SCHEDULER)
-"""What an operator may allow to all templates."""
+"""Privileges that an operator may grant to all templates."""
 
 KINDS = frozenset(
     {
@@ -48,7 +48,7 @@ KINDS = frozenset(
         "RayService.ray.io",
     }
 )
-"""Kinds that may be written, as ``kind.group``; operators may allow more."""
+"""Allowed kinds, as ``kind.group``; operators may allow more."""
 
 _RIGHTS = frozenset(
     {"rbac.authorization.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "certificates.k8s.io"}
@@ -77,7 +77,7 @@ _FORBIDDEN = {
     "resourceClaims": "",
     "ephemeralContainers": "",
 }
-"""Fields that may not be set, and the power that allows them; nothing allows those without."""
+"""Forbidden fields, and the privilege that allows each; an empty text allows none."""
 
 _PROFILES = frozenset({"seccompProfile", "appArmorProfile"})
 _OWN_DOMAINS = (
@@ -89,14 +89,14 @@ _OWN_DOMAINS = (
     "apparmor.security.beta.kubernetes.io",
 )
 _CHOOSES = re.compile(r"(no)?use-.*(uuid|gputype)|vgpu-.*")
-"""Names by which vendors' annotations choose devices, whatever their domain."""
+"""Names of vendors' annotations that select devices, in any domain."""
 
 _OF_CLUSTERS = frozenset({"ownerReferences", "finalizers", "generateName"})
-"""Fields of metadata by which objects would stay, go, or be called otherwise than Seaway expects: also of pods."""
+"""Metadata fields that change the lifetime or name of objects, also of pods."""
 
 _SECRET = re.compile(r"secret|.*SecretRef|secretRef|secretKeyRef")
 _CHOSEN = frozenset({"job_name", "image", "command", "args", "env"})
-"""Placeholders for what whoever submits a job is free to say."""
+"""Placeholders with values that the job's user can choose freely."""
 _FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 _FOR_DEVICES = "is for Seaway to ask for: leave devices to the job's resources"
 
@@ -104,21 +104,21 @@ POINTER = "seaway.io/pod-template"
 RESTARTS = "seaway.io/comes-back"
 SINGLE_CLUSTER = "seaway.io/together"
 ANNOTATIONS = frozenset({POINTER, RESTARTS, SINGLE_CLUSTER})
-"""Annotations by which a template tells Seaway about itself: where its pod template is, as a JSON pointer, and more."""
+"""Annotations of a template for Seaway: the JSON pointer to its pod template, and its traits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an operator allows to templates.
+    """Rules of an operator for templates.
 
     Attributes
     ----------
     namespace
-        The only one that they may name.
+        The only namespace that they may name.
     privileges
-        Of `POWERS`.
+        Granted privileges of `PRIVILEGES`.
     kinds
-        Besides `KINDS`.
+        Allowed kinds besides `KINDS`.
     """
 
     namespace: str = "seaway"
@@ -127,7 +127,7 @@ class Rules:
 
 
 def violations(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
-    """Find everything in a manifest that may not be there; where it is comes as a JSON pointer."""
+    """Yield all violations in a manifest, with their places as JSON pointers."""
     yield from _identity(manifest, rules)
     for path, key, value in _fields(manifest):
         why = _forbidden(key, value, rules) or _profile(key, value, rules) or _owned(path, key)
@@ -175,7 +175,7 @@ def _profile(key: str, value: object, rules: Rules) -> str:
 
 
 def _owned(path: Path, key: str) -> str:
-    """Say when Seaway alone may set something: its marks, and how devices are asked for."""
+    """Return an error if only Seaway may set the field: its labels, and device requests."""
     under = path[-1] if path else ""
     if under in ("labels", "annotations") and not (under == "annotations" and key in ANNOTATIONS):
         domain = key.rpartition("/")[0]
@@ -191,7 +191,7 @@ def _owned(path: Path, key: str) -> str:
 
 
 def _others(path: Path, key: str, value: object) -> str:
-    """Say when a job could choose what is not its own: a secret, a volume, a rank above others."""
+    """Return an error if a job could choose an object that it does not own: a secret, a volume, a priority class."""
     names = key in ("secretName", "claimName", "priorityClassName") or (key == "name" and _of_secret(path))
     if names and (chosen := next((word for word, _, _ in used(value) if word in _CHOSEN), "")):
         return f"may not come from ${{{chosen}}}, which jobs are free to choose"
@@ -201,12 +201,12 @@ def _others(path: Path, key: str, value: object) -> str:
 
 
 def _of_secret(path: Path) -> bool:
-    """Tell whether a name is that of a secret."""
+    """Report whether a name is that of a secret."""
     return path[-2:-1] == ("imagePullSecrets",) or (bool(path) and _SECRET.fullmatch(str(path[-1])) is not None)
 
 
 def _fields(value: object, path: Path = ()) -> Iterator[tuple[Path, str, Any]]:
-    """Walk over all fields, but those of a ConfigMap's own data."""
+    """Yield all fields, except those in the data of a ConfigMap."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield path, key, each
@@ -234,12 +234,12 @@ MAX_MANIFESTS = 16
 
 
 def read_manifests(text: str) -> list[dict[str, Any]]:
-    """Read the manifests of a file, each a YAML document of its own.
+    """Parse the manifests of a file, one per YAML document.
 
     Raises
     ------
     RejectedError
-        When it is not YAML, too large, has no manifest, or one that JSON could not say.
+        When it is not YAML, is too large, has no manifest, or has a value that JSON does not support.
     """
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise RejectedError(f"is larger than {MAX_BYTES // 1024} KiB")
@@ -261,7 +261,7 @@ def read_manifests(text: str) -> list[dict[str, Any]]:
 
 
 def _documents(text: str) -> Iterator[tuple[int, str]]:
-    """Cut a file at its ``---`` lines; yield how many lines are before each piece, and the piece."""
+    """Split a file at its ``---`` lines; yield each document with the number of lines before it."""
     first = 0
     piece: list[str] = []
     for number, line in enumerate(text.split("\n")):
@@ -275,7 +275,7 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _require_plain(value: object, where: str) -> None:
-    """Check that a value is what JSON has: YAML reads ``on`` as a truth value, and dates as dates."""
+    """Check that a value is valid in JSON: YAML parses ``on`` as a boolean, and dates as dates."""
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):

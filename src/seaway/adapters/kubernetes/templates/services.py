@@ -1,4 +1,4 @@
-"""Services: where a deployment answers, and how its replicas find each other."""
+"""Services for the ports of a deployment, and for the names of its replicas."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PEERS = "peers"
 
 
 def port_service(context: Context, chosen: dict[str, str] | None = None) -> list[Manifest]:
-    """Return the service that reaches a job's ports; none for a job without.
+    """Return the service of a job's ports; none for a job without ports.
 
     Parameters
     ----------
     chosen
-        Further labels of the pods that answer; all do when left out.
+        Further labels of the serving pods; None for all pods.
     """
     ports = [_port(f"port-{port}", port) for port in dict.fromkeys(context.spec.run.ports)]
     if not ports:
@@ -26,7 +26,7 @@ def port_service(context: Context, chosen: dict[str, str] | None = None) -> list
 
 
 def peers_service(context: Context, port: int) -> Manifest:
-    """Return the service that gives each pod a name in DNS, ready or not."""
+    """Return the service that gives each pod a DNS name, ready or not."""
     spec = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -37,7 +37,7 @@ def peers_service(context: Context, port: int) -> Manifest:
 
 
 def peer(context: Context, pod: str) -> str:
-    """Return the name by which others of its cluster reach a pod."""
+    """Return the DNS name of a pod in its cluster."""
     return f"{pod}.{context.name(context.whole, PEERS)}.{context.options.namespace}.svc"
 
 

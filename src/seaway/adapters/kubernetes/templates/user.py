@@ -1,10 +1,10 @@
-"""Templates that people write: files of manifests with placeholders.
+"""Custom templates: files of manifests with placeholders.
 
-A file has one or more manifests. Exactly one of them is the workload: Seaway finds its pod template by kind, or by the
-annotation ``seaway.io/pod-template`` with a JSON pointer, and puts nodes, devices, resources and its marks there. By
-annotations, too, it says whether what ends is started again (``seaway.io/comes-back``), and whether all replicas have
-to be in one cluster (``seaway.io/together``). The rest is the template's own. The file is filled in once for each
-part of a deployment.
+A file has one or more manifests, and exactly one of them is the workload. Seaway finds its pod template by kind, or by
+the annotation ``seaway.io/pod-template`` with a JSON pointer. Seaway adds nodes, devices, resources and its labels
+there. Two more annotations state whether ended containers are restarted (``seaway.io/comes-back``), and whether all
+replicas must be in one cluster (``seaway.io/together``). The rest belongs to the template. The file is filled in once
+for each part of a deployment.
 """
 
 from __future__ import annotations
@@ -40,36 +40,36 @@ _POD_TEMPLATES: Mapping[str, Path] = {
     "Job.batch": ("spec", "template"),
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": ("spec", "leaderWorkerTemplate", "workerTemplate"),
 }
-"""Where the pod template is, for kinds that have one; others say it by annotation."""
+"""Path of the pod template by kind; other kinds need the annotation."""
 
 _EVERYWHERE = frozenset({"", "apps", "batch", "networking.k8s.io", "policy"})
-"""Groups of kinds that every cluster knows."""
+"""API groups of every cluster."""
 
 _STAYS = frozenset(
     {"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"}
 )
-"""Kinds whose pods run until they are stopped, unless a template says otherwise."""
+"""Kinds whose pods run until they are stopped, by default."""
 
 ROOT: Path = ()
 
 _FIELDS = {"image": "run.image", "command": "run.command"}
-"""Fields of a job that it has to fill where a template uses them."""
+"""Fields that a job must set if the template uses the placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserTemplate:
-    """A file that was found in order.
+    """A valid template file.
 
     Attributes
     ----------
     manifests
-        As they were read, placeholders and all.
+        Its manifests with placeholders.
     workload
-        Which of them has the pod template.
+        Index of the manifest with the pod template.
     pods
-        Where in it.
+        Path of the pod template in it.
     rules
-        By which it was checked, and what it becomes is checked again.
+        Rules for the template and for its filled-in manifests.
     """
 
     name: str
@@ -79,12 +79,12 @@ class UserTemplate:
     rules: Rules
 
     def render(self, context: Context) -> list[Manifest]:
-        """Write down a deployment: every manifest for each part, the workload last; equal ones once.
+        """Return the objects of a deployment: every manifest for each part, the workload last, without duplicates.
 
         Raises
         ------
         RejectedError
-            When manifests of one name differ from part to part, or what came of them is not allowed.
+            When manifests with one name differ between parts, or a filled-in manifest violates the rules.
         """
         rules = replace(self.rules, namespace=context.options.namespace)
         written: dict[tuple[str, str], Manifest] = {}
@@ -109,7 +109,7 @@ class UserTemplate:
         template = graft(body, self.pods, context, group) if place == self.workload else None
         body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
         if template is None:
-            del body["metadata"]["annotations"][REPLICAS]  # none of them runs in it
+            del body["metadata"]["annotations"][REPLICAS]  # no replica runs in it
             yield Manifest(body)
             return
         yield from template.claims
@@ -117,17 +117,17 @@ class UserTemplate:
 
 
 def read_template(name: str, text: str, rules: Rules) -> Template:
-    """Read a template from a file's text, and check it.
+    """Parse and validate a template.
 
     Parameters
     ----------
     name
-        What jobs call it.
+        Name of the template.
 
     Raises
     ------
     RejectedError
-        With everything that is wrong with it; each says which manifest, and where in it.
+        With all errors, each with its manifest and its place in it.
     """
     require_name("template", name)
     manifests = read_manifests(text)
@@ -184,7 +184,7 @@ def _name_problems(manifest: dict[str, Any]) -> Iterator[RejectedError]:
 
 
 def _find_workload(manifests: list[dict[str, Any]]) -> tuple[int, Path]:
-    """Return which manifest has the pod template, and where."""
+    """Return the index of the manifest with the pod template, and the path of the pod template."""
     said = [place for place, each in enumerate(manifests) if _pointer(each) is not None]
     known = [place for place, each in enumerate(manifests) if kind_of(each) in _POD_TEMPLATES]
     chosen = said or known
@@ -200,7 +200,7 @@ def _find_workload(manifests: list[dict[str, Any]]) -> tuple[int, Path]:
 
 
 def _structure_problems(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
-    """Say what keeps a workload from being filled in."""
+    """Yield the errors that prevent a workload from being filled in."""
     containers = find(manifest, (*path, "spec", "containers"))
     if not isinstance(containers, list) or not containers or not all(isinstance(each, dict) for each in containers):
         yield RejectedError("there is no pod template with containers here", where=Pin(path, None).pointer)
@@ -223,7 +223,7 @@ def _structure_problems(manifest: dict[str, Any], path: Path) -> Iterator[Reject
 
 
 def _ambiguities(manifest: dict[str, Any]) -> Iterator[RejectedError]:
-    """Say what a workload says about itself in words that mean nothing."""
+    """Yield the errors of annotations with invalid values."""
     for key in (RESTARTS, SINGLE_CLUSTER):
         path = ("metadata", "annotations", key)
         if find(manifest, path) not in (None, *_TRUTH):
@@ -250,7 +250,7 @@ def _pointer(manifest: dict[str, Any]) -> object:
 
 
 def _path(pointer: object, manifest: dict[str, Any]) -> Path:
-    """Turn a JSON pointer into a path; steps into lists become numbers."""
+    """Convert a JSON pointer to a path; list indexes become numbers."""
     steps: list[str | int] = []
     at: object = manifest
     for part in str(pointer).split("/")[1:]:
@@ -261,7 +261,7 @@ def _path(pointer: object, manifest: dict[str, Any]) -> Path:
 
 
 def _require_safe(name: str, place: int, body: dict[str, Any], rules: Rules) -> None:
-    """Check what came of a manifest as the manifest itself was checked."""
+    """Check a filled-in manifest by the rules for templates."""
     errors = [_at(place, body, error) for error in violations(body, rules)]
     if len(body["metadata"]["name"]) > MAX_LABEL_LENGTH:
         errors.append(
@@ -290,7 +290,7 @@ def _marked(metadata: dict[str, Any], context: Context, group: Group | None) -> 
 
 
 def _at(place: int, manifest: dict[str, Any], error: RejectedError) -> RejectedError:
-    """Say which manifest an error is in."""
+    """Add the manifest to an error."""
     kind = str(manifest.get("kind", "no kind"))[:60]
     return RejectedError(error.message, where=f"manifest {place + 1} ({kind}){error.where}")
 

@@ -1,4 +1,4 @@
-"""``volcanojob``: a batch job by Volcano, which starts a gang together.
+"""Template ``volcanojob``: a batch job with Volcano, which starts a gang together.
 
 References
 ----------
@@ -18,15 +18,16 @@ from seaway.adapters.kubernetes.templates.pods import VOLCANO_SCHEDULER, Pod, po
 from seaway.adapters.kubernetes.templates.services import port_service
 
 HAMI_SCHEDULER = "hami-scheduler"
-"""How HAMi's chart names its scheduler."""
+"""Scheduler name in HAMi's chart."""
 
 
 def render(context: Context) -> list[Manifest]:
-    """Write down one Job with a task for each part.
+    """Return one Job with a task for each part.
 
-    A replica that failed or was evicted ends the whole: Volcano would make another, where Seaway has to decide again.
-    Pods with devices of HAMi go to HAMi's scheduler, as Volcano's knows nothing of those; then Volcano waits with
-    a gang's pods until the cluster has room, but does not start them at one moment.
+    A failed or evicted replica ends the whole Job, because Seaway must decide about a replacement, not Volcano.
+
+    Pods with HAMi's devices go to HAMi's scheduler, because Volcano's scheduler does not support these devices. Volcano
+    then delays a gang's pods until the cluster has room, but does not start them at the same moment.
     """
     tasks: list[dict[str, Any]] = []
     pins: list[Pin] = []

@@ -1,1 +1,1 @@
-"""What is really used of devices: read from HAMi's monitors and DCGM exporters, through API servers' proxies."""
+"""Measured use of devices, read from HAMi's monitors and DCGM exporters through the proxies of API servers."""

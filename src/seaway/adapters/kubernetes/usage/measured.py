@@ -1,4 +1,4 @@
-"""What was read of exporters and when, and how reading them goes."""
+"""Latest readings of exporters, and the outcomes of scraping."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Exporters:
-    """Pods that tell what is used.
+    """Pods that export the use of devices.
 
     Attributes
     ----------
     selector
-        Their labels.
+        Label selector of the pods.
     port
-        Where they tell it, at ``/metrics``.
+        Port of ``/metrics``.
     namespace
-        Where they are; empty for any.
+        Namespace of the pods; empty for any.
     """
 
     selector: str
@@ -41,18 +41,18 @@ class Exporters:
 
     @property
     def collection(self) -> str:
-        """The path of the pods that they are among."""
+        """Path of the pod collection."""
         return f"/api/v1/namespaces/{self.namespace}/pods" if self.namespace else "/api/v1/pods"
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One such pod.
+    """One exporter pod.
 
     Attributes
     ----------
     rank
-        Which of the settings found it: where two tell the same, the lower one counts.
+        Index of the setting that found it. If two export the same, the lower rank counts.
     """
 
     namespace: str
@@ -63,7 +63,7 @@ class Exporter:
 
     @property
     def path(self) -> str:
-        """Where the API server's proxy to its page is."""
+        """Path of its page behind the API server's proxy."""
         return page_of(self.namespace, self.name, self.port)
 
 
@@ -73,12 +73,12 @@ def page_of(namespace: str, pod: str, port: int) -> str:
 
 
 def read_exporters(text: str) -> tuple[Exporters, ...]:
-    """Read ``SELECTOR:PORT`` or ``SELECTOR:PORT@NAMESPACE``, several with ``;`` between.
+    """Parse ``SELECTOR:PORT`` or ``SELECTOR:PORT@NAMESPACE``, several separated by ``;``.
 
     Raises
     ------
     RejectedError
-        When it is written otherwise.
+        When the format is invalid.
     """
     found = []
     for each in filter(None, map(str.strip, text.split(";"))):
@@ -90,7 +90,7 @@ def read_exporters(text: str) -> tuple[Exporters, ...]:
 
 
 def exporter_of(pod: PodObject, port: int, rank: int) -> Exporter | None:
-    """Return the exporter that a pod is; None while it does not run."""
+    """Return the exporter in a pod; None while the pod does not run."""
     meta = pod.metadata
     if not pod.spec.node_name or pod.status.phase != "Running" or meta.deletion_timestamp:
         return None
@@ -100,19 +100,19 @@ def exporter_of(pod: PodObject, port: int, rank: int) -> Exporter | None:
 log = logging.getLogger(__name__)
 
 MAX_REASON_LENGTH = 300
-"""Of what others wrote, in a line of the log."""
+"""Maximum length of external texts in a log message."""
 
 
 class ScrapeOutcome(Enum):
-    """What became of reading an exporter once."""
+    """Outcome of one scrape."""
 
     READ = "read"
     BROKEN = "broken"
-    """Read, but some of its figures make no sense."""
+    """Success, but some values are invalid."""
     UNREADABLE = "unreadable"
-    """It says more than anybody reads, or says it in another form."""
+    """The page is too large or has another format."""
     FORBIDDEN = "refused"
-    """The API server refuses, or the exporter does."""
+    """The API server or the exporter refuses."""
     UNREACHABLE = "silent"
 
 
@@ -124,16 +124,16 @@ class _CachedReading:
 
 
 class UsageReadings:
-    """Keeps what exporters of a cluster said last: told on the event loop, asked by any thread.
+    """Latest readings of a cluster's exporters. The event loop updates them; any thread reads them.
 
     Parameters
     ----------
     cluster
-        Its name, for the log.
+        Name of the cluster, for the log.
     stale_after_s
-        After how long a figure counts no more.
+        Age after which a reading is ignored.
     now_s
-        A clock, seconds.
+        Clock in seconds.
     """
 
     def __init__(self, cluster: str, stale_after_s: float, now_s: Callable[[], float] = monotonic) -> None:
@@ -146,29 +146,29 @@ class UsageReadings:
         self._counts: Counter[ScrapeOutcome] = Counter()
 
     def read(self, exporter: Exporter, reading: Reading) -> None:
-        """Take what an exporter says now."""
+        """Store the current reading of an exporter."""
         broken = f"{reading.broken} of its figures make no sense and are left out" if reading.broken else ""
         self._note(exporter, ScrapeOutcome.BROKEN if broken else ScrapeOutcome.READ, broken)
         with self._lock:
             self._readings[exporter] = _CachedReading(exporter, self._now_s(), reading)
 
     def failed(self, exporter: Exporter, outcome: ScrapeOutcome, why: str) -> None:
-        """Note that an exporter was not read; what it said before stands until it is too old."""
+        """Record a failed scrape. The previous reading stays valid until it is stale."""
         self._note(exporter, outcome, why)
 
     def forget(self, exporter: Exporter) -> None:
-        """Note that an exporter is gone."""
+        """Remove an exporter."""
         with self._lock:
             self._readings.pop(exporter, None)
             self._outcomes.pop(exporter, None)
 
     def counts(self) -> dict[str, int]:
-        """Return how often exporters were read, by what became of it; every outcome is there."""
+        """Return the number of scrapes by outcome, including outcomes with 0."""
         with self._lock:
             return {each.value: self._counts[each] for each in ScrapeOutcome}
 
     def usage(self) -> dict[str, NodeUsage]:
-        """Return what was measured, by node, without what is too old."""
+        """Return the measured use by node, without stale readings."""
         now_s = self._now_s()
         by_node: defaultdict[str, list[_CachedReading]] = defaultdict(list)
         with self._lock:
@@ -178,7 +178,7 @@ class UsageReadings:
         return {node: _usage(kept, now_s) for node, kept in by_node.items()}
 
     def _note(self, exporter: Exporter, outcome: ScrapeOutcome, why: str) -> None:
-        """Count an outcome; say what is wrong unless it is known already, of this exporter or of others."""
+        """Count an outcome. Log the error unless an exporter of the cluster already has the same outcome."""
         with self._lock:
             known = bool(why) and outcome in self._outcomes.values()
             self._outcomes[exporter] = outcome
@@ -195,7 +195,7 @@ class UsageReadings:
 
 
 def _usage(readings: Sequence[_CachedReading], now_s: float) -> NodeUsage:
-    """Put together what the exporters of a node say; where several tell the same, the first in rank counts."""
+    """Merge the readings of a node's exporters. If several export the same, the lowest rank counts."""
     age_s = now_s - min(each.at_s for each in readings)
     if len(readings) == 1:
         return NodeUsage(age_s, readings[0].reading.devices, readings[0].reading.containers)

@@ -1,4 +1,4 @@
-"""What an exporter's page says of use: whatever is written there, the answer is bounded and has no wrong figures.
+"""Parser of exporter pages. For any input, its result has a limited size and no impossible values.
 
 References
 ----------
@@ -19,15 +19,15 @@ from seaway.application.ports.usage import Held, Used
 
 MIB = 1 << 20
 MAX_BYTES = 1 << 44
-"""More memory than a device has: DCGM writes figures like this where it knows none."""
+"""More memory than a device has. DCGM exports larger values for unknown ones."""
 
 WHOLE_MILLI = 1000
 PERCENT = 10
-"""Thousandths in a percent point."""
+"""Thousandths in a percentage point."""
 
 
 class Metric(Enum):
-    """What a metric measures."""
+    """Quantity that a metric measures."""
 
     MEMORY = "memory"
     CORES = "cores"
@@ -35,16 +35,16 @@ class Metric(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What an exporter calls things.
+    """Label names of an exporter.
 
     Attributes
     ----------
     uuids
-        The device; whichever of these is there.
+        Labels of the device; the first that is set counts.
     namespace, pod, container
-        Who uses it; empty for metrics of whole devices.
+        Labels of the user; empty for metrics of whole devices.
     part
-        What sets apart the series that make up one figure together.
+        Label that separates series of one value.
     """
 
     uuids: tuple[str, ...]
@@ -61,9 +61,9 @@ class Figure:
     Attributes
     ----------
     times
-        What makes bytes, or thousandths of a device's cores, of its value.
+        Factor from its value to bytes, or to thousandths of a device's cores.
     labels
-        What its series are told apart by.
+        Labels of its series.
     """
 
     what: Metric
@@ -72,12 +72,12 @@ class Figure:
 
     @property
     def of_containers(self) -> bool:
-        """Whether it is of containers rather than of whole devices."""
+        """True for metrics of containers, not of whole devices."""
         return bool(self.labels.container)
 
     @property
     def most(self) -> int:
-        """More than this nothing can be."""
+        """Maximum plausible value."""
         return MAX_BYTES if self.what is Metric.MEMORY else WHOLE_MILLI
 
 
@@ -101,41 +101,41 @@ FIGURES: dict[str, Figure] = {
     "hami_container_device_utilization_ratio": Figure(Metric.CORES, PERCENT, _HAMI_VGPU),
     "Device_utilization_desc_of_container": Figure(Metric.CORES, PERCENT, _OLD_HAMI_VGPU),
 }
-"""By name; of several on one page that tell the same, the first here counts.
+"""Metrics by name. If a page has several metrics of one quantity, the first in this order counts.
 
-The pods that DCGM names are left out: kubelet's ids of devices are not the cards that HAMi hands out.
+The pod labels of DCGM are ignored: kubelet's device IDs are not the cards that HAMi allocates.
 """
 
 
 MAX_SERIES = 8192
-"""What is read of a page: a node of 16 cards, each shared by a hundred containers, has less than half."""
+"""Maximum number of series of a page. A node with 16 cards, each shared by a hundred containers, has less than half."""
 
 MAX_LINES = 65_536
-"""What is looked at of a page at all: what else exporters tell, comments, empty lines."""
+"""Maximum number of lines of a page, including other metrics, comments and empty lines."""
 
 LONGEST_LINE = 2048
 
 MAX_ESCAPES = 32
-"""Backslashes in a line: the parser takes the square of their number."""
+"""Maximum number of backslashes in a line: the parser's time grows with the square of their number."""
 
 _NAME = re.compile(rb"[A-Za-z_:][A-Za-z0-9_:]*")
 
 Place = tuple[str, str, str, str]
-"""Uuid, namespace, pod, container; the last three are empty for a whole device."""
+"""UUID, namespace, pod, container; the last three are empty for a whole device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a page says.
+    """Parsed page.
 
     Attributes
     ----------
     devices
-        By uuid.
+        Use by UUID.
     containers
-        Of each pod on each device, by the container's name.
+        Use by pod and device, and by the container's name.
     broken
-        Series that make no sense, and were left out.
+        Number of invalid series, which are skipped.
     """
 
     devices: dict[str, Used]
@@ -144,7 +144,7 @@ class Reading:
 
 
 def read_page(page: bytes) -> Reading:
-    """Read a page in Prometheus' text format; takes some 30 us for each series that tells of use."""
+    """Parse a page in Prometheus' text format. It takes about 30 us per relevant series."""
     told: defaultdict[str, defaultdict[Place, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     series = broken = 0
     for number, line in enumerate(BytesIO(page)):
@@ -158,7 +158,7 @@ def read_page(page: bytes) -> Reading:
         series += 1
         try:
             place, part, value = _read_series(line, FIGURES[name])
-        except Exception:  # noqa: BLE001  # whatever a user's text does to the parser
+        except Exception:  # noqa: BLE001  # the parser may raise any error for an invalid text
             broken += 1
             continue
         told[name][place][part] = value
@@ -172,12 +172,12 @@ def read_page(page: bytes) -> Reading:
 
 
 def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
-    """Read one line.
+    """Parse one line.
 
     Raises
     ------
     ValueError
-        When it is too long, lacks a label, or its value cannot be; the parser raises this and others.
+        When it is too long, lacks a label, or has an impossible value; the parser raises this and other exceptions.
     """
     if len(line) > LONGEST_LINE or line.count(b"\\") > MAX_ESCAPES:
         raise ValueError("too long")
@@ -190,7 +190,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
         raise ValueError("it does not say whose")
     value = round(sample.value * figure.times)
     if figure.of_containers and figure.what is Metric.CORES:
-        value = min(value, WHOLE_MILLI)  # the sum over a container's processes, each rounded for itself
+        value = min(value, WHOLE_MILLI)  # the sum of rounded values of a container's processes
     if not 0 <= value <= figure.most:
         raise ValueError("it cannot be")
     namespace, pod, container = holder or ("", "", "")
@@ -198,7 +198,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
 
 
 def _sum_parts(figure: Figure, parts: dict[str, int]) -> int | None:
-    """Make one figure of its series; of MIG instances only memory adds up, each one's cores are a share of its own."""
+    """Return one value for the series of a metric. For MIG instances, only memory adds up; cores are per instance."""
     if figure.of_containers:
         return min(sum(parts.values()), figure.most)
     if "" in parts:

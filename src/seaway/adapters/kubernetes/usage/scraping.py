@@ -1,4 +1,4 @@
-"""Reads the exporters of a cluster every so often, each for itself: who is slow or broken delays no other."""
+"""Scraper of a cluster's exporters. Each has its own task, so that slow or broken exporters do not delay others."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from seaway.domain.errors import RejectedError, UnavailableError
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 4 << 20
-"""The longest page that is read: a node of 16 cards in 7 instances each has a third of that."""
+"""Maximum size of a page. The page of a node with 16 cards of 7 instances each has a third of that."""
 
 MAX_CONCURRENT = 16
-"""Exporters of one cluster that are read at once."""
+"""Maximum number of concurrent scrapes in a cluster."""
 
 STALE_INTERVALS = 3
-"""After how many periods without an answer figures count no more."""
+"""Number of intervals after which a reading without update is stale."""
 
 MAX_BACKOFF_INTERVALS = 10
-"""How many periods a broken exporter is left alone for at most."""
+"""Maximum back-off of a broken exporter, in intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scraping:
-    """Whether and where real use is read.
+    """Settings of scraping.
 
     Attributes
     ----------
     interval_s
-        How often each exporter is read; 0 for never.
+        Interval between two scrapes of an exporter; 0 for none.
     exporters
-        Where.
+        Exporters to scrape.
     """
 
     interval_s: float = 0.0
@@ -58,19 +58,19 @@ class Scraping:
 
     @property
     def stale_after_s(self) -> float:
-        """After how long a figure counts no more."""
+        """Age after which a reading is stale."""
         return STALE_INTERVALS * self.interval_s
 
 
 class Scraper:
-    """Follows the exporters of one cluster; for its event loop.
+    """Scraper of one cluster's exporters; for the cluster's event loop.
 
     Parameters
     ----------
     api
-        The cluster's API server, with connections of its own, so that exporters which hang keep none from others.
+        API server of the cluster, with separate connections, so that hanging exporters do not block other calls.
     measured
-        Told what they say.
+        Receiver of the readings.
     """
 
     def __init__(self, api: Api, scraping: Scraping, measured: UsageReadings, random: Random) -> None:
@@ -82,7 +82,7 @@ class Scraper:
         self._reading: dict[str, tuple[Exporter, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
-        """Read exporters as they come and go, until cancelled."""
+        """Follow and scrape exporters until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for rank, each in enumerate(self._scraping.exporters):
@@ -93,7 +93,7 @@ class Scraper:
             await self._api.close()
 
     def begin(self, exporter: Exporter, tasks: asyncio.TaskGroup) -> None:
-        """Read an exporter from now on, unless it is read already, by whichever of its labels it was found."""
+        """Start to scrape an exporter, unless it is already scraped through another setting."""
         before = self._reading.get(exporter.path)
         if before and before[0].node == exporter.node:
             return
@@ -102,14 +102,14 @@ class Scraper:
         self._reading[exporter.path] = exporter, tasks.create_task(self._read_on(exporter))
 
     def end(self, path: str) -> None:
-        """Read an exporter no more."""
+        """Stop scraping an exporter."""
         gone = self._reading.pop(path, None)
         if gone:
             gone[1].cancel()
             self._measured.forget(gone[0])
 
     def of_rank(self, rank: int) -> list[Exporter]:
-        """Return those that are read because one of the settings found them."""
+        """Return the exporters that one of the settings found."""
         return [each for each, _ in self._reading.values() if each.rank == rank]
 
     async def _read_on(self, exporter: Exporter) -> None:
@@ -124,7 +124,7 @@ class Scraper:
                 await asyncio.sleep(backoff.failed())
 
     async def _read_once(self, exporter: Exporter) -> bool:
-        """Read an exporter's page, in a thread, for it may be long; tell whether it could be read."""
+        """Scrape an exporter, and parse the page in a thread because it may be long; return whether it succeeded."""
         try:
             async with self._slots:
                 page = await self._api.page(exporter.path, MAX_BYTES)
@@ -137,7 +137,7 @@ class Scraper:
             )
         except RejectedError as error:
             self._measured.failed(exporter, ScrapeOutcome.UNREADABLE, str(error))
-        except Exception as error:  # a mistake of ours must not end the reading of others
+        except Exception as error:  # a bug must not stop the scraping of others
             log.exception("%s: reading %s failed", self._api.name, exporter.path)
             self._measured.failed(exporter, ScrapeOutcome.UNREADABLE, str(error) or type(error).__name__)
         else:
@@ -147,7 +147,7 @@ class Scraper:
 
 
 class _Sink:
-    """Hears of the pods that one of the settings finds."""
+    """Receiver of the pods that one of the settings selects."""
 
     def __init__(self, scraper: Scraper, tasks: asyncio.TaskGroup, port: int, rank: int) -> None:
         self._scraper = scraper
@@ -156,7 +156,7 @@ class _Sink:
         self._rank = rank
 
     async def replace(self, items: Sequence[PodObject]) -> None:
-        """Take these for all pods there are."""
+        """Replace all pods."""
         there = {self._path(each) for each in items}
         for each in self._scraper.of_rank(self._rank):
             if each.path not in there:
@@ -165,7 +165,7 @@ class _Sink:
             self.put(pod)
 
     def put(self, item: PodObject) -> None:
-        """Take a pod as it is now."""
+        """Add or update a pod."""
         found = exporter_of(item, self._port, self._rank)
         if found:
             self._scraper.begin(found, self._tasks)
@@ -173,11 +173,11 @@ class _Sink:
             self.drop(item)
 
     def drop(self, item: PodObject) -> None:
-        """Note that a pod is gone."""
+        """Remove a pod."""
         self._scraper.end(self._path(item))
 
     def _path(self, pod: PodObject) -> str:
         return page_of(pod.metadata.namespace, pod.metadata.name, self._port)
 
     def broken(self, what: Broken) -> None:
-        """Leave a pod that cannot be read as it was; the view of the cluster speaks of it."""
+        """Ignore a pod that cannot be decoded; the view of the cluster reports it."""

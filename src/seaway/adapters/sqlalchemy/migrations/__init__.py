@@ -1,1 +1,1 @@
-"""How the tables came to be, step by step; `env.py` is Alembic's."""
+"""Schema migrations; `env.py` is Alembic's."""

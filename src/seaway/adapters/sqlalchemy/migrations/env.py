@@ -1,4 +1,4 @@
-"""Run by Alembic inside the transaction that `seaway.adapters.sqlalchemy.schema` began."""
+"""Environment for Alembic, inside the transaction that `seaway.adapters.sqlalchemy.schema` began."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""A list that comes in one answer may be long: it gets time, and takes none from others."""
+"""A list in a single answer may be long: it gets time, and does not block others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ITEMS = 40
 
 
 class Slow(Api):
-    """A server that lists some objects, the second of them a broken one, in small pieces."""
+    """A server that lists some objects, the second of them broken, in small pieces."""
 
     def __init__(self, pause_s: float = 0.0) -> None:
         super().__init__("alpha", Credentials(Path("none"), "alpha"), request_timeout_s=CALL_S)
@@ -35,7 +35,7 @@ class Slow(Api):
     async def pieces(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Answer."""
+        """Answer in pieces."""
         assert (path, params, idle_timeout_s) == ("/things", {}, CALL_S)
         yield self._pieces()
 
@@ -52,7 +52,7 @@ def read(api: Api) -> Page[Item]:
 
 
 def test_it_may_take_longer_than_a_call() -> None:
-    """For as long as something comes; what cannot be read spoils nothing else."""
+    """A list may arrive for longer than a call's timeout; a broken object does not affect the others."""
     page = read(Slow(CALL_S / 4))
     assert [each.metadata.name for each in page.items] == [f"thing-{at}" for at in range(ITEMS) if at != 1]
     assert len(page.broken) == 1
@@ -60,7 +60,7 @@ def test_it_may_take_longer_than_a_call() -> None:
 
 
 def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that never comes to an end is given up, and so is one whose list no one could keep."""
+    """A list that never ends, or is too large to store, is given up."""
     monkeypatch.setattr(at_once, "LIST_TIMEOUT_CALLS", 1)
     with pytest.raises(TimeoutError):
         read(Slow(CALL_S / 2))
@@ -70,7 +70,7 @@ def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_others_have_their_turns_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other clusters' watches are on the same event loop."""
+    """The other clusters' watches run on the same event loop."""
     monkeypatch.setattr(at_once, "TIME_SLICE_S", 0.0)
     turns: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Attempts whose workloads have no pod: what is said of them, and from when on their cluster counts as refusing."""
+"""Attempts whose workloads have no pod: their reported state, and when they count as rejected by the cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATE = (WorkloadPhase.STARTING, NO_POD_YET)
 
 
 class Cluster:
-    """What there is of one attempt, with a clock that a test sets."""
+    """The objects of one attempt, with a clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -35,16 +35,16 @@ class Cluster:
         self.due.append((self.now_s + seconds, call))
 
     def workload(self, **fields: object) -> None:
-        """Tell of its workload, as it is now."""
+        """Report the current state of its workload."""
         self.attempts.put_workload(PLACE, WorkloadPart(*KEY, "a", (0, 1), uid="w", **fields))  # type: ignore[arg-type]
 
     def pod(self) -> PodSummary:
-        """Make a pod of it that starts."""
+        """Create a starting pod of it."""
         starts = PodState(WorkloadPhase.STARTING)
         return PodSummary("seaway", "p", "p", "p", "node", (), 0, 0, True, KEY, "a", (0, 1), state=starts)
 
     def wait(self, seconds: float) -> tuple[WorkloadPhase, str]:
-        """Let time pass; return how the copy does then, and why."""
+        """Advance time; return the phase and the reason of the workload."""
         end = self.now_s + seconds
         while self.due and min(at for at, _ in self.due) <= end:
             self.due.sort(key=lambda timer: timer[0])
@@ -58,7 +58,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Return a cluster in which a workload was made just now."""
+    """Return a cluster in which a workload was just created."""
     made = Cluster()
     made.workload()
     made.told.clear()
@@ -66,7 +66,7 @@ def cluster() -> Cluster:
 
 
 def test_who_makes_no_pod_for_long_refuses(cluster: Cluster) -> None:
-    """Where a kind is served, but its operator is not at work, nothing else would ever end that."""
+    """A kind without a running operator would otherwise never end."""
     assert cluster.wait(2.9) == QUIET
     assert cluster.wait(1) == LATE
     assert cluster.told == [KEY]
@@ -79,7 +79,7 @@ def test_who_makes_no_pod_for_long_refuses(cluster: Cluster) -> None:
 
 
 def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> None:
-    """A controller that makes pods is at work."""
+    """A pod shows that the controller works; when it is deleted the timeout begins again."""
     assert cluster.wait(200) == LATE
     cluster.attempts.put_pod(None, cluster.pod())
     assert cluster.wait(200) == QUIET
@@ -90,7 +90,7 @@ def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> No
 
 
 def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
-    """Kueue lets work in when its quota has room: that may take longer than anything that goes wrong."""
+    """A suspended workload waits for Kueue's quota, which may take longer than any failure."""
     cluster.workload(gate=SUSPENDED)
     assert cluster.wait(1000) == (WorkloadPhase.STARTING, SUSPENDED)
     cluster.workload()
@@ -99,14 +99,14 @@ def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
 
 
 def test_who_suspends_late_stops_the_clock(cluster: Cluster) -> None:
-    """Time before a workload was held back says nothing of the time since."""
+    """The time before a suspension does not count after it."""
     assert cluster.wait(250) == LATE
     cluster.workload(gate=SUSPENDED)
     assert cluster.wait(100) == (WorkloadPhase.STARTING, SUSPENDED)
 
 
 def test_a_denial_says_better_why(cluster: Cluster) -> None:
-    """What a cluster says itself is told, and for as long as it is given."""
+    """The cluster's own denial is reported, while it lasts."""
     cluster.wait(200)
     cluster.attempts.rejections.reject(KEY, "event", Rejection("a webhook does not answer", is_final=False))
     assert cluster.wait(110) == (WorkloadPhase.STARTING, "a webhook does not answer")
@@ -114,7 +114,7 @@ def test_a_denial_says_better_why(cluster: Cluster) -> None:
 
 
 def test_what_ended_or_is_gone_waits_for_no_pod(cluster: Cluster) -> None:
-    """Its pods may be gone by then, and so may it."""
+    """After the end, pods and workload may be deleted."""
     cluster.workload(ended=PodState(WorkloadPhase.SUCCEEDED))
     assert cluster.wait(400) == (WorkloadPhase.SUCCEEDED, "")
     cluster.attempts.put_workload(PLACE, None)
@@ -122,7 +122,7 @@ def test_what_ended_or_is_gone_waits_for_no_pod(cluster: Cluster) -> None:
 
 
 def test_what_runs_nothing_is_to_have_no_pod() -> None:
-    """A service or a claim is there before what it is for."""
+    """A service or a claim exists before its pods."""
     cluster = Cluster()
     cluster.attempts.put_workload(("/api/v1/services", "seaway/sw"), WorkloadPart(*KEY, "", ()))
     assert not cluster.due

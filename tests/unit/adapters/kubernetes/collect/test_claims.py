@@ -25,7 +25,7 @@ def pod(*claims: str, made: str = "") -> PodObject:
 
 
 def test_a_claim_concerns_the_pods_that_use_it() -> None:
-    """Those that name it and those that had it made, whichever is heard of first; and no more once they use another."""
+    """A claim affects pods that name it and pods that it was created for, in any order, until they use another."""
     claims = Claims()
     assert claims.used_by("ns/p", pod("shared")) == []
     assert claims.used_by("ns/q", pod("shared", "shared", made="made")) == []
@@ -41,7 +41,7 @@ def test_a_claim_concerns_the_pods_that_use_it() -> None:
 
 
 def test_a_claim_that_says_nothing_new_concerns_nobody() -> None:
-    """As when all are listed once more."""
+    """A repeated list causes no changes."""
     claims = Claims()
     claims.used_by("ns/p", pod("gpu"))
     user = [{"resource": "pods", "name": "p", "uid": "1"}]

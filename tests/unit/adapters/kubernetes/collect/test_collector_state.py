@@ -1,4 +1,4 @@
-"""How collecting from a cluster goes, in figures."""
+"""Metrics of collecting from a cluster."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ REGISTER = "hami.io/node-nvidia-register"
 
 
 def node(register: str = "") -> NodeObject:
-    """Make a node; with a register that says something, of HAMi."""
+    """Create a node; with a register, HAMi's."""
     return NodeObject(metadata=Meta(name="node-1", annotations={REGISTER: register} if register else {}))
 
 
 def test_broken_annotations_are_counted_while_they_are_there() -> None:
-    """Each kind of trouble has its count, also when that is 0; what is mended or gone counts no more."""
+    """Each kind of problem has its count, also 0; a fixed or deleted object no longer counts."""
     view = ClusterView(Cluster("east", ()), Health(("nodes",)), lambda _, __: None)
     assert isinstance(view, Collecting)
     assert view.collector_state().problems == {"broken": 0, "unusable": 0, "uncertain": 0}
@@ -32,7 +32,7 @@ def test_broken_annotations_are_counted_while_they_are_there() -> None:
 
 
 def test_each_source_says_for_how_long_it_fails() -> None:
-    """Those that answer say 0, so that there is always one series for each."""
+    """Sources that answer report 0, so that each always has a series."""
     now_s = 100.0
     health = Health(("nodes", "pods"), lambda: now_s)
     assert health.failing() == {"nodes": 0, "pods": 0}

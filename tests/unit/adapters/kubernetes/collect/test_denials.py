@@ -1,4 +1,4 @@
-"""What a cluster denies: which words decide, how long it has to go on, and what is said of copies meanwhile."""
+"""Denials of a cluster: decisive messages, timeouts, and the reported phase of workloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAUSES = RejectionTimeouts(final_s=5, other_s=300)
 
 
 class Book:
-    """Denials with timers that a test lets pass, and what was told."""
+    """Denials with timers that a test fires, and the reported keys."""
 
     def __init__(self) -> None:
         self.due: list[tuple[float, Callable[[], None]]] = []
@@ -30,7 +30,7 @@ class Book:
         self.denials = Rejections("alpha", lambda *timer: self.due.append(timer), self.told.append, PAUSES)
 
     def pass_by(self) -> None:
-        """Let all timers pass."""
+        """Fire all timers."""
         due, self.due = self.due, []
         for _, call in due:
             call()
@@ -38,12 +38,12 @@ class Book:
 
 @pytest.fixture
 def book() -> Book:
-    """Return a book without denials."""
+    """Return an empty set of denials."""
     return Book()
 
 
 def copy(*pods: str, phase: WorkloadPhase = WorkloadPhase.STARTING) -> Workload:
-    """Make a copy whose replicas have these pods; empty for none."""
+    """Create a workload whose replicas have these pods; empty for none."""
     return Workload(*KEY, "alpha", phase, tuple(ReplicaStatus(at, phase, "n", pod=pod) for at, pod in enumerate(pods)))
 
 
@@ -59,7 +59,7 @@ def copy(*pods: str, phase: WorkloadPhase = WorkloadPhase.STARTING) -> Workload:
     ],
 )
 def test_an_object_is_known_by_its_name(name: str, key: tuple[str, int] | None) -> None:
-    """Events and bindings have no marks of Seaway's, nor has what a controller makes of its objects."""
+    """Events and bindings have no labels of Seaway, nor have dependents of its objects."""
     assert attempt_named(name) == key
 
 
@@ -77,7 +77,7 @@ def test_an_object_is_known_by_its_name(name: str, key: tuple[str, int] | None) 
     ],
 )
 def test_what_may_pass_is_told_from_what_was_decided(said: str, decided: bool) -> None:
-    """A conflict or a webhook that does not answer may go by; words that are not known are given the same time."""
+    """A conflict or a webhook without an answer may pass; unknown messages get the same time."""
     assert is_final(said) is decided
 
 
@@ -90,14 +90,14 @@ def test_what_may_pass_is_told_from_what_was_decided(said: str, decided: bool) -
     ],
 )
 def test_a_reason_has_no_names_that_change(said: str) -> None:
-    """Pods are called otherwise with each try; a reason that changes with it would fill the timeline."""
+    """Pod names change with each try; they would fill the timeline with new reasons."""
     assert pods_rejected(said).reason == (
         "its pods cannot be made: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
     )
 
 
 def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(book: Book) -> None:
-    """The cluster would have it nowhere: another one is to be tried."""
+    """A denial is reported immediately, and fails the workload when it lasts, so that another cluster is tried."""
     book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
     said = book.denials.apply(KEY, copy("", "ns/p"))
     assert said is not None
@@ -111,7 +111,7 @@ def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(book: Book) -
 
 
 def test_what_may_pass_is_given_time_until_somebody_decides(book: Book) -> None:
-    """From then on the shorter time counts."""
+    """After a decision the shorter timeout counts."""
     book.denials.reject(KEY, "event a", pods_rejected("failed calling webhook: context deadline exceeded"))
     assert [seconds for seconds, _ in book.due] == [300]
     book.denials.reject(KEY, "event b", pods_rejected(QUOTA))
@@ -122,7 +122,7 @@ def test_what_may_pass_is_given_time_until_somebody_decides(book: Book) -> None:
 
 
 def test_once_all_pods_are_there_nothing_is_denied_any_more(book: Book) -> None:
-    """Events stay for an hour: what they said counts no more, also if a pod goes later."""
+    """Events stay for an hour: they no longer count then, even if a pod is deleted later."""
     book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
     there = copy("ns/p", phase=WorkloadPhase.RUNNING)
     assert book.denials.apply(KEY, there) == there
@@ -131,7 +131,7 @@ def test_once_all_pods_are_there_nothing_is_denied_any_more(book: Book) -> None:
 
 
 def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(book: Book) -> None:
-    """Karmada brought nothing: the member itself has nothing to tell, until it is allowed or not asked any more."""
+    """Karmada created nothing, so the member has no object to report until the write is allowed or withdrawn."""
     book.denials.reject(
         KEY, "binding a", Rejection("its Job cannot be made there", is_final=True, rejects_objects=True)
     )
@@ -145,6 +145,6 @@ def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(book: Book) 
 
 
 def test_pods_that_are_denied_make_no_copy_of_what_is_gone(book: Book) -> None:
-    """Events outlive what they are about."""
+    """Events outlive their objects."""
     book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
     assert book.denials.apply(KEY, None) is None

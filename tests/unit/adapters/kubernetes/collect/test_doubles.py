@@ -29,13 +29,13 @@ def written(name: str, like: str, cards: int = 2, *, created: str = OLD, answers
 
 @pytest.fixture
 def problems() -> Problems:
-    """Note what is wrong."""
+    """Create an empty record of problems."""
     return Problems("alpha")
 
 
 @pytest.fixture
 def nodes(problems: Problems) -> Nodes:
-    """Make a cluster of two machines."""
+    """Create a cluster of two machines."""
     made = Nodes(Cluster("alpha"), problems)
     made.put(written("m1", "m1"))
     made.put(written("m2", "m2"))
@@ -43,7 +43,7 @@ def nodes(problems: Problems) -> Nodes:
 
 
 def devices(nodes: Nodes) -> dict[str, int]:
-    """Return how many devices each node offers, and check that none is offered twice."""
+    """Return the number of devices that each node offers, and check that none is offered twice."""
     told = nodes.inventory()
     uuids = [device.uuid for node in told.nodes for device in node.devices]
     assert len(uuids) == len(set(uuids))
@@ -64,7 +64,7 @@ def devices(nodes: Nodes) -> dict[str, int]:
 def test_a_device_is_with_the_newest_node_that_answers(
     nodes: Nodes, problems: Problems, old: dict[str, Any], new: dict[str, Any], owner: str
 ) -> None:
-    """A machine may be joined by another name while its old node stays, in whatever order they are heard of."""
+    """A machine may be added under a new name while its old node remains, in either order."""
     nodes.put(written("other", "m1", **new))
     nodes.put(written("m1", "m1", **old))
     loser = "m1" if owner == "other" else "other"
@@ -76,7 +76,7 @@ def test_a_device_is_with_the_newest_node_that_answers(
 
 
 def test_what_is_not_listed_twice_stays(nodes: Nodes) -> None:
-    """Of a node that another was preferred to, only the devices that both list are left out."""
+    """A node that loses to another leaves out only the devices that both list."""
     nodes.put(written("other", "m1", 1, created=NEW))
     assert devices(nodes) == {"m1": 1, "m2": 2, "other": 1}
 
@@ -84,7 +84,7 @@ def test_what_is_not_listed_twice_stays(nodes: Nodes) -> None:
 def test_it_is_said_once_and_over_when_one_node_is_gone(
     nodes: Nodes, problems: Problems, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The trouble lasts as long as both list the devices, whatever else changes."""
+    """The problem lasts while both list the devices, whatever else changes."""
     nodes.put(written("other", "m1", created=NEW))
     for answers in (False, True, False):
         nodes.put(written("m1", "m1", answers=answers))

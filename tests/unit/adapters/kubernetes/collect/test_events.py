@@ -1,4 +1,4 @@
-"""Events of workloads: which of them say that pods were denied, and that a view does without them."""
+"""Events of workloads: denied pods, and clusters without access to events."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def event(name: str = "e", reason: str = "FailedCreate", about: str = NAME, text
 
 
 def workload() -> WorkloadObject:
-    """Write a Job of an attempt that has no pods."""
+    """Write a Job of an attempt without pods."""
     labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
     meta = {"name": NAME, "namespace": "seaway", "uid": "u", "labels": labels}
     return decoded({"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}, WorkloadObject)
 
 
 def said(view: ClusterView) -> list[tuple[WorkloadPhase, str]]:
-    """Return how the copies do."""
+    """Return phases and reasons of the workloads."""
     return [(copy.phase, copy.reason) for copy in view.changes("", 0).workloads]
 
 
 def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, timers: Timers) -> None:
-    """At once, and as a failure when it lasts; as soon as the event goes it is not said any more."""
+    """A denial is reported immediately, and as a failure when it lasts; it ends with its event."""
     denied = EventSink(view)
     view.put_workload(JOBS, workload())
     denied.put(event())
@@ -57,7 +57,7 @@ def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, t
 
 
 def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) -> None:
-    """They come by ways of their own; and one that is in a later list no more is forgotten."""
+    """Events and workloads are independent; an event that is missing in a later list is dropped."""
     denied = EventSink(view)
     asyncio.run(denied.replace([event("a"), event("b")]))
     assert said(view) == []
@@ -80,7 +80,7 @@ def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) ->
     ids=["another reason", "no warning", "of another user", "of another attempt"],
 )
 def test_other_events_say_nothing(view: ClusterView, other: EventObject) -> None:
-    """Only what says that a pod was not made, of this attempt."""
+    """Only events about a pod of this attempt that was not created count."""
     view.put_workload(JOBS, workload())
     EventSink(view).put(other)
     assert said(view) == [(WorkloadPhase.STARTING, "")]
@@ -88,14 +88,14 @@ def test_other_events_say_nothing(view: ClusterView, other: EventObject) -> None
 
 @pytest.mark.parametrize("reason", ["FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod"])
 def test_controllers_have_words_of_their_own(view: ClusterView, reason: str) -> None:
-    """Kubernetes', Kubeflow's and KubeRay's."""
+    """Kubernetes', Kubeflow's and KubeRay's reasons are known."""
     view.put_workload(JOBS, workload())
     EventSink(view).put(event(reason=reason))
     assert said(view)[0][1]
 
 
 def test_a_view_does_without_events_that_it_may_not_see(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With the rights of before everything else works; that they are missing is said once."""
+    """Without the right to read events everything else works; the missing right is logged once."""
     with ApiServer("alpha") as server:
         furnish(server)
         fault = server.faults.error(403, "*/events*")

@@ -11,19 +11,19 @@ from seaway.domain.deployment import Cause, WorkloadPhase
 
 
 def pod(node: str = "node-1", **status: Any) -> PodObject:  # noqa: ANN401  # whatever a kubelet writes
-    """Make a pod with this status."""
+    """Create a pod with this status."""
     written = {"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": [{"name": "main"}]}}
     return msgspec.convert(written | {"status": status}, PodObject)
 
 
 def ended(reason: str = "Error", code: int = 1, message: str = "") -> list[dict[str, Any]]:
-    """Write the status of a container that ended."""
+    """Write the status of a terminated container."""
     state = {"terminated": {"reason": reason, "exitCode": code, "message": message}}
     return [{"name": "main", "state": state}]
 
 
 def waits(reason: str, message: str = "", times: int = 0, last: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Write the status of a container that waits."""
+    """Write the status of a waiting container."""
     state = {"waiting": {"reason": reason, "message": message}}
     return [{"name": "main", "state": state, "restartCount": times, "lastState": last or {}}]
 
@@ -46,7 +46,7 @@ RUNS = [{"name": "main", "ready": True, "state": {"running": {"startedAt": "2026
     ],
 )
 def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: WorkloadPhase) -> None:
-    """A replica runs when every container of it runs or ended well."""
+    """A replica runs when every container of it runs or has succeeded."""
     assert pod_state(pod(**status)).phase is phase
 
 
@@ -55,7 +55,7 @@ def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: WorkloadPha
     [("Never", WorkloadPhase.RUNNING), ("OnFailure", WorkloadPhase.STARTING), ("Always", WorkloadPhase.STARTING)],
 )
 def test_a_helper_that_failed_is_told(restart: str, phase: WorkloadPhase) -> None:
-    """Where it is not started again its replica runs on without it; else it is about to be whole. Either says why."""
+    """Without a restart the replica continues without it; with one it will recover. Both report the reason."""
     helper = [{**ended(code=3)[0], "name": "helper"}]
     written = {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "restartPolicy": restart}}
     status = {"phase": "Running", "containerStatuses": RUNS + helper}
@@ -77,7 +77,7 @@ def test_a_helper_that_failed_is_told(restart: str, phase: WorkloadPhase) -> Non
     ],
 )
 def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], reason: str) -> None:
-    """How its container ended says more than Kubernetes' own word."""
+    """The end of its container explains more than Kubernetes' reason."""
     verdict = pod_state(pod(phase="Failed", **status))
     assert (verdict.reason, verdict.cause) == (reason, Cause.WORKLOAD)
 
@@ -97,7 +97,7 @@ def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], re
     ],
 )
 def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, Any], reason: str) -> None:
-    """Evictions and lost nodes count as the cluster's."""
+    """Evictions and lost nodes count as the cluster's fault."""
     verdict = pod_state(pod(phase="Failed", **status))
     assert verdict.cause is Cause.INFRASTRUCTURE
     assert verdict.reason.startswith(reason)
@@ -111,7 +111,7 @@ def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, A
     ],
 )
 def test_a_node_that_would_not_have_a_pod_refused_it(status: dict[str, Any], reason: str) -> None:
-    """What a kubelet turns away at admission is to be kept from where it was placed, or it comes there again."""
+    """A pod that a kubelet rejects must not be placed on the same node again."""
     verdict = pod_state(pod(phase="Failed", **status))
     assert verdict.cause is Cause.UNSCHEDULABLE
     assert verdict.reason.startswith(reason)
@@ -127,7 +127,7 @@ def test_a_node_that_would_not_have_a_pod_refused_it(status: dict[str, Any], rea
     ],
 )
 def test_who_deletes_a_pod_does_not_fail_its_job(containers: list[dict[str, Any]], cause: Cause) -> None:
-    """A pod that is being deleted and was ended by a signal did nothing wrong; one that ended by itself may have."""
+    """A deleted pod that was ended by a signal did not fail; one that ended by itself may have."""
     leaving = {"name": "p", "deletionTimestamp": "2026-11-21T00:00:00Z"}
     written = {"metadata": leaving, "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]}}
     status: dict[str, Any] = {"phase": "Failed", "containerStatuses": containers}
@@ -136,7 +136,7 @@ def test_who_deletes_a_pod_does_not_fail_its_job(containers: list[dict[str, Any]
 
 
 def test_a_pod_that_no_node_takes_is_refused() -> None:
-    """The scheduler's own sentence is passed on."""
+    """The scheduler's own message is reported."""
     conditions = [
         {
             "type": "PodScheduled",
@@ -152,7 +152,7 @@ def test_a_pod_that_no_node_takes_is_refused() -> None:
 
 
 def unbound(message: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
-    """Make a pod that its scheduler says this of."""
+    """Create a pod with this message of its scheduler."""
     said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     return pod(node="", phase="Pending", conditions=[said], **status)
 
@@ -170,7 +170,7 @@ def unbound(message: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields
     ],
 )
 def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
-    """While volumes and claims are made no node was asked; one that never is made is its cluster's not to give."""
+    """Pending volumes and claims are not a node's decision yet; if they never bind, the cluster cannot provide them."""
     verdict = pod_state(unbound(message))
     assert (verdict.phase, verdict.wait, verdict.cause) == (WorkloadPhase.STARTING, Wait.PROVISIONING, Cause.REJECTED)
     assert verdict.reason.startswith("waits for what its cluster has to make for it first: ")
@@ -190,12 +190,12 @@ def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
     ],
 )
 def test_what_a_node_lacks_is_its_refusal(message: str) -> None:
-    """Volumes that are elsewhere, and devices that are taken, are no matter of waiting: another node may do."""
+    """Unreachable volumes and allocated devices do not change by waiting: another node may have them."""
     assert pod_state(unbound(message)).wait is Wait.NODE
 
 
 def test_room_that_is_being_made_is_waited_for() -> None:
-    """A pod that its scheduler chose a node for, and ends others on, is told so, and is not refused meanwhile."""
+    """A pod with a nominated node, whose scheduler preempts others, reports that, and is not rejected."""
     message = "0/3 nodes are available: 3 Insufficient cpu."
     verdict = pod_state(unbound(message, nominatedNodeName="node-1"))
     assert (verdict.phase, verdict.wait) == (WorkloadPhase.STARTING, Wait.PREEMPTION)
@@ -203,7 +203,7 @@ def test_room_that_is_being_made_is_waited_for() -> None:
 
 
 def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:
-    """Admission by a queue of the cluster, or a slow scheduler, takes as long as it takes."""
+    """Admission by a queue of the cluster, or a slow scheduler, has no timeout."""
     gated = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
     assert pod_state(pod(node="", phase="Pending", conditions=gated)).wait is Wait.NONE
     assert pod_state(pod(node="", phase="Pending")).wait is Wait.SCHEDULER
@@ -225,7 +225,7 @@ def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None
     ],
 )
 def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str, Any]], reason: str) -> None:
-    """Such a replica is still starting: its cluster goes on trying."""
+    """Such a replica is still starting: its cluster retries."""
     verdict = pod_state(pod(phase="Pending", containerStatuses=containers))
     assert verdict.phase is WorkloadPhase.STARTING
     assert verdict.reason.startswith(reason)
@@ -243,12 +243,12 @@ def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str,
     ],
 )
 def test_what_cannot_start_waits_for_somebody_or_for_nothing(reason: str, wait: Wait) -> None:
-    """What a kubelet does not even try waits for nothing; what crashes is to be started again and again."""
+    """A container that a kubelet never starts does not recover; a crashing one is restarted."""
     assert pod_state(pod(phase="Pending", containerStatuses=waits(reason))).wait is wait
 
 
 def test_a_reason_is_one_line_that_is_not_too_long() -> None:
-    """Whatever a cluster writes, a table can show it."""
+    """Any message of a cluster fits in a table."""
     verdict = pod_state(pod(phase="Failed", reason="Evicted", message="a\nb " * 1000))
     assert "\n" not in verdict.reason
     assert len(verdict.reason) <= 501

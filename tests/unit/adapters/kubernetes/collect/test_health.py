@@ -1,4 +1,4 @@
-"""Whether a cluster is heard: what must be, and what can be done without."""
+"""Health of a cluster's connection: required and optional sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 10.0
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -31,7 +31,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def health(clock: Clock) -> Health:
-    """Return a server's health that answers, and whose nodes were listed; Rays may be done without."""
+    """Return the health of a server that answers, with listed nodes; Rays are optional."""
     made = Health((LIVEZ, "nodes", "rays"), clock)
     made.succeeded(LIVEZ)
     made.succeeded("nodes")
@@ -39,7 +39,7 @@ def health(clock: Clock) -> Health:
 
 
 def test_what_can_be_spared_never_makes_what_was_heard_before_old(health: Health, clock: Clock) -> None:
-    """A kind that must be seen does so after the patience; one that can be spared does not, however long it fails."""
+    """A required kind that fails makes the view stale after the patience; an optional one never does."""
     health.succeeded("rays")
     health.failed("rays", "its webhook is down", optional=True)
     clock.now_s += 1000
@@ -53,7 +53,7 @@ def test_what_can_be_spared_never_makes_what_was_heard_before_old(health: Health
 def test_a_view_is_begun_without_what_fails_for_long(
     health: Health, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At first it is waited for; then it is done without, which is told and said once, until it is heard again."""
+    """It is waited for at first; then the view begins without it, with a log entry and a metric, until it returns."""
     begun: list[bool] = []
     health.on_complete = lambda: begun.append(True)
     health.failed("rays", "east: its webhook is down", optional=True)
@@ -77,7 +77,7 @@ def test_a_view_is_begun_without_what_fails_for_long(
 
 
 def test_a_server_that_does_not_answer_says_nothing_of_a_kind(health: Health, clock: Clock) -> None:
-    """How long a kind fails counts from when its server answers again: all fail before, and most recover then."""
+    """The failure of a kind counts from the server's return: all fail before, and most recover then."""
     health.failed(LIVEZ, "no route")
     health.failed("rays", "no route", optional=True)
     clock.now_s += 1000
@@ -97,7 +97,7 @@ def test_a_server_that_does_not_answer_says_nothing_of_a_kind(health: Health, cl
 
 
 def test_how_old_a_view_is_counts_from_the_first_failure(health: Health, clock: Clock) -> None:
-    """Of all that fail and cannot be spared the one that did first; a question that is not answered yet counts, too."""
+    """Of all failing required sources the first one counts; a request without an answer counts, too."""
     assert health.age_s == 0
     health.ping_started()
     clock.now_s += 2
@@ -119,7 +119,7 @@ def test_how_old_a_view_is_counts_from_the_first_failure(health: Health, clock: 
 
 
 def test_a_question_ages_no_view_while_watches_tell(health: Health, clock: Clock) -> None:
-    """Its answer may wait for a program of the kubeconfig; the silence begins with what was heard last."""
+    """A request may wait for a credential program; the outage begins with the last observation."""
     health.ping_started()
     for _ in range(4):
         clock.now_s += 5
@@ -134,7 +134,7 @@ def test_a_question_ages_no_view_while_watches_tell(health: Health, clock: Clock
 
 @pytest.mark.parametrize(("stale_after_s", "patience_s"), [(1.5, 1), (15, 10), (600, 10)])
 def test_patience_ends_before_a_silent_cluster_gets_no_new_work(stale_after_s: float, patience_s: float) -> None:
-    """So that it is said by then why it is silent; a longer time until then makes no one more patient."""
+    """The reason is known when the cluster gets no new jobs; a longer time until then does not extend the patience."""
     limits = Limits.within(stale_after_s, pod_start_timeout_s=7)
     assert limits.unreachable_timeout_s == pytest.approx(patience_s)
     assert limits.pod_start_timeout_s == 7

@@ -1,4 +1,4 @@
-"""Which kinds of objects are watched follows from what templates write."""
+"""The watched kinds follow from the kinds that templates write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.adapters.kubernetes.templates.test_user import SERVE
 
 @pytest.mark.parametrize("template", BUILT_IN)
 def test_built_in_templates_write_what_they_say(template: str) -> None:
-    """Every object that becomes of a job is of a kind that is watched, and all kinds that are named are written."""
+    """Every object of a job has a watched kind, and all declared kinds are written."""
     written = {
         KindName(each.body["apiVersion"], each.kind)
         for terms in (HAMI, NVIDIA_DRA)
@@ -24,7 +24,7 @@ def test_built_in_templates_write_what_they_say(template: str) -> None:
 
 
 def test_templates_of_people_bring_their_kinds() -> None:
-    """All manifests of a file count; what they do not write may be left of files that are gone."""
+    """All manifests of a file count; kinds without a template may remain from deleted files."""
     own = read_template("own", SERVE.replace("kind: Deployment", "kind: StatefulSet"), Rules())
     assert own.writes == (KindName("v1", "ConfigMap"), KindName("apps/v1", "StatefulSet"))
     kinds = kinds_of({**BUILT_IN, "own": own})
@@ -36,7 +36,7 @@ def test_templates_of_people_bring_their_kinds() -> None:
 
 
 def test_kinds_that_run_nothing_are_no_workloads() -> None:
-    """What a template may have as its workload is none of them."""
+    """A template cannot have any of them as its workload."""
     assert not {kind.qualified for kind in kinds_of(BUILT_IN)} & PASSIVE_KINDS - {
         each.qualified for each in ALWAYS_WRITTEN
     }

@@ -1,4 +1,4 @@
-"""What Kueue says of a Job that it does not let in is what people read, and what is hopeless does not last for ever."""
+"""Kueue's reasons against a Job are reported, and infeasible Jobs fail after a timeout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUSPENDED = "it is suspended there: Job suspended"
 
 
 def quota(reason: str, message: str, status: str = "False") -> dict[str, str]:
-    """Write what Kueue says of quota."""
+    """Write Kueue's condition for quota."""
     return {"type": "QuotaReserved", "status": status, "reason": reason, "message": message}
 
 
@@ -46,7 +46,7 @@ def queued(*conditions: dict[str, str], name: str = "job-sw", owner: str = NAME,
 
 
 def suspended() -> WorkloadObject:
-    """Write the Job of an attempt that Kueue has not let in."""
+    """Write the Job of an attempt that Kueue has not admitted."""
     labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
     meta = {"name": NAME, "namespace": "seaway", "uid": "u", "labels": labels}
     condition = {"type": "Suspended", "status": "True", "message": "Job suspended"}
@@ -71,17 +71,17 @@ def suspended() -> WorkloadObject:
     ],
 )
 def test_why_there_is_no_quota(reason: str, hopeless: bool) -> None:
-    """In Kueue's own words; hopeless is what no end of others' work changes. The first three are older ones'."""
+    """Kueue's reason is reported; infeasible is what no end of other jobs changes. The first three are old reasons."""
     assert read_gate(queued(quota(reason, "no  quota"))) == Gate(f"{LET_IN}: no quota", hopeless)
 
 
 def evicted(reason: str = "Preempted", message: str = "") -> dict[str, str]:
-    """Write that Kueue took a Workload out again."""
+    """Write an eviction by Kueue."""
     return {"type": "Evicted", "status": "True", "reason": reason, "message": message}
 
 
 def test_what_was_deactivated_is_never_let_in() -> None:
-    """Its eviction says why, where it was let in before."""
+    """Its eviction states the reason, if it was admitted before."""
     gone = f"{LET_IN}: its Workload was deactivated"
     assert read_gate(queued(active=False)) == Gate(gone, is_permanent=True)
     why = evicted("Deactivated", "requeued too often")
@@ -89,7 +89,7 @@ def test_what_was_deactivated_is_never_let_in() -> None:
 
 
 def test_checks_are_waited_for() -> None:
-    """With its quota a Workload may still need others to agree, as who makes nodes for it."""
+    """With quota, a Workload may still wait for admission checks, such as node provisioning."""
     checks = [{"name": "a", "state": "Ready"}, {"name": "nodes", "state": "Pending", "message": "nodes are made"}]
     reserved = quota("QuotaReserved", "", "True")
     said = Gate(f"{LET_IN}: the admission check nodes is Pending: nodes are made")
@@ -108,12 +108,12 @@ def test_checks_are_waited_for() -> None:
     ids=["new", "not looked at", "finished", "let in"],
 )
 def test_others_are_not_held_back(conditions: tuple[dict[str, str], ...]) -> None:
-    """What is let in, over, or not looked at yet says nothing."""
+    """An admitted, finished or new Workload has no reason."""
     assert read_gate(queued(*conditions)) is None
 
 
 def test_what_is_taken_out_again_says_so() -> None:
-    """First while it still counts as let in, then while it waits once more."""
+    """The eviction is reported while it still counts as admitted, then while it waits again."""
     taken = "Kueue took it out: for a more important one"
     out, still = evicted(message="for a more important one"), {"type": "Admitted", "status": "True"}
     assert read_gate(queued(out, still, quota("QuotaReserved", "", "True"))) == Gate(taken, evicted=taken)
@@ -124,7 +124,7 @@ def test_what_is_taken_out_again_says_so() -> None:
 
 
 def test_pods_that_end_as_they_were_taken_out_say_that(view: ClusterView) -> None:
-    """That their containers were ended by SIGTERM says nothing; what failed by itself is told all the same."""
+    """Containers that SIGTERM ended have no reason of their own; those that failed by themselves have."""
     kueue = KueueSink(view)
     kueue.put(queued(evicted()))
     killed = {"exitCode": 143, "reason": "Error"}
@@ -137,7 +137,7 @@ def test_pods_that_end_as_they_were_taken_out_say_that(view: ClusterView) -> Non
 
 
 def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:
-    """However long it takes; when it is let in nothing is said of that any more."""
+    """A wait for quota has no timeout; after admission nothing is reported."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     kueue.put(queued(quota("Pending", QUOTA)))
@@ -149,7 +149,7 @@ def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers
 
 
 def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
-    """As devices are kept for it; when a user mends it in time, or it gets pods, nothing comes of it."""
+    """Devices are reserved for it, so it fails; a fix in time, or a pod, prevents that."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     missing = queued(quota("Inadmissible", "LocalQueue gpu doesn't exist"))
@@ -168,7 +168,7 @@ def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Ti
 
 
 def test_figures_are_not_told_anew(view: ClusterView) -> None:
-    """How much more is needed changes with every job of others that comes or goes."""
+    """The missing amount changes with every other job, so it is not reported again."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     kueue.put(queued(quota("Pending", f"{QUOTA}, 8 more needed")))
@@ -180,7 +180,7 @@ def test_figures_are_not_told_anew(view: ClusterView) -> None:
 
 
 def test_a_workload_that_is_gone_says_nothing(view: ClusterView) -> None:
-    """Whether that is told, or it is in a list no more; and of a Job that is not Seaway's no one asks."""
+    """A deleted Workload has no effect, by event or by list; those of unmanaged Jobs are ignored."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
     waits = quota("Pending", QUOTA)
@@ -192,21 +192,21 @@ def test_a_workload_that_is_gone_says_nothing(view: ClusterView) -> None:
 
 
 async def nothing(for_s: float) -> AsyncIterator[bytes]:
-    """Say nothing, then end."""
+    """Send nothing, then end."""
     await asyncio.sleep(for_s)
     for line in list[bytes]():
         yield line
 
 
 class Upgraded(Api):
-    """A server with a Workload of Kueue's, which is upgraded once it is watched: it serves another version then."""
+    """A server with a Workload of Kueue, which is upgraded to another version once it is watched."""
 
     def __init__(self) -> None:
         super().__init__("alpha", Credentials(Path("none"), "alpha"))
         self.version = "v1beta1"
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
-        """Say which version there is, what is in it, and what Kueue says."""
+        """Return the versions, the objects of one, and Kueue's reasons."""
         if path == f"/apis/{GROUP}":
             return json.dumps({"preferredVersion": {"groupVersion": f"{GROUP}/{self.version}"}}).encode()
         self._served(path)
@@ -223,7 +223,7 @@ class Upgraded(Api):
     async def stream(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Be upgraded; then say nothing."""
+        """Upgrade; then send nothing."""
         self.version = "v1beta2"
         self._served(path)
         yield nothing(idle_timeout_s)
@@ -234,7 +234,7 @@ class Upgraded(Api):
 
 
 def test_a_kueue_that_is_upgraded_is_looked_for_again(view: ClusterView) -> None:
-    """A version that is served no more is followed no more: what Kueue says is read where it is from then on."""
+    """A version that is no longer served is no longer watched; the new one is."""
     view.put_workload(JOBS, suspended())
 
     async def follow() -> None:

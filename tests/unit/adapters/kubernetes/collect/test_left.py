@@ -1,4 +1,4 @@
-"""What is left in Karmada's control plane only is told by its member, but not what is on its way there."""
+"""A member reports objects that remain only in Karmada, but not those on their way to it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["timers", "view"]  # fixtures
 
 
 def told(view: ClusterView) -> list[tuple[str, int, WorkloadPhase]]:
-    """Return what a member tells of copies."""
+    """Return the workloads that a member reports."""
     return [(each.job_id, each.attempt, each.phase) for each in view.changes("", 0).workloads]
 
 
 def test_what_stays_without_a_copy_is_left(view: ClusterView, timers: Timers) -> None:
-    """A look that finds it the first time may be before its member has it."""
+    """At the first look the member may not have received it yet."""
     owned = OwnerIndex("seaway", lambda _: None)
     policies, left = OwnedSink(owned, POLICIES), LeftoverTracker(owned)
     policies.put(item("sw"))
@@ -38,7 +38,7 @@ def test_what_stays_without_a_copy_is_left(view: ClusterView, timers: Timers) ->
 
 
 def test_what_has_its_workload_is_on_its_way(view: ClusterView, timers: Timers) -> None:
-    """Karmada may take long until a member has it: that is no reason to say that it is gone, and to make it again."""
+    """Karmada may need long until a member has a workload: it is not reported as gone, which would re-create it."""
     owned = OwnerIndex("seaway", lambda _: None)
     policies, jobs, left = OwnedSink(owned, POLICIES), OwnedSink(owned, JOBS, runs=True), LeftoverTracker(owned)
     policies.put(item("sw"))
@@ -50,7 +50,7 @@ def test_what_has_its_workload_is_on_its_way(view: ClusterView, timers: Timers) 
 
 
 def test_what_a_member_has_or_that_is_for_another_is_not(view: ClusterView, timers: Timers) -> None:
-    """Its own objects tell of it; and of a member that is not there no one can."""
+    """The member's own objects report it; and an absent member cannot report anything."""
     owned = OwnerIndex("seaway", lambda _: None)
     OwnedSink(owned, POLICIES).put(item("sw"))
     left = LeftoverTracker(owned)

@@ -1,4 +1,4 @@
-"""Which of Seaway's objects a control plane has, and that it is told when a workload goes."""
+"""Seaway's objects in a control plane, and the notification when a workload is deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def item(name: str) -> Item:
 
 
 def test_a_workload_that_goes_is_missed_once() -> None:
-    """Whether it was seen to go or a new list has it no more; policies that go take nothing along."""
+    """A deletion is noticed once, by a watch or a new list; deleted policies change nothing else."""
     missed: list[AttemptKey] = []
     owned = OwnerIndex("seaway", missed.append)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
@@ -37,7 +37,7 @@ def test_a_workload_that_goes_is_missed_once() -> None:
 
 
 def test_idle_is_what_has_objects_and_no_workload() -> None:
-    """Whatever comes first and goes last; it is known at any time, as looking through all attempts takes long."""
+    """Objects without a workload are idle, in any order of events; the set is kept up to date, as a scan takes long."""
     owned = OwnerIndex("seaway", lambda _: None)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     changes: list[Callable[[], None]] = [

@@ -1,4 +1,4 @@
-"""A server that answers again wakes whoever waits to ask it."""
+"""A server that answers again wakes all tasks that wait to retry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 
 
 def test_the_first_answer_after_a_silence_wakes_those_who_wait(tmp_path: Path) -> None:
-    """Who was to try again in an hour does so as soon as a ping is answered."""
+    """A task with an hour left retries as soon as a ping is answered."""
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
         server.faults.error(503)
@@ -51,7 +51,7 @@ def test_the_first_answer_after_a_silence_wakes_those_who_wait(tmp_path: Path) -
 
 
 def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() -> None:
-    """One that came during a try ends the wait after it, and not the next; Retry-After is kept."""
+    """A wake-up during a try ends the next wait, and not the one after; Retry-After is respected."""
 
     async def wait() -> None:
         bell = WakeSignal()
@@ -72,7 +72,7 @@ def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() 
 
 
 def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
-    """Watches go on that were opened while the token held, yet nothing can be written: no one can count on that."""
+    """Open watches may outlast a rejected token, yet nothing can be written: the cluster counts as not reporting."""
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
         health = Health([SOURCE])
@@ -99,21 +99,21 @@ def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
 
 
 class Gated(Credentials):
-    """Credentials that take as long to find as a test likes."""
+    """Credentials that load as slowly as a test wants."""
 
     def __init__(self, file: Path, context: str) -> None:
         super().__init__(file, context)
         self.begun, self.gate = threading.Event(), threading.Event()
 
     def load(self) -> Identity:
-        """Wait, then find them."""
+        """Wait, then load them."""
         self.begun.set()
         assert self.gate.wait(WAIT_S)
         return super().load()
 
 
 def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as_whom(tmp_path: Path) -> None:
-    """A slow program of a kubeconfig says nothing of the servers that it is for."""
+    """A slow program of a kubeconfig does not count as an outage of its servers."""
     now_s = [100.0]
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
@@ -140,7 +140,7 @@ def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as
 
 
 def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
-    """Who may not read that is heard all the same."""
+    """A server that denies the health path is still reachable."""
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
         refused = server.faults.error(403, SOURCE)
@@ -173,7 +173,7 @@ def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
 def test_a_server_that_is_about_to_end_answers_and_one_that_is_not_reached_does_not(
     path: str, code: int, silent: bool, tmp_path: Path
 ) -> None:
-    """One that wants no more from its load balancer serves all the same; what a proxy says in its place counts not."""
+    """A server that is draining still serves; an error page of a proxy does not count as an answer."""
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
         server.faults.error(code, path)

@@ -1,4 +1,4 @@
-"""What is kept of a pod."""
+"""The stored summary of a pod."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD = (Held(1, "GPU-1", 1024, 100), Held(2, "GPU-2", 1024, 100), Held(-1, "GPU-
 
 
 def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool = True) -> PodSummary:
-    """See a pod with an init container and two others."""
+    """Read a pod with an init container and two others."""
     spec = PodSpec(containers=(Container("main"), Container("side")), init_containers=(Container("first"),))
     pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=labels), spec=spec)
     return summarise_pod(pod, PodView("node-1", alive, held), "n")
@@ -24,7 +24,7 @@ def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool =
 
 @pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
 def test_each_share_has_the_name_of_its_container(labels: dict[str, str]) -> None:
-    """Init containers count first; a share of which no one knows the container has none, cards without id no share."""
+    """Init containers count first; a share of an unknown container has no name, a card without id has no share."""
     seen = look(labels)
     assert (seen.attempt is None) == (not labels)
     assert [each.uuid for each in seen.slices] == ["GPU-1", "GPU-2", "GPU-3"]
@@ -33,13 +33,13 @@ def test_each_share_has_the_name_of_its_container(labels: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
 def test_a_container_that_is_not_there_has_no_name(labels: dict[str, str]) -> None:
-    """An annotation may say anything."""
+    """An annotation may have any text."""
     assert look(labels, (Held(7, "GPU-1", 1024, 100),)).holders == ("",)
     assert look(labels, ()).holders == ()
 
 
 def test_sidecars_run_in_a_pod_too_with_their_ports() -> None:
-    """They are listed after the containers that they serve; what only prepares a pod does not run in it."""
+    """Sidecars are listed after the main containers; init containers do not count as running."""
     sidecar = Container("proxy", ports=(ContainerPort(container_port=15001),), restart_policy="Always")
     main = Container("main", ports=(ContainerPort(container_port=8080), ContainerPort(container_port=9090)))
     spec = PodSpec(containers=(main, Container("side")), init_containers=(Container("first"), sidecar))
@@ -52,13 +52,13 @@ def test_sidecars_run_in_a_pod_too_with_their_ports() -> None:
 
 
 def test_what_ended_holds_nothing_and_names_nothing() -> None:
-    """As many names as shares, always."""
+    """There are always as many names as shares."""
     seen = look({}, alive=False)
     assert (seen.slices, seen.holders) == ((), ())
 
 
 def test_what_ended_is_none_of_the_pods_of_its_node() -> None:
-    """Even where it still holds a device by its claim."""
+    """A finished pod does not count on its node, even if its claim still holds a device."""
     claimed = (Held(0, "GPU-1", 1024, 100, claim="n/c"),)
     running, ended = look({}, claimed), look({}, claimed, alive=False)
     assert ended.holds_resources
@@ -67,6 +67,6 @@ def test_what_ended_is_none_of_the_pods_of_its_node() -> None:
 
 
 def test_pods_of_another_seaway_are_others() -> None:
-    """Two of them may use one cluster, with a namespace each."""
+    """Two Seaways may use one cluster, with a namespace each."""
     pod = PodObject(metadata=Meta(name="p", namespace="theirs", uid="u", labels=OURS))
     assert summarise_pod(pod, PodView("node-1", alive=True), "n").attempt is None

@@ -1,4 +1,4 @@
-"""Pods are read again when more is known of their node or claims: a view is the same in whatever order it was told."""
+"""Pods are read again after changes of their node or claims: a view does not depend on the order of events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def node(name: str, annotations: Mapping[str, str] | None = None, nvidia_gpus: i
 
 
 def counted(name: str, number: int) -> NodeObject:
-    """Write a node of which NVIDIA's plugin counts the cards."""
+    """Write a node whose cards NVIDIA's plugin counts."""
     return node(name, nvidia_gpus=number)
 
 
@@ -56,7 +56,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     **spec: Any,  # noqa: ANN401  # fields of a spec
 ) -> PodObject:
-    """Write a pod that runs; with labels in Seaway's namespace, else in another."""
+    """Write a running pod; with labels in Seaway's namespace, else in another."""
     limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     meta = {"name": name, "namespace": "seaway" if labels else "ns", "uid": name, "labels": labels or {}}
     container = {"name": "c", "resources": {"limits": limits}}
@@ -71,7 +71,7 @@ def pod(
 
 
 def ours(name: str, at: str, devices: str, gpus: int = 1, replica: int = 0) -> PodObject:
-    """Write a pod of Seaway's that says which devices were booked for it."""
+    """Write a pod of Seaway with the devices allocated to it."""
     notes = {"seaway.io/replicas": str(replica), "seaway.io/devices": devices}
     return pod(name, at, notes, gpus, {**MARKS, "seaway.io/part": name})
 
@@ -84,7 +84,7 @@ def resource_slice(name: str, at: str, *devices: Mapping[str, Any]) -> ResourceS
 
 
 def claim(name: str, at: str, device: str, user: str) -> ResourceClaim:
-    """Write a claim that was given one device, for one pod."""
+    """Write a claim with one allocated device, for one pod."""
     result = {"driver": "gpu.nvidia.com", "pool": at, "device": device}
     status = {
         "allocation": {"devices": {"results": [result]}},
@@ -113,7 +113,7 @@ LAST: Sequence[Told] = (
     lambda view: view.put_pod(ours("mine", "plugin", "alpha/plugin/gpu-0,alpha/other/gpu-1")),
     lambda view: view.put_pod(pod("theirs", "plugin", gpus=1)),
 )
-"""How everything is in the end, of which each is said once."""
+"""The final objects, each reported once."""
 
 BEFORE: Sequence[Told] = (
     lambda view: view.put_node(node("plugin")),
@@ -131,16 +131,16 @@ BEFORE: Sequence[Told] = (
     lambda view: view.drop_pod("ns/another"),
     lambda view: view.drop_pod("seaway/mine"),
 )
-"""What may have been before."""
+"""Possible earlier objects."""
 
 
 def new_view() -> ClusterView:
-    """Make a view that knows nothing."""
+    """Create an empty view."""
     return ClusterView(Cluster("alpha"), Health(()), lambda _, __: None)
 
 
 def state(told: Changes) -> tuple[Any, ...]:
-    """Return what is there, in one order."""
+    """Return the objects in a fixed order."""
     return told.inventory, sorted(told.unmanaged_pods, key=lambda each: each.name), sorted(map(repr, told.workloads))
 
 
@@ -153,7 +153,7 @@ def held(told: Changes) -> dict[str, list[str]]:
 
 @given(st.lists(st.sampled_from(BEFORE), max_size=8), st.permutations(LAST))
 def test_a_view_is_the_same_in_whatever_order_it_was_told(before: list[Told], last: list[Told]) -> None:
-    """Node, slice, claim and pod may come in any order, after other things were said of them: all is read at last."""
+    """Node, slice, claim and pod may come in any order, after earlier versions: the final view is the same."""
     view = new_view()
     for tell in before:
         tell(view)
@@ -175,7 +175,7 @@ def test_a_view_is_the_same_in_whatever_order_it_was_told(before: list[Told], la
 
 
 def test_what_is_read_again_is_told() -> None:
-    """Whoever asks from before hears of the pods whose devices are known only now."""
+    """A cursor from before gets the pods whose devices are known only now."""
     view = new_view()
     view.put_node(node("dra"))
     view.put_claim(CLAIM)
@@ -189,7 +189,7 @@ def test_what_is_read_again_is_told() -> None:
 
 
 def test_a_heartbeat_has_no_pod_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only other devices are a reason to, and of the pods only those that are on the node and depend on it."""
+    """Only changed devices cause it, and only for pods that are on the node and depend on it."""
     view = new_view()
     read: list[str] = []
 
@@ -213,7 +213,7 @@ def test_a_heartbeat_has_no_pod_read_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_pod_that_waited_for_a_device_gets_one_that_is_given_back() -> None:
-    """Where more pods than devices were heard of for a while, none stays without."""
+    """If pods outnumber devices for a while, each gets one in the end."""
     view = new_view()
     view.put_node(counted("plugin", 1))
     view.put_pod(pod("old", "plugin", gpus=1))
@@ -225,7 +225,7 @@ def test_a_pod_that_waited_for_a_device_gets_one_that_is_given_back() -> None:
 
 
 def test_what_only_says_that_it_was_booked_is_not_believed() -> None:
-    """Seaway's pods are in its namespace; anybody may write annotations elsewhere."""
+    """Seaway's pods are in its namespace; any user may write annotations elsewhere."""
     view = new_view()
     view.put_node(counted("plugin", 2))
     view.put_pod(pod("first", "plugin", gpus=1))

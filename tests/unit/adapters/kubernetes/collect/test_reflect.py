@@ -1,4 +1,4 @@
-"""How objects of one kind are followed: listed once, then watched, through everything that a server does wrong."""
+"""Objects of one kind are followed: listed once, then watched, through every error of a server."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ WAIT_S = 10.0
 
 
 class Listening(Api):
-    """Keeps what was asked: ``list`` or the version that a watch went on from."""
+    """Records requests: ``list`` or the version that a watch continues from."""
 
     def __init__(self, name: str, credentials: Credentials, request_timeout_s: float) -> None:
         super().__init__(name, credentials, request_timeout_s=request_timeout_s)
         self.asked: list[str] = []
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
-        """Note a page, and how it is asked for."""
+        """Record a page and its parameters."""
         self.asked.append("next page" if "continue" in (params or {}) else "list")
         return await super().get(path, params)
 
@@ -46,7 +46,7 @@ class Listening(Api):
     async def pieces(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Note a list that comes all at once."""
+        """Record a list in one answer."""
         self.asked.append("all")
         async with super().pieces(path, params, idle_timeout_s) as pieces:
             yield pieces
@@ -55,14 +55,14 @@ class Listening(Api):
     async def stream(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Note a watch, and what it goes on from."""
+        """Record a watch and its version."""
         self.asked.append(params["resourceVersion"])
         async with super().stream(path, params, idle_timeout_s) as lines:
             yield lines
 
 
 class Sink:
-    """Keeps what it was told, in order, and what is there by it."""
+    """Records all notifications in order, and the resulting objects."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
@@ -70,28 +70,28 @@ class Sink:
         self.broke: list[Broken] = []
 
     async def replace(self, items: Sequence[Any]) -> None:
-        """Take all."""
+        """Replace all objects."""
         self.told.append(("all", " ".join(each.metadata.name for each in items)))
         self.there = {each.metadata.name: each for each in items}
 
     def put(self, item: Any) -> None:  # noqa: ANN401  # of any kind
-        """Take one."""
+        """Put one object."""
         self.told.append(("put", f"{item.metadata.name} {item.metadata.labels.get('at', '')}".strip()))
         self.there[item.metadata.name] = item
 
     def drop(self, item: Any) -> None:  # noqa: ANN401  # of any kind
-        """Note that one is gone."""
+        """Record a deletion."""
         self.told.append(("drop", item.metadata.name))
         self.there.pop(item.metadata.name, None)
 
     def broken(self, what: Broken) -> None:
-        """Note one that cannot be read."""
+        """Record an unreadable object."""
         self.told.append(("broken", what.name))
         self.broke.append(what)
 
 
 class Steady(Backoff):
-    """Keeps how long it had a user wait, and has no one wait long."""
+    """Records its waits, and shortens them."""
 
     def __init__(self) -> None:
         super().__init__(Random(1))
@@ -99,18 +99,18 @@ class Steady(Backoff):
         self.resets = 0
 
     def failed(self) -> float:
-        """Note a failure."""
+        """Record a failure."""
         self.waits.append(super().failed())
         return 0.01
 
     def reset(self) -> None:
-        """Note that it worked."""
+        """Record a success."""
         self.resets += 1
         super().reset()
 
 
 class Followed:
-    """A server, and a kind of its objects that is followed."""
+    """A server, and a followed kind of its objects."""
 
     def __init__(
         self, server: ApiServer, folder: Path, source: Source[Any] = THINGS, request_timeout_s: float = 5.0
@@ -126,15 +126,15 @@ class Followed:
 
     @property
     def watching(self) -> bool:
-        """Whether the server has a watch of it open."""
+        """True while the server has an open watch of it."""
         return bool(self.server.call(lambda: [each for each in self.server.watches.open if not each.cut]))
 
     def settle(self) -> None:
-        """Wait until all of it was listed and is watched."""
+        """Wait until all of it is listed and watched."""
         wait(lambda: self.health.complete and self.watching, "the first list and its watch")
 
     def close(self) -> None:
-        """End following."""
+        """Stop following."""
         self.server.faults.clear()
         self.task.cancel()
         self.reactor.run(self.api.close(), 5)
@@ -142,7 +142,7 @@ class Followed:
 
 
 def wait(what: Callable[[], object], why: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     give_up_s = time.monotonic() + WAIT_S
     while not what():
         if time.monotonic() > give_up_s:
@@ -151,35 +151,35 @@ def wait(what: Callable[[], object], why: str) -> None:
 
 
 def thing(name: str, at: int = 0) -> dict[str, Any]:
-    """Write an object that is followed."""
+    """Write an object of the followed kind."""
     meta = {"name": name, "labels": {"kind": "thing", "at": str(at)}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
 
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Start a server whose bookmarks come soon."""
+    """Start a server with frequent bookmarks."""
     with ApiServer("alpha", bookmark_s=0.05, controllers=()) as made:
         yield made
 
 
 @pytest.fixture
 def followed(server: ApiServer, tmp_path: Path) -> Iterator[Followed]:
-    """Follow what is on a server."""
+    """Follow the objects of a server."""
     made = Followed(server, tmp_path)
     yield made
     made.close()
 
 
 def names(followed: Followed) -> list[str]:
-    """Return what is there, as far as is known."""
+    """Return the names of the known objects."""
     return sorted(followed.sink.there)
 
 
 def test_everything_is_listed_page_by_page_and_then_watched(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list comes in pages and is told as one; a watch goes on from the version that it is of."""
+    """A list comes in pages and is passed on as one; a watch continues from its version."""
     monkeypatch.setattr(reflecting, "PAGE", 2)
     for at in range(5):
         server.create(thing(f"thing-{at}"))
@@ -194,9 +194,9 @@ def test_everything_is_listed_page_by_page_and_then_watched(
 def test_a_page_that_came_too_late_is_no_loss(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the next page's token expired all is listed at once, and nothing is told of the half that was read.
+    """When the token of the next page has expired, all is listed in one answer, and no partial list is passed on.
 
-    Page by page it could expire again and again, on a server that forgets its versions quicker than they are read.
+    In pages the token could expire again and again, on a server with a short history.
     """
     monkeypatch.setattr(reflecting, "PAGE", 2)
     for at in range(4):
@@ -218,7 +218,7 @@ def test_a_page_that_came_too_late_is_no_loss(
 
 
 def test_changes_are_told_in_their_order(followed: Followed) -> None:
-    """Whatever happens to objects is told in the order in which it happened, and nothing twice."""
+    """Changes are passed on in their order, and none twice."""
     followed.settle()
     expected = [("all", "")]
     for at in range(30):
@@ -234,7 +234,7 @@ def test_changes_are_told_in_their_order(followed: Followed) -> None:
 
 
 def test_a_change_is_told_within_a_second(followed: Followed) -> None:
-    """From the server's store to whoever is told it takes a moment, not a round."""
+    """A change reaches the sink within a moment, not after a polling interval."""
     followed.settle()
     began_s = time.monotonic()
     followed.server.put(thing("new"))
@@ -243,7 +243,7 @@ def test_a_change_is_told_within_a_second(followed: Followed) -> None:
 
 
 def test_a_dropped_watch_goes_on_where_it_was(followed: Followed) -> None:
-    """After a watch was cut nothing is listed again, nothing is lost, and nothing that was told is told again."""
+    """After a dropped watch nothing is listed again, no change is lost, and none is repeated."""
     followed.settle()
     followed.server.put(thing("one", 1))
     followed.server.put(thing("two", 2))
@@ -262,7 +262,7 @@ def test_a_dropped_watch_goes_on_where_it_was(followed: Followed) -> None:
 
 
 def test_a_watch_that_goes_on_is_an_answer(server: ApiServer, tmp_path: Path) -> None:
-    """A source in which nothing happens is heard again as soon as its watch is open again, not with the next event."""
+    """A quiet source counts as reachable as soon as its watch is open again, not with the next event."""
     server.watches.bookmark_s = 3600
     followed = Followed(server, tmp_path)
     followed.settle()
@@ -275,7 +275,7 @@ def test_a_watch_that_goes_on_is_an_answer(server: ApiServer, tmp_path: Path) ->
 
 
 def test_watches_that_are_cut_now_and_then_are_not_held_against_the_server(followed: Followed) -> None:
-    """Who waits longer after every failure starts over once a watch was open, however it ended."""
+    """The back-off starts over once a watch was open, however it ended."""
     followed.settle()
     for _ in range(5):
         resets = followed.backoff.resets
@@ -285,7 +285,7 @@ def test_watches_that_are_cut_now_and_then_are_not_held_against_the_server(follo
 
 
 def test_bookmarks_move_the_version(followed: Followed) -> None:
-    """What is not followed moves the version all the same, so that a watch that begins again is not too late."""
+    """Bookmarks advance the version without changes, so that a new watch is not too late."""
     followed.settle()
     for at in range(20):
         other = thing(f"other-{at}")
@@ -301,7 +301,7 @@ def test_bookmarks_move_the_version(followed: Followed) -> None:
 
 
 def test_a_version_that_is_too_old_has_everything_listed_anew(followed: Followed) -> None:
-    """When a server has forgotten what came since, all is listed again, and what is gone is noticed by it."""
+    """When the server's history is too short, all is listed again, and deletions are found by that."""
     followed.settle()
     followed.server.put(thing("one"))
     wait(lambda: "one" in followed.sink.there, "the first change")
@@ -320,7 +320,7 @@ def test_a_version_that_is_too_old_has_everything_listed_anew(followed: Followed
 def test_a_server_that_falls_silent_is_given_up(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A watch without a byte for too long is begun again, and what came meanwhile is told."""
+    """A watch without a byte for too long is opened again, and missed changes are passed on."""
     monkeypatch.setattr(reflecting, "IDLE_TIMEOUT_S", 0.3)
     followed = Followed(server, tmp_path, request_timeout_s=0.2)
     followed.settle()
@@ -338,7 +338,7 @@ def test_a_server_that_falls_silent_is_given_up(
 
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_tries_come_later_every_time(code: int, server: ApiServer, tmp_path: Path) -> None:
-    """A server that cannot right now is asked less and less often, by a random share of at most twice as long."""
+    """A failing server gets fewer and fewer requests, with a random delay of at most twice the last."""
     fault = server.faults.error(code, "/api/v1/configmaps", times=5)
     followed = Followed(server, tmp_path)
     followed.settle()
@@ -351,7 +351,7 @@ def test_tries_come_later_every_time(code: int, server: ApiServer, tmp_path: Pat
 
 
 def test_whoever_says_when_to_come_again_is_heeded(server: ApiServer, tmp_path: Path) -> None:
-    """A server that answers 429 with Retry-After is not asked before."""
+    """A server that answers 429 with Retry-After gets no request before."""
     fault = server.faults.throttle(2, "/api/v1/configmaps", times=1)
     began_s = time.monotonic()
     followed = Followed(server, tmp_path)
@@ -362,7 +362,7 @@ def test_whoever_says_when_to_come_again_is_heeded(server: ApiServer, tmp_path: 
 
 
 def test_a_broken_object_is_told_and_others_go_on(server: ApiServer, tmp_path: Path) -> None:
-    """An object that cannot be decoded is named, listed or watched, and does not keep others from being told."""
+    """An object that cannot be decoded is named, listed or watched, and others are passed on."""
 
     def pod(name: str, containers: object) -> dict[str, Any]:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers}}
@@ -385,7 +385,7 @@ def test_a_broken_object_is_told_and_others_go_on(server: ApiServer, tmp_path: P
 
 
 def test_a_kind_that_is_not_there_may_come_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server without an optional kind is heard, and has none of it; once it is installed it is followed."""
+    """A server without an optional kind is healthy, with no objects; after its installation the kind is followed."""
     monkeypatch.setattr(reflecting, "ABSENT_RETRY_S", 0.05)
     with ApiServer("alpha", controllers=()) as server:
         missing = server.faults.error(404, QUEUES.path)
@@ -402,7 +402,7 @@ def test_a_kind_that_is_not_there_may_come_later(tmp_path: Path, monkeypatch: py
 
 
 def test_a_kind_that_goes_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When an optional kind is taken out of a server, none of its objects are left."""
+    """When an optional kind is removed from a server, none of its objects are left."""
     monkeypatch.setattr(reflecting, "ABSENT_RETRY_S", 0.05)
     with ApiServer("alpha", controllers=()) as server:
         meta = {"name": "one"}
@@ -416,7 +416,7 @@ def test_a_kind_that_goes_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_token_that_is_not_taken_any_more_is_read_anew(followed: Followed) -> None:
-    """When the kubeconfig has a new token it is used from the first refusal on."""
+    """A new token in the kubeconfig is used after the first rejection."""
     followed.settle()
     followed.server.new_token(only=True)
     followed.server.kubeconfig(followed.file)
@@ -427,7 +427,7 @@ def test_a_token_that_is_not_taken_any_more_is_read_anew(followed: Followed) -> 
 
 
 def test_a_mistake_of_ours_does_not_end_it(followed: Followed) -> None:
-    """When whoever is told fails, everything is listed again instead of being followed no more."""
+    """When the sink fails, everything is listed again, and following continues."""
     followed.settle()
     put = followed.sink.put
 
@@ -442,7 +442,7 @@ def test_a_mistake_of_ours_does_not_end_it(followed: Followed) -> None:
 
 
 def test_cancelling_ends_it(server: ApiServer, tmp_path: Path) -> None:
-    """Who follows no more has no connection open."""
+    """A cancelled follower has no open connection."""
     server.kubeconfig(tmp_path / "alpha")
 
     async def briefly() -> None:

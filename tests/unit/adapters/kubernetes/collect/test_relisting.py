@@ -1,4 +1,4 @@
-"""Lists of all there is: taken over in turns, so that no cluster has others wait, and without reading all again."""
+"""New lists are processed in batches, so that no cluster blocks others, and without reading unchanged objects."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tests.unit.adapters.kubernetes.dialects.samples import A, B, C, listed
 
 @pytest.fixture
 def health() -> Health:
-    """Say how the pods of a cluster do."""
+    """Return the health of a cluster's pods."""
     return Health(["/api/v1/pods"])
 
 
 @pytest.fixture
 def view(health: Health, monkeypatch: pytest.MonkeyPatch) -> ClusterView:
-    """Make a view that takes over one thing a turn."""
+    """Create a view that processes one object per batch."""
     monkeypatch.setattr(news, "TIME_SLICE_S", 0.0)
     return ClusterView(Cluster("alpha"), health, lambda _, __: None)
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Keep which pods are read."""
+    """Record which pods are read."""
     found: list[str] = []
 
     def noted(pod: PodObject, taken: PodView, namespace: str) -> PodSummary:
@@ -59,12 +59,12 @@ def pod(name: str, version: int = 1, uid: str = "") -> PodObject:
 
 
 def there(view: ClusterView) -> str:
-    """Return the names of all pods that a view tells of."""
+    """Return the names of all pods in a view."""
     return " ".join(sorted(each.name.removeprefix("ns/") for each in view.changes("", 0).unmanaged_pods))
 
 
 async def watched(view: ClusterView, listing: Coroutine[Any, Any, None]) -> list[str]:
-    """Take a list over; return what others could see at each of their turns."""
+    """Process a list; return the views between its batches."""
     seen: list[str] = []
     task = asyncio.create_task(listing)
     while not task.done():
@@ -78,7 +78,7 @@ async def watched(view: ClusterView, listing: Coroutine[Any, Any, None]) -> list
 
 
 def test_others_have_their_turn_while_a_list_is_taken_over(view: ClusterView, health: Health) -> None:
-    """What a new list has shows at once, and what it lacks goes last: what is held never looks free meanwhile."""
+    """New objects of a list show first, and deleted ones go last: held resources never look free in between."""
     asyncio.run(view.replace_pods([pod("a"), pod("b")]))
     health.succeeded("/api/v1/pods")
     seen = asyncio.run(watched(view, view.replace_pods([pod("b"), pod("c"), pod("d")])))
@@ -86,7 +86,7 @@ def test_others_have_their_turn_while_a_list_is_taken_over(view: ClusterView, he
 
 
 def test_a_view_counts_when_all_of_its_first_list_is_taken_over(view: ClusterView, health: Health) -> None:
-    """While half of it is there nothing is told; whoever follows says that all was heard once it is."""
+    """Half a list is not reported; the cluster counts as observed once it is complete."""
     seen = asyncio.run(watched(view, view.replace_pods([pod("a"), pod("b"), pod("c")])))
     assert len(seen) >= 3
     assert set(seen) == {"nothing"}
@@ -95,7 +95,7 @@ def test_a_view_counts_when_all_of_its_first_list_is_taken_over(view: ClusterVie
 
 
 def test_what_did_not_change_is_not_read_again(view: ClusterView, health: Health, reads: list[str]) -> None:
-    """Only pods of another version are, those that another was made for under the same name, and new ones."""
+    """Only changed, re-created and new pods are read."""
     health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_pods([pod("a"), pod("b"), pod("c"), pod("d")]))
     view.put_pod(pod("b", 5))
@@ -106,7 +106,7 @@ def test_what_did_not_change_is_not_read_again(view: ClusterView, health: Health
 
 
 def test_a_pod_of_another_version_that_says_the_same_is_no_news(view: ClusterView, health: Health) -> None:
-    """No one is told of it, and the next list does not bring it again."""
+    """It causes no notification, and the next list does not report it again."""
     health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_pods([pod("a")]))
     cursor = view.changes("", 0).cursor
@@ -115,7 +115,7 @@ def test_a_pod_of_another_version_that_says_the_same_is_no_news(view: ClusterVie
 
 
 def test_nodes_that_changed_are_taken_from_a_list(view: ClusterView, health: Health) -> None:
-    """Those of another version are, what is gone goes, and what is the same stays as it was read."""
+    """Changed nodes are updated, deleted ones are dropped, and unchanged ones are not read again."""
     health.succeeded("/api/v1/pods")
     first = [versioned("n1", 1, "True"), versioned("n2", 1, "True"), versioned("n3", 1, "True")]
     asyncio.run(view.replace_nodes(first))
@@ -126,7 +126,7 @@ def test_nodes_that_changed_are_taken_from_a_list(view: ClusterView, health: Hea
 
 
 def test_slices_that_changed_are_taken_from_a_list(view: ClusterView, health: Health) -> None:
-    """A node's pool is read with all its new slices and without its old ones, and other nodes' stay as they were."""
+    """A node's pool is read with all its new slices and without its old ones, and other nodes' are unchanged."""
     health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_nodes([versioned("n1", 1, "True"), versioned("n2", 1, "True")]))
     asyncio.run(view.replace_slices([resource_slice("s1", "n1", 1, A), resource_slice("s2", "n2", 1, B)]))
@@ -155,7 +155,7 @@ def uuids(view: ClusterView, name: str) -> list[str]:
 
 
 async def devices_seen(view: ClusterView, listing: Coroutine[Any, Any, None], name: str) -> list[list[str]]:
-    """Take a list over; return what others could see of a node's devices, one after another."""
+    """Process a list; return a node's devices between its batches."""
     seen = [uuids(view, name)]
     task = asyncio.create_task(listing)
     while not task.done():
@@ -176,7 +176,7 @@ def versioned(name: str, version: int, says: str) -> NodeObject:
 
 
 def ready(view: ClusterView) -> dict[str, bool]:
-    """Tell which nodes are ready."""
+    """Return the readiness of the nodes."""
     inventory = view.changes("", 0).inventory
     assert inventory is not None
     return {each.name: each.ready for each in inventory.nodes}

@@ -1,4 +1,4 @@
-"""Where the services of an attempt answer."""
+"""Addresses of an attempt's services."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seaway.adapters.kubernetes.objects.decode import Broken, read_item
     ],
 )
 def test_services_answer_outside_if_they_can(spec: dict[str, Any], status: dict[str, Any], answers: str) -> None:
-    """A load balancer's address goes before the name in the cluster; what only gives pods names answers nobody."""
+    """A load balancer's address precedes the name in the cluster; a headless service has no address."""
     body = {"metadata": {"name": "sw", "namespace": "seaway"}, "spec": spec, "status": status}
     service = read_item(json.dumps(body).encode(), ServiceObject)
     assert not isinstance(service, Broken)

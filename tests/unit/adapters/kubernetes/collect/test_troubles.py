@@ -1,4 +1,4 @@
-"""What is wrong with objects: said once, counted while it lasts."""
+"""Problems of objects: logged once, counted while they last."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ UNREADABLE = Broken(name="w", namespace="seaway", text="no number")
 
 @pytest.fixture
 def view() -> ClusterView:
-    """Make a view that knows nothing."""
+    """Create an empty view."""
     return ClusterView(Cluster("alpha"), Health(()), lambda _, __: None)
 
 
 def workload(attempt: str = "1", replicas: str = "0-1") -> WorkloadObject:
-    """Write a workload of Seaway's."""
+    """Write a workload of Seaway."""
     labels = {"seaway.io/job": JOB, "seaway.io/attempt": attempt, "app.kubernetes.io/managed-by": "seaway"}
     meta: dict[str, Any] = {"name": "w", "namespace": "seaway", "labels": labels}
     return decoded({"metadata": {**meta, "annotations": {"seaway.io/replicas": replicas}}}, WorkloadObject)
 
 
 def broken(view: ClusterView) -> int:
-    """Return how much is broken."""
+    """Return the number of broken objects."""
     return view.collector_state().problems["broken"]
 
 
 def test_a_workload_that_cannot_be_read_is_said_once_and_counted(
     view: ClusterView, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It stays what it was, as it is still there and must be removed one day; of each kind one may have its name."""
+    """It keeps its last state, as it still exists and must be removed some day; other kinds may share its name."""
     view.put_workload(JOBS, workload())
     for _ in range(2):
         view.broken(JOBS, UNREADABLE)
@@ -54,7 +54,7 @@ def test_a_workload_that_cannot_be_read_is_said_once_and_counted(
 
 
 def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> None:
-    """What is listed tells of what went unheard; but what is listed as unreadable is still there."""
+    """A list shows unnoticed deletions; but an object listed as unreadable still exists."""
     view.put_workload(JOBS, workload())
     view.broken(JOBS, UNREADABLE)
     asyncio.run(view.replace_workloads(JOBS, []))
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> No
 def test_broken_marks_are_said_once_and_counted(
     view: ClusterView, caplog: pytest.LogCaptureFixture, spoilt: WorkloadObject, said: str
 ) -> None:
-    """Without them a workload is no one's, or stands for no replica: the rest goes on, and a user should know."""
+    """Without labels a workload has no owner or no replicas: others are not affected, and a warning is logged."""
     for _ in range(2):
         view.put_workload(JOBS, spoilt)
     assert broken(view) == 1

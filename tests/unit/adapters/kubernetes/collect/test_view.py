@@ -1,4 +1,4 @@
-"""The view of a cluster: what it tells of changes, and that no cluster has others wait."""
+"""The view of a cluster: its changes, and its independence of other clusters."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ JOB = "01k9zj5q8e0ab"
 
 
 class Timers:
-    """Calls what was to be called later when a test says so."""
+    """Timers that a test fires."""
 
     def __init__(self) -> None:
         self.due: list[tuple[float, Callable[[], None]]] = []
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Keep it."""
+        """Store the call."""
         self.due.append((seconds, call))
 
     def pass_by(self) -> None:
@@ -51,13 +51,13 @@ class Timers:
 
 @pytest.fixture
 def timers() -> Timers:
-    """Make timers."""
+    """Create timers."""
     return Timers()
 
 
 @pytest.fixture
 def view(timers: Timers) -> ClusterView:
-    """Make a view that has one node and was looked at."""
+    """Create a view with one node, already read once."""
     made = ClusterView(Cluster("alpha"), Health(()), timers.later, Limits(history_size=4))
     made.put_node(node("n1"))
     return made
@@ -79,7 +79,7 @@ def node(name: str, ready: str = "True") -> NodeObject:
 
 
 def pod(name: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
-    """Write a pod that is no one's copy."""
+    """Write an unmanaged pod."""
     container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
     body = {
         "metadata": {"name": name, "namespace": "ns", "uid": name},
@@ -89,7 +89,7 @@ def pod(name: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a s
 
 
 def copy(at: str = "", **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
-    """Write a pod of an attempt; no node takes it, unless it is at one."""
+    """Write a pod of an attempt; unschedulable unless it is on a node."""
     labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
     meta = {
         "name": "mine",
@@ -108,7 +108,7 @@ UNSCHEDULABLE = [
 
 
 def test_only_what_changed_is_told(view: ClusterView) -> None:
-    """After everything was told once, a cursor brings what changed since, and no inventory unless a node did."""
+    """After a full read, a cursor returns later changes, and the inventory only if a node changed."""
     view.put_pod(pod("a"))
     first = view.changes("", 0)
     assert first.complete
@@ -125,7 +125,7 @@ def test_only_what_changed_is_told(view: ClusterView) -> None:
 
 
 def test_the_same_again_is_no_change(view: ClusterView) -> None:
-    """What a server tells twice, like a heartbeat of a node, wakes nobody."""
+    """A repeated report, like a heartbeat of a node, wakes no reader."""
     view.put_pod(pod("a"))
     cursor = view.changes("", 0).cursor
     view.put_pod(pod("a"))
@@ -136,7 +136,7 @@ def test_the_same_again_is_no_change(view: ClusterView) -> None:
 
 
 def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -> None:
-    """What leads to a workload says nothing of it: an attempt is told once it has one, with its address; gone once."""
+    """A service alone does not report its workload: the attempt is reported with its workload, and gone once."""
     meta = {"name": "sw", "namespace": "seaway", "labels": copy().metadata.labels}
     cursor = view.changes("", 0).cursor
     view.put_object("/api/v1/services", decoded({"metadata": meta}, WorkloadObject).metadata)
@@ -155,7 +155,7 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
 
 
 def test_after_another_list_all_that_there_is_is_told(view: ClusterView, timers: Timers) -> None:
-    """What came and went between two lists is in neither: whoever waits for it learns from what is not there."""
+    """An object between two lists is in neither: all is reported, so that its absence is noticed."""
     jobs, cron = "/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs"
     asyncio.run(view.replace_workloads(jobs, []))
     asyncio.run(view.replace_workloads(cron, []))
@@ -173,7 +173,7 @@ def test_after_another_list_all_that_there_is_is_told(view: ClusterView, timers:
 
 
 def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
-    """A pod that is gone, or over, is told once without a node."""
+    """A pod that is deleted or finished is reported once without a node."""
     for name in "ab":
         view.put_pod(pod(name))
     cursor = view.changes("", 0).cursor
@@ -183,7 +183,7 @@ def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
 
 
 def test_a_cursor_that_is_too_old_gets_everything(view: ClusterView) -> None:
-    """Who asks from before what is remembered is told all there is."""
+    """A cursor from before the history gets all objects."""
     cursor = view.changes("", 0).cursor
     for at in range(20):
         view.put_pod(pod(f"pod-{at}"))
@@ -193,7 +193,7 @@ def test_a_cursor_that_is_too_old_gets_everything(view: ClusterView) -> None:
 
 
 def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
-    """What a new list has no more is gone."""
+    """Objects that a new list lacks are dropped."""
     view.put_pod(pod("a"))
     cursor = view.changes("", 0).cursor
     asyncio.run(view.replace_pods([pod("b")]))
@@ -201,7 +201,7 @@ def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
 
 
 def test_a_pod_that_no_node_takes_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
-    """What a scheduler still will not have after a while failed, and that is the decision of the scheduler."""
+    """A pod that a scheduler rejects for a while has failed, with the scheduler's reason."""
     view.put_pod(copy(conditions=UNSCHEDULABLE))
     first = view.changes("", 0)
     assert first.workloads[0].phase is WorkloadPhase.STARTING
@@ -221,7 +221,7 @@ def test_a_pod_that_no_node_takes_is_refused_after_a_while(view: ClusterView, ti
 def test_what_is_under_way_is_waited_for_longer(
     view: ClusterView, timers: Timers, status: dict[str, str], cause: Cause
 ) -> None:
-    """Volumes and room that are being made are reported at once, and refused after `pod_start_timeout_s`."""
+    """Pending volumes and preemption are reported immediately, and rejected after `pod_start_timeout_s`."""
     said = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": status["message"]}]
     view.put_pod(copy(conditions=said, nominatedNodeName=status.get("nominated", "")))
     assert [seconds for seconds, _ in timers.due] == [Limits().pod_start_timeout_s]
@@ -233,7 +233,7 @@ def test_what_is_under_way_is_waited_for_longer(
 
 
 def test_a_volume_that_comes_leaves_the_usual_time_for_a_node(view: ClusterView, timers: Timers) -> None:
-    """What was waited for before a node was asked does not count against the nodes, nor the other way round."""
+    """The wait for a volume does not count against the nodes, nor the reverse."""
     said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     view.put_pod(copy(conditions=[said | {"message": "pod has unbound immediate PersistentVolumeClaims"}]))
     view.put_pod(copy(conditions=UNSCHEDULABLE))
@@ -244,7 +244,7 @@ def test_a_volume_that_comes_leaves_the_usual_time_for_a_node(view: ClusterView,
 
 
 def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: Timers) -> None:
-    """What was bound meanwhile is not held against anybody."""
+    """A pod that was bound in time is not rejected."""
     view.put_pod(copy(conditions=UNSCHEDULABLE))
     view.put_pod(copy(conditions=[{"type": "PodScheduled", "status": "True"}]))
     timers.pass_by()
@@ -252,7 +252,7 @@ def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: T
 
 
 def test_a_pod_whose_image_cannot_be_pulled_fails_after_a_while(view: ClusterView, timers: Timers) -> None:
-    """Its reason is told at once; back-off and another try are the same trouble, and what is mended in time is none."""
+    """The reason is reported immediately; back-off and retry are the same problem, and a recovery in time ends it."""
     for reason in ("ErrImagePull", "ImagePullBackOff", "ErrImagePull"):
         view.put_pod(copy("n1", containerStatuses=[{"name": "main", "state": {"waiting": {"reason": reason}}}]))
         (seen,) = view.changes("", 0).workloads
@@ -267,7 +267,7 @@ def test_a_pod_whose_image_cannot_be_pulled_fails_after_a_while(view: ClusterVie
 
 
 def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.LogCaptureFixture) -> None:
-    """A node or pod that turns unreadable is as good as gone, until it can be read; that is said once, and counted."""
+    """A node or pod that becomes unreadable counts as gone until it is readable; that is logged once, and counted."""
     view.put_pod(pod("a"))
     cursor = view.changes("", 0).cursor
     for _ in range(2):
@@ -286,7 +286,7 @@ def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.Lo
 
 
 def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
-    """It is waited for, as long as nothing fails: who asks for nothing again would be told late."""
+    """A read waits for the first list while nothing fails: a retry would be later."""
     health = Health(("/nodes", "/pods"))
     view = ClusterView(Cluster("alpha"), health, Timers().later)
     told: list[int] = []
@@ -302,7 +302,7 @@ def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
 
 
 def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
-    """Once a source failed for as long as patience lasts, nothing is told, but why."""
+    """Once a source has failed for longer than the patience, only the reason is reported."""
     now_s = [0.0]
     health = Health(["/api/v1/pods"], lambda: now_s[0])
     view = ClusterView(Cluster("alpha"), health, lambda _, __: None, Limits(unreachable_timeout_s=2))
@@ -322,7 +322,7 @@ def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
 
 
 def test_whoever_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) -> None:
-    """A call that waits returns when something changes, and when the cluster is left."""
+    """A waiting call returns when something changes, and when the cluster is removed."""
     cursor = view.changes("", 0).cursor
     told: list[int] = []
 
@@ -355,7 +355,7 @@ def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
 
 
 def test_a_cluster_that_hangs_holds_up_no_other(servers: dict[str, ApiServer], tmp_path: Path) -> None:
-    """While no one has noticed yet that a cluster hangs, others are told of every change, each within a second."""
+    """Before a hang of one cluster is noticed, others report every change within a second."""
     backends = KubernetesBackends(
         tmp_path, ClusterOptions(request_timeout_s=8, limits=Limits(unreachable_timeout_s=6)), seed=1
     )

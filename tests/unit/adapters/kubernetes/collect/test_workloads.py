@@ -1,4 +1,4 @@
-"""What workloads say of themselves counts where their pods cannot say it any more."""
+"""A workload's own status counts when its pods cannot report any more."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def job(**condition: str) -> WorkloadObject:
     ],
 )
 def test_a_workload_says_how_it_ended(condition: dict[str, str], phase: WorkloadPhase, cause: Cause) -> None:
-    """A Job that lost a pod is no fault of what ran; one that took too long is."""
+    """A Job that lost a pod is not the program's fault; one that exceeded its deadline is."""
     read = read_workload(job(**condition), "seaway")
     assert read is not None
     assert read.ended is not None
@@ -75,7 +75,7 @@ def ray(**status: str) -> WorkloadObject:
     ],
 )
 def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: WorkloadPhase, reason: str) -> None:
-    """Ray's word counts, and KubeRay's where Ray has none; pods are not asked."""
+    """Ray's status counts, and KubeRay's without one; pods do not matter."""
     read = read_workload(ray(**status), "seaway")
     assert read is not None
     assert read.ended is not None
@@ -83,7 +83,7 @@ def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: WorkloadPhas
 
 
 def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
-    """It makes no pod of it, and never will; what is wrong is said, and another cluster may have another KubeRay."""
+    """KubeRay creates no pod for it, ever; the error is reported, and another cluster may have another KubeRay."""
     status = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": "bad  spec"}
     read = read_workload(ray(**status), "seaway")
     assert read is not None
@@ -105,14 +105,14 @@ def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
     ],
 )
 def test_a_rayjob_goes_on_until_it_is_over(status: str, deployment: str) -> None:
-    """What waits or runs is not over, nor what failed and KubeRay tries again, or has not decided about."""
+    """A waiting or running job is not finished, nor is a failed one that KubeRay retries, or has not decided about."""
     read = read_workload(ray(jobStatus=status, jobDeploymentStatus=deployment), "seaway")
     assert read is not None
     assert (read.ended, read.decides) == (None, False)
 
 
 def volcano(phase: str, message: str = "") -> WorkloadObject:
-    """Write the Job of Volcano's of an attempt."""
+    """Write the Volcano Job of an attempt."""
     meta = {"name": "sw", "namespace": "seaway", "uid": "w", "labels": copy().metadata.labels}
     past = [{"status": "Pending", "lastTransitionTime": "2026-11-21T09:15:27Z"}]
     state = {"phase": phase, "message": message, "lastTransitionTime": "2026-11-21T09:16:27Z"}
@@ -131,7 +131,7 @@ def volcano(phase: str, message: str = "") -> WorkloadObject:
 def test_a_job_of_volcanos_ends_by_its_state(
     phase: str, message: str, ended: WorkloadPhase, cause: Cause, reason: str
 ) -> None:
-    """Its word counts where its pods are gone; what was aborted or evicted is no fault of what ran."""
+    """Volcano's state counts when its pods are gone; an abort or eviction is not the program's fault."""
     read = read_workload(volcano(phase, message), "seaway")
     assert read is not None
     assert read.ended == PodState(ended, reason, cause)
@@ -140,21 +140,21 @@ def test_a_job_of_volcanos_ends_by_its_state(
 
 @pytest.mark.parametrize("phase", ["", "Pending", "Running", "Aborting", "Terminating", "Completing", "Restarting"])
 def test_a_job_of_volcanos_goes_on_until_it_has_ended(phase: str) -> None:
-    """While it ends its pods still hold something."""
+    """Its pods still hold resources while it ends."""
     read = read_workload(volcano(phase), "seaway")
     assert read is not None
     assert read.ended is None
 
 
 def test_the_state_of_a_raycluster_is_no_end() -> None:
-    """There it is a plain word, which does not spoil the object."""
+    """There the state is a plain word, which does not make the object unreadable."""
     read = read_workload(ray(state="Failed"), "seaway")
     assert read is not None
     assert read.ended is None
 
 
 def test_what_is_suspended_says_so() -> None:
-    """Kueue keeps Jobs from having pods in that way; what was, or is not, suspended says nothing."""
+    """Kueue suspends Jobs to keep them from creating pods; a past or false condition has no effect."""
     suspended = [
         job(type="Suspended", reason="JobSuspended", message="Job suspended"),
         ray(jobDeploymentStatus="Suspended"),
@@ -172,14 +172,14 @@ def test_what_is_suspended_says_so() -> None:
 
 @pytest.mark.parametrize("condition", [{"type": "Complete", "status": "False"}, {"type": "ReplicaFailure"}])
 def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> None:
-    """A condition that is not so says nothing, and pods that cannot be made now may be made later."""
+    """A false condition has no effect, and pods that cannot be created now may be created later."""
     read = read_workload(job(**condition), "seaway")
     assert read is not None
     assert read.ended is None
 
 
 def test_an_end_that_was_missed_is_told(view: ClusterView) -> None:
-    """A pod that ended well and was deleted while no one could hear of it is known by its Job."""
+    """The Job reports a pod that succeeded and was deleted unnoticed."""
     running: dict[str, Any] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
     view.put_workload(JOBS, job(type="Suspended", status="False"))
     view.put_pod(copy(**running))
@@ -192,7 +192,7 @@ def test_an_end_that_was_missed_is_told(view: ClusterView) -> None:
 
 
 def test_a_failure_without_pods_is_told_after_a_while(timers: Timers, view: ClusterView) -> None:
-    """A Job and its pods are heard of apart: what it says of a failure waits for what they may say of it."""
+    """A Job and its pods are observed separately: its failure waits for the better reasons of its pods."""
     view.put_workload(JOBS, job(type="Failed", reason="BackoffLimitExceeded", message="too often"))
     first = view.changes("", 0)
     assert [each.phase for each in first.workloads] == [WorkloadPhase.STARTING]
@@ -210,11 +210,11 @@ def test_a_failure_without_pods_is_told_after_a_while(timers: Timers, view: Clus
 
 @pytest.fixture
 def timers() -> Timers:
-    """Make timers."""
+    """Create timers."""
     return Timers()
 
 
 @pytest.fixture
 def view(timers: Timers) -> ClusterView:
-    """Make a view of a cluster in which there is nothing."""
+    """Create a view of an empty cluster."""
     return ClusterView(Cluster("alpha"), Health(()), timers.later)

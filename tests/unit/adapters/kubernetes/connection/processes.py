@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def runs(pid: int) -> bool:
-    """Tell whether a process runs; one that ended and that no one asked after yet does not."""
+    """Report whether a process runs; a zombie does not."""
     try:
         said = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -31,7 +31,7 @@ Connect = Callable[..., Api]
 
 
 class Server(ThreadingHTTPServer):
-    """Answers as a test tells it to, and keeps what was asked."""
+    """Answers as a test defines, and records the requests."""
 
     daemon_threads = True
 
@@ -52,14 +52,14 @@ class Server(ThreadingHTTPServer):
             do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815  # http.server's names
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
-                """Keep the test's output clean."""
+                """Log nothing."""
 
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """URL of the server."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
@@ -92,7 +92,7 @@ def reactor() -> Iterator[EventLoopThread]:
 
 @pytest.fixture
 def connect(reactor: EventLoopThread) -> Iterator[Connect]:
-    """Make a connection that is closed after the test."""
+    """Create a connection that is closed after the test."""
     made: list[Api] = []
 
     def connect(credentials: Credentials, request_timeout_s: float = 10) -> Api:
@@ -106,12 +106,12 @@ def connect(reactor: EventLoopThread) -> Iterator[Connect]:
 
 @pytest.fixture
 def standing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no pause end."""
+    """Make pauses endless."""
     monkeypatch.setattr(api_module, "RenewalLimit", lambda _, *pauses_s: RenewalLimit(lambda: 0.0, *pauses_s))
 
 
 def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) -> Credentials:
-    """Write a kubeconfig, with more to say of its cluster; return what Seaway reads of it."""
+    """Write a kubeconfig, with more fields of its cluster; return its credentials."""
     written = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -126,7 +126,7 @@ def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) 
 
 
 def program(folder: Path, text: str) -> dict[str, Any]:
-    """Write a program that gives credentials; return the user of a kubeconfig that runs it."""
+    """Write a credential program; return the user of a kubeconfig that runs it."""
     file = folder / "plugin"
     file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
@@ -134,14 +134,14 @@ def program(folder: Path, text: str) -> dict[str, Any]:
 
 
 def say_token(text: str, ends: str = "") -> str:
-    """Return a shell command that prints a token, and until when it holds, as plugins do."""
+    """Return a shell command that prints a token and its expiry, as credential plugins do."""
     status = {"token": text} | ({"expirationTimestamp": ends} if ends else {})
     said = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     return f"echo '{json.dumps(said)}'"
 
 
 def wait(what: Callable[[], bool], why: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is met."""
     until_s = time.monotonic() + 10
     while not what():
         assert time.monotonic() < until_s, why
@@ -151,7 +151,7 @@ def wait(what: Callable[[], bool], why: str) -> None:
 def test_a_token_is_shown_and_json_is_sent(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A token is shown and json is sent."""
+    """A request has the token and a JSON body."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}))
     reactor.run(api.apply("/api/v1/namespaces/seaway", {"kind": "Namespace"}), 10)
     method, path, headers, body = server.asked[-1]
@@ -174,7 +174,7 @@ def test_a_member_is_reached_through_the_proxy(
 def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A token file is read again when the server knows the old token no more."""
+    """A token file is read again when the server rejects the old token."""
     token = tmp_path / "token"
     token.write_text("old", encoding="utf-8")
     api = connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
@@ -190,7 +190,7 @@ def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
 def test_of_a_long_answer_the_end_is_kept(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """Its last bytes come back, also when the server must be told again who asks; a short one comes whole."""
+    """The last bytes of an answer are returned, also after a new log-in; a short answer is returned whole."""
     token = tmp_path / "token"
     token.write_text("old", encoding="utf-8")
     api = connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
@@ -206,7 +206,7 @@ def test_of_a_long_answer_the_end_is_kept(
 def test_a_token_that_is_never_known_is_a_refusal(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A token that is never known is a refusal."""
+    """A token that is always rejected is an error."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "wrong"}))
     server.answering = lambda request: reply(request, 401, {"message": "Unauthorized", "reason": "Unauthorized"})
     with pytest.raises(ApiError, match="Unauthorized") as caught:
@@ -218,7 +218,7 @@ def test_a_token_that_is_never_known_is_a_refusal(
 def test_a_program_of_the_kubeconfig_gives_the_token(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A program of the kubeconfig gives the token."""
+    """A credential program of the kubeconfig provides the token."""
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, say_token("from-cloud"))))
     reactor.run(api.get("/a"), 10)
     assert server.asked[-1][2]["authorization"] == "Bearer from-cloud"
@@ -227,7 +227,7 @@ def test_a_program_of_the_kubeconfig_gives_the_token(
 def test_a_program_that_fails_is_told_in_its_own_words(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A program that fails is told in its own words."""
+    """The error has the program's own message."""
     credentials = kubeconfig(tmp_path, server.url, program(tmp_path, "echo log in first >&2; exit 3"))
     with pytest.raises(UnavailableError, match="log in first"):
         reactor.run(connect(credentials).get("/a"), 10)
@@ -238,7 +238,7 @@ def test_a_program_that_fails_is_told_in_its_own_words(
 def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends with all that it began, and however often its cluster is tried, it is begun once more before a pause."""
+    """It is killed with its child processes, and its cluster runs it at most once more before a pause."""
     monkeypatch.setattr(api_module, "CREDENTIALS_TIMEOUT_S", 1.0)
     began, hangs, good = tmp_path / "began", tmp_path / "hangs", tmp_path / "good"
     hangs.mkdir()
@@ -257,7 +257,7 @@ def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
 def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_silent(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is ended, and what it gave holds until its end."""
+    """It is killed, and its last token is used until that expires."""
     monkeypatch.setattr(api_module, "CREDENTIALS_TIMEOUT_S", 1.0)
     ends = (datetime.now(UTC) + timedelta(seconds=50)).isoformat()
     text = f"[ -e hangs ] && {{ echo x >> hangs; sleep 60; }}; {say_token('good', ends)}; touch hangs"
@@ -271,7 +271,7 @@ def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_silent(
 def test_a_program_ends_when_its_cluster_is_left(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """No one waits for what it says any more."""
+    """A program is ended with its cluster."""
     began = tmp_path / "began"
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, f"sleep 60 & echo $! > {began}; wait")))
     asking = reactor.submit(api.get("/a"))
@@ -286,7 +286,7 @@ def test_a_program_ends_when_its_cluster_is_left(
 def test_a_program_that_fails_later_is_not_run_for_every_call_either(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a token ends and a user has to log in again, all are told so, and it is run once more at once."""
+    """When a token expires and a user must log in again, all callers get that error, and the program runs once more."""
     monkeypatch.setattr(api_module, "HEADER_TTL_S", 0.0)
     times, failing = tmp_path / "times", tmp_path / "failing"
     text = f"echo x >> {times}\n[ ! -e {failing} ] || {{ echo log in >&2; exit 3; }}\n"
@@ -310,7 +310,7 @@ def test_a_program_that_fails_later_is_not_run_for_every_call_either(
 def test_a_program_is_not_run_for_every_call_that_does_not_help(
     ends: str, says: str, server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A server that goes on not to know Seaway, or a program that goes on to fail, has it run once more at once."""
+    """If the server keeps rejecting Seaway, or the program keeps failing, it runs only once more."""
     times = tmp_path / "times"
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, f"echo x >> {times}\n{ends}")))
     server.answering = lambda request: reply(request, 401, {"message": "Unauthorized"})
@@ -324,7 +324,7 @@ def test_a_program_is_not_run_for_every_call_that_does_not_help(
 def test_the_password_of_a_proxy_is_told_nobody(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A proxy that refuses is told by its answer, not by its address."""
+    """An error shows a proxy's answer, not its URL."""
     server.answering = lambda request: reply(request, 407, {})
     proxy = server.url.replace("http://", "http://ada:geheim@")
     api = connect(kubeconfig(tmp_path, "https://kubernetes.invalid:6443", {"token": "t"}, **{"proxy-url": proxy}))
@@ -336,7 +336,7 @@ def test_the_password_of_a_proxy_is_told_nobody(
 def test_an_address_with_a_password_is_refused_without_showing_it(
     reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A user in the server's address has no meaning there."""
+    """A user name in the server's URL is rejected."""
     api = connect(kubeconfig(tmp_path, "http://ada:geheim@127.0.0.1:1", {"token": "t"}))
     with pytest.raises(UnavailableError, match="has a user in it") as caught:
         reactor.run(api.get("/a"), 10)
@@ -346,7 +346,7 @@ def test_an_address_with_a_password_is_refused_without_showing_it(
 def test_nobody_is_told_to_stay_away_for_long(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """Whatever a server or a proxy says, it is asked again before long."""
+    """Whatever Retry-After a server or a proxy sends, requests resume soon."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
     for said, wait_s in (("3600", 30), ("9" * 400, 1), ("7", 7), ("soon", 1)):
         server.answering = lambda request, said=said: reply(request, 429, {}, retry_after=said)  # type: ignore[misc]
@@ -358,7 +358,7 @@ def test_nobody_is_told_to_stay_away_for_long(
 def test_a_name_that_leads_elsewhere_is_not_followed(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A cluster that calls a pod ``..`` does not have Seaway ask for something else."""
+    """A pod named ``..`` does not change the path of a request."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
     for name in ("..", "../../../secrets", "."):
         with pytest.raises(RejectedError, match="leads out"):
@@ -376,7 +376,7 @@ def test_a_kubeconfig_without_the_context_is_rejected(server: Server, tmp_path: 
 def test_a_server_that_hangs_is_given_up(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A server that hangs is given up."""
+    """A hanging server causes a timeout."""
     server.answering = lambda _: time.sleep(3)
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), request_timeout_s=0.3)
     began = time.monotonic()
@@ -388,7 +388,7 @@ def test_a_server_that_hangs_is_given_up(
 def test_a_server_that_hangs_holds_up_no_other(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A server that hangs holds up no other."""
+    """A hanging server does not delay others."""
     server.answering = lambda request: time.sleep(2) if request.path == "/slow" else reply(request, 200, {})
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), request_timeout_s=5)
     reactor.run(api.get("/first"), 10)
@@ -404,7 +404,7 @@ def test_a_server_that_hangs_holds_up_no_other(
 def test_a_server_that_cannot_right_now_may_be_asked_later(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, status: int
 ) -> None:
-    """A server that cannot right now may be asked later."""
+    """A temporary error of a server permits a retry."""
     server.answering = lambda request: reply(request, status, {"message": "busy"}, retry_after="7")
     with pytest.raises(UnavailableError, match="busy") as caught:
         reactor.run(connect(kubeconfig(tmp_path, server.url, {"token": "t"})).get("/a"), 10)
@@ -414,7 +414,7 @@ def test_a_server_that_cannot_right_now_may_be_asked_later(
 def test_a_refusal_has_kubernetes_own_words(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A refusal has kubernetes own words."""
+    """A rejection has Kubernetes' own message."""
     server.answering = lambda request: reply(request, 409, {"message": "already there", "reason": "AlreadyExists"})
     with pytest.raises(ApiError, match="already there") as caught:
         reactor.run(connect(kubeconfig(tmp_path, server.url, {"token": "t"})).create("/a", {}), 10)
@@ -423,7 +423,7 @@ def test_a_refusal_has_kubernetes_own_words(
 
 
 def test_nobody_there_is_unavailable(reactor: EventLoopThread, connect: Connect, tmp_path: Path) -> None:
-    """No one there is unavailable."""
+    """A server that does not answer is unavailable."""
     api = connect(kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "t"}))
     with pytest.raises(UnavailableError, match="east: cannot be reached"):
         reactor.run(api.get("/a"), 10)
@@ -432,7 +432,7 @@ def test_nobody_there_is_unavailable(reactor: EventLoopThread, connect: Connect,
 def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A stream is cut into lines and ends when nothing comes."""
+    """A stream is split into lines and ends after a time without data."""
 
     def two_lines_then_silence(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -461,7 +461,7 @@ def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
 def test_an_answer_without_an_end_is_given_up(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither what a server answers nor a line of a stream is kept for as long as it goes on."""
+    """Endless answers and endless lines are given up at a limit."""
     monkeypatch.setattr(answers, "MAX_BYTES", 100_000)
     monkeypatch.setattr(answers, "MAX_LINE_BYTES", 100_000)
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
@@ -489,7 +489,7 @@ def test_an_answer_without_an_end_is_given_up(
 def test_a_proxy_of_the_kubeconfig_is_gone_through(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """What is asked reaches the proxy with the whole address, which need not be one that this machine can look up."""
+    """The proxy gets the whole URL, whose host this machine need not resolve."""
     far = "http://kubernetes.invalid:6443"
     api = connect(kubeconfig(tmp_path, far, {"token": "t"}, **{"proxy-url": server.url}))
     reactor.run(api.get("/api/v1/nodes"), 10)
@@ -499,7 +499,7 @@ def test_a_proxy_of_the_kubeconfig_is_gone_through(
 def test_a_token_that_no_header_can_have_is_told(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A token with a line break in it adds no header of its own, and the error does not show it."""
+    """A token with a line break adds no header, and the error does not show it."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "one\r\nx-two: secret"}))
     with pytest.raises(UnavailableError, match="the token for east has characters that no token has") as caught:
         reactor.run(api.get("/a"), 10)
@@ -510,7 +510,7 @@ def test_a_token_that_no_header_can_have_is_told(
 def test_a_page_behind_a_proxy_is_read_to_a_limit(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """One that is longer, or compressed although no one asked for that, is refused instead of kept."""
+    """A page that is too long, or compressed without request, is rejected."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}))
     assert reactor.run(api.page("/proxy/metrics", 2), 10) == b"{}"
     assert server.asked[-1][2]["accept-encoding"] == "identity"
@@ -524,7 +524,7 @@ def test_a_page_behind_a_proxy_is_read_to_a_limit(
 def test_a_page_that_drips_ends_in_time(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A byte now and then does not put the end off."""
+    """A byte now and then does not extend the time limit."""
 
     def drip(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -545,7 +545,7 @@ def test_a_page_that_drips_ends_in_time(
 def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """Whoever is behind the proxy could have the program of a kubeconfig run again and again."""
+    """A server behind the proxy cannot make the credential program run again and again."""
     times = tmp_path / "times"
     user = program(tmp_path, f"echo x >> {times}\n{say_token('secret')}")
     api = connect(kubeconfig(tmp_path, server.url, user))
@@ -559,7 +559,7 @@ def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
 def test_a_server_that_hung_up_is_asked_once_more(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
-    """A connection that was kept open, and closed by the server just when it was used, costs no one a failure."""
+    """A kept-alive connection that the server closes during a request causes no failure."""
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
     hung_up: list[str] = []
 

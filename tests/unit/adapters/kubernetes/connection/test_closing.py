@@ -1,4 +1,4 @@
-"""Letting go of an API server while a user is about to ask it something."""
+"""Closing the connection to an API server while a request is about to begin."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WAIT_S = 5.0
 
 
 class Slow(Credentials):
-    """Says who Seaway is when it is told to."""
+    """Credentials that load when a test allows it."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, "alpha")
         self.asked, self.told, self.loads = threading.Event(), threading.Event(), 0
 
     def load(self) -> Identity:
-        """Count it."""
+        """Count the load."""
         self.loads += 1
         return super().load()
 
@@ -39,7 +39,7 @@ class Slow(Credentials):
 
 @pytest.fixture
 def reactor() -> Iterator[EventLoopThread]:
-    """Make an event loop."""
+    """Create an event loop."""
     made = EventLoopThread()
     yield made
     made.close()
@@ -47,19 +47,19 @@ def reactor() -> Iterator[EventLoopThread]:
 
 @pytest.fixture
 def credentials(tmp_path: Path) -> Iterator[Slow]:
-    """Have a server, and a user who says slowly who Seaway is there."""
+    """Run a server, with slow credentials for it."""
     with ApiServer("alpha", controllers=()) as server:
         yield Slow(server.kubeconfig(tmp_path / "alpha"))
 
 
 async def made(credentials: Credentials) -> Api:
-    """Make it where it is used."""
+    """Create it on its event loop."""
     await asyncio.sleep(0)
     return Api("alpha", credentials)
 
 
 def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: EventLoopThread, credentials: Slow) -> None:
-    """A call that is between two of its steps when all is let go of is no mistake, and may be made again elsewhere."""
+    """A call between two steps when everything is closed is unavailable, and may be retried elsewhere."""
     api = reactor.run(made(credentials), WAIT_S)
     call = reactor.submit(api.get("/api/v1/nodes"))
     assert credentials.asked.wait(WAIT_S)
@@ -70,7 +70,7 @@ def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: EventLoopThre
 
 
 def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, credentials: Slow) -> None:
-    """Nothing is opened that no one would close."""
+    """No connection is opened after the close."""
     credentials.told.set()
     api = reactor.run(made(credentials), WAIT_S)
     reactor.run(api.get("/api/v1/nodes"), WAIT_S)
@@ -81,7 +81,7 @@ def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, creden
 
 
 def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: EventLoopThread, credentials: Slow) -> None:
-    """A watch on connections that are closed, with credentials that were replaced too, ends: it is not left waiting."""
+    """A watch on closed connections ends, also with replaced credentials."""
     credentials.told.set()
     api = reactor.run(made(credentials), WAIT_S)
 

@@ -1,4 +1,4 @@
-"""A folder of kubeconfigs: one cluster a context, broken files told of by name."""
+"""A folder of kubeconfigs: one cluster per context, broken files reported by name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_context_of_every_file_is_a_cluster(tmp_path: Path) -> None:
 
 
 def test_a_server_is_known_by_address_and_authority(tmp_path: Path) -> None:
-    """However it is written and whoever comes: in the file or beside it; another address or authority is another."""
+    """The user and the way of embedding do not matter; another address or authority is another server."""
     (tmp_path / "ca.crt").write_bytes(b"ca")
     given: list[dict[str, str]] = [
         {"server": "https://a", "certificate-authority-data": "Y2E="},
@@ -56,7 +56,7 @@ def test_a_server_is_known_by_address_and_authority(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_a_context_is_known_by_its_content(tmp_path: Path) -> None:
-    """Another user, or another certificate in the user's own file, is something else; another context is not."""
+    """Another user or client certificate changes the fingerprint; another context does not."""
     (tmp_path / ".me.crt").write_bytes(b"first")
     config: dict[str, Any] = {
         "clusters": [{"name": "c", "cluster": {"server": "https://a"}}],
@@ -87,12 +87,12 @@ def test_what_is_said_of_a_context_is_known_by_its_content(tmp_path: Path) -> No
     ],
 )
 def test_names_have_what_an_address_can_have(context: str, name: str) -> None:
-    """Names have what an address can have."""
+    """Names have only characters that are valid in an address."""
     assert cluster_name(context) == name
 
 
 def test_a_broken_file_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    """A broken file is named and the others go on."""
+    """A broken file is named, and the others are read."""
     write(tmp_path / "good.yaml", "good")
     (tmp_path / "bad.yaml").write_text("{", encoding="utf-8")
     (tmp_path / "pod.yaml").write_text("kind: Pod", encoding="utf-8")
@@ -107,13 +107,13 @@ def test_a_broken_file_is_named_and_the_others_go_on(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_rejected(tmp_path: Path) -> None:
-    """A folder that is not there is rejected."""
+    """A missing folder is rejected."""
     with pytest.raises(RejectedError, match="no-such"):
         find(tmp_path / "no-such")
 
 
 def test_the_current_context_is_taken_unless_the_choice_is_open(tmp_path: Path) -> None:
-    """The current context is taken unless the choice is open."""
+    """The current context is used unless a choice is required."""
     assert current_context(write(tmp_path / "a", "east", "west", current="west")) == "west"
     assert current_context(write(tmp_path / "b", "only")) == "only"
     with pytest.raises(RejectedError, match="east, west"):
@@ -121,7 +121,7 @@ def test_the_current_context_is_taken_unless_the_choice_is_open(tmp_path: Path) 
 
 
 def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
-    """A file that is not there is rejected."""
+    """A missing file is rejected."""
     with pytest.raises(RejectedError, match="cannot be read"):
         current_context(tmp_path / "none")
 
@@ -138,7 +138,7 @@ LONG = f"a: &a {'x' * 500_000}\nclusters: [{{name: c, cluster: {{server: [{'*a, 
     "text", ["expires: 2026-02-30", "a: !!timestamp foo", "a: !!bool maybe", "[" * 20_000, HUGE, LONG]
 )
 def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_path: Path) -> None:
-    """Not every file that YAML cannot be read from fails as one does."""
+    """YAML errors of every kind affect only their file."""
     write(tmp_path / "good", "alpha")
     (tmp_path / "bad").write_text(text, encoding="utf-8")
     found = find(tmp_path)
@@ -147,7 +147,7 @@ def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_pat
 
 
 def test_whatever_an_entry_says_the_others_go_on(tmp_path: Path) -> None:
-    """Names that no file can have, files without an end, and values in place of texts are for who connects to tell."""
+    """Invalid file names, endless files and values of wrong types are left to the connection."""
     write(tmp_path / "good", "alpha")
     given: list[dict[str, Any]] = [
         {"server": {date(2026, 1, 1): 1}},

@@ -1,4 +1,4 @@
-"""Who Seaway is to a server: by whatever a kubeconfig says, wherever it is, however broken."""
+"""Credentials of kubeconfigs in every form, also broken ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kubeconfig(file: Path, server: str = "https://a:6443", user: dict[str, Any] 
 
 
 def test_what_is_larger_than_it_looks_is_refused_before_anybody_writes_it_out(tmp_path: Path) -> None:
-    """By whoever reads a kubeconfig: who connects, and who keeps one context of it."""
+    """Files that expand beyond a limit are rejected by both readers: the connection, and the copy of one context."""
     file = tmp_path / "k"
     entries = "clusters: [{name: c, cluster: {server: 'https://a', extensions: *a11}}]\n"
     entries += "contexts: [{name: x, context: {cluster: c}}]\n"
@@ -46,7 +46,7 @@ def test_what_is_larger_than_it_looks_is_refused_before_anybody_writes_it_out(tm
 
 
 def test_what_a_kubeconfig_names_is_beside_it(tmp_path: Path) -> None:
-    """Whatever the file is called, as after a cluster whose name has colons, and whoever moved elsewhere meanwhile."""
+    """Relative paths start from the file's folder, whatever its name and the working directory."""
     (tmp_path / "token").write_text("from-a-file", encoding="utf-8")
     who = Credentials(kubeconfig(tmp_path / "arn:aws:eks:eu:1234:gpu", user={"tokenFile": "token"}), "x")
     assert who.load().server == "https://a:6443"
@@ -59,7 +59,7 @@ def runs(folder: Path) -> int:
 
 
 def exec_user(folder: Path, then: str = "", **status: str) -> dict[str, Any]:
-    """Return a user for whom a program does or says this, and counts how often it does."""
+    """Return a user with a program that runs a command or prints a status, and counts its runs."""
     version = "client.authentication.k8s.io/v1"
     said = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
     does = then or f"echo '{said}'"
@@ -68,7 +68,7 @@ def exec_user(folder: Path, then: str = "", **status: str) -> dict[str, Any]:
 
 
 def in_s(seconds: float) -> str:
-    """Return the time so many seconds from now as programs write it."""
+    """Return a future time in the format of programs."""
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
@@ -76,7 +76,7 @@ def in_s(seconds: float) -> str:
     ("ends", "times"), [("", 1), ("2999-01-01T00:00:00Z", 1), ("2001-01-01T00:00:00Z", 3), ("30 s from now", 3)]
 )
 def test_a_token_of_a_program_is_asked_for_anew_before_it_ends(tmp_path: Path, ends: str, times: int) -> None:
-    """Neither before that nor when it is too late: what is on its way has to arrive with it."""
+    """The program runs in time for requests on their way to arrive before the expiry."""
     ends = in_s(30) if ends.startswith("30") else ends
     status = {"token": "t"} | ({"expirationTimestamp": ends} if ends else {})
     who = Credentials(kubeconfig(tmp_path / "k", user=exec_user(tmp_path, **status)), "x")
@@ -97,7 +97,7 @@ class Later(datetime):
 def test_a_token_holds_until_its_end_though_its_program_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The program is not asked for it every time, and the log says why; a token that ended is given to nobody."""
+    """The program does not run for each request, and the log has its error; an expired token is not used."""
     monkeypatch.setattr(credentials, "RenewalLimit", lambda _: RenewalLimit(lambda: 0.0))
     file = kubeconfig(tmp_path / "k", user=exec_user(tmp_path, token="old", expirationTimestamp=in_s(50)))
     who = Credentials(file, "x")
@@ -115,7 +115,7 @@ def test_a_token_holds_until_its_end_though_its_program_fails(
 def test_a_token_is_replaced_before_it_ends_once_its_program_does_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pause after it failed is all that is waited."""
+    """The program runs again after the pause that follows its failure."""
     now_s = 0.0
     monkeypatch.setattr(credentials, "RenewalLimit", lambda _: RenewalLimit(lambda: now_s))
     file = kubeconfig(tmp_path / "k", user=exec_user(tmp_path, token="old", expirationTimestamp=in_s(50)))
@@ -130,7 +130,7 @@ def test_a_token_is_replaced_before_it_ends_once_its_program_does_better(
 
 
 def test_a_token_in_the_kubeconfig_goes_before_its_program(tmp_path: Path) -> None:
-    """As Kubernetes' own client has it."""
+    """Kubernetes' own client has the same order."""
     user = exec_user(tmp_path, token="other") | {"token": "own"}
     who = Credentials(kubeconfig(tmp_path / "k", user=user), "x")
     who.load()
@@ -140,7 +140,7 @@ def test_a_token_in_the_kubeconfig_goes_before_its_program(tmp_path: Path) -> No
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Have no proxy but that of this test."""
+    """Remove all proxies from the environment."""
     for name in [each for each in os.environ if each.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
@@ -173,13 +173,13 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_what_the_environment_spares_is_reached_without_its_proxy(
     server: str, no_proxy: str, spared: bool, variable: str, environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As kubectl does: names and all below them, addresses, ranges, ports, and what is on this machine."""
+    """As with kubectl, NO_PROXY has names with subdomains, addresses, ranges and ports; this machine is exempt."""
     environment.setenv(variable, no_proxy)
     assert Credentials(kubeconfig(tmp_path / "k", server), "x").load().proxy == ("" if spared else PROXY)
 
 
 def test_a_proxy_of_the_kubeconfig_goes_before_the_environment(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is gone through whatever the environment spares."""
+    """It is used whatever NO_PROXY has."""
     environment.setenv("NO_PROXY", "*")
     own = "http://own.example:8080"
     file = kubeconfig(tmp_path / "k", "https://127.0.0.1:6443", proxy=own)
@@ -187,7 +187,7 @@ def test_a_proxy_of_the_kubeconfig_goes_before_the_environment(environment: pyte
 
 
 def test_a_proxy_without_a_scheme_speaks_http(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Many write it so, and other programs take it."""
+    """Many users write it so, and other programs accept it."""
     environment.setenv("HTTPS_PROXY", "proxy.example:3128")
     assert Credentials(kubeconfig(tmp_path / "k"), "x").load().proxy == "http://proxy.example:3128"
 
@@ -204,7 +204,7 @@ def test_a_proxy_without_a_scheme_speaks_http(environment: pytest.MonkeyPatch, t
 def test_an_address_that_is_none_is_told_without_its_password(
     server: str, proxy: str, says: str, environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Seaway speaks to proxies over HTTP only, and who follows a cluster hears of nothing but refusals."""
+    """Only HTTP proxies are supported, and an invalid address is reported as a rejection without its password."""
     environment.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(RejectedError, match=f"the context 'x' .*: .*{says}") as caught:
         Credentials(kubeconfig(tmp_path / "k", server), "x").load()

@@ -1,4 +1,4 @@
-"""Programs that say who Seaway is: what they are told, what they may say, and that they end."""
+"""Credential programs: their input, their output, and their end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BETA = "client.authentication.k8s.io/v1beta1"
 
 
 def program(folder: Path, text: str, version: str = V1, **more: Any) -> dict[str, Any]:  # noqa: ANN401  # of an exec
-    """Write a program; return what a kubeconfig says of it."""
+    """Write a program; return its entry in a kubeconfig."""
     file = folder / "plugin"
     file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
@@ -35,13 +35,13 @@ def program(folder: Path, text: str, version: str = V1, **more: Any) -> dict[str
 
 
 def say(version: str = V1, **status: str) -> str:
-    """Return a shell command that prints what plugins do."""
+    """Return a shell command that prints the output of credential plugins."""
     return f"cat <<'EOF'\n{json.dumps({'apiVersion': version, 'kind': 'ExecCredential', 'status': status})}\nEOF"
 
 
 @pytest.mark.parametrize("version", [V1, BETA])
 def test_a_program_is_told_who_asks_and_of_the_cluster_if_it_wants_to_know(tmp_path: Path, version: str) -> None:
-    """It runs beside the kubeconfig with its arguments and variables, without a terminal; files come as their data."""
+    """It runs in the kubeconfig's folder with its arguments and variables, without a terminal; files come as data."""
     (tmp_path / "ca.crt").write_bytes(b"some authority")
     text = f'echo "$KUBERNETES_EXEC_INFO" > info; echo "$@ $REGION" > rest; cat > stdin; {say(version, token="t")}'
     cluster = {
@@ -71,7 +71,7 @@ def test_a_program_is_told_who_asks_and_of_the_cluster_if_it_wants_to_know(tmp_p
 
 
 def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Path) -> None:
-    """A token, a certificate with its key, or both, and until when that holds; by the nanosecond if it likes."""
+    """A token, a certificate with its key, or both are used until their expiry; fractions of seconds are accepted."""
     both = say(
         token="t", clientCertificateData="C", clientKeyData="K", expirationTimestamp="2026-11-22T05:00:00.123456789Z"
     )
@@ -105,13 +105,13 @@ def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Pat
     ],
 )
 def test_what_will_not_do_is_told(text: str, more: dict[str, Any], says: str, tmp_path: Path) -> None:
-    """In the program's own words where it has some, and with how to get it where the kubeconfig says that."""
+    """The error has the program's own message, or the install hint of the kubeconfig."""
     with pytest.raises(RejectedError, match=says):
         ExecPlugins().run(program(tmp_path, text) | more, {}, tmp_path)
 
 
 def begun(file: Path) -> int:
-    """Wait for a process that writes down its number."""
+    """Wait for a process that writes its number."""
     until_s = time.monotonic() + 20
     while not (file.exists() and file.read_bytes().endswith(b"\n")):
         assert time.monotonic() < until_s, "it runs"
@@ -120,7 +120,7 @@ def begun(file: Path) -> int:
 
 
 def is_over(pid: int) -> bool:
-    """Tell whether a process ended within some seconds."""
+    """Report whether a process ends within some seconds."""
     until_s = time.monotonic() + 10
     while runs(pid) and time.monotonic() < until_s:
         time.sleep(0.02)
@@ -128,7 +128,7 @@ def is_over(pid: int) -> bool:
 
 
 def test_what_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
-    """What a program began ends with it, and whoever waited for it is told at once."""
+    """Child processes end with the program, and waiting callers get an error immediately."""
     programs, said = ExecPlugins(), []
 
     def run() -> None:
@@ -147,7 +147,7 @@ def test_what_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["", ">&2"])
 def test_a_program_that_prints_without_end_is_ended(where: str, tmp_path: Path) -> None:
-    """What it says is not kept for as long as a user waits for it; what it began goes with it."""
+    """Its output is limited; its child processes end with it."""
     text = f"sleep 60 & echo $! > began; while :; do echo more and more and more {where}; done"
     with pytest.raises(RejectedError, match=r"'\./plugin' prints more than 1 MiB"):
         ExecPlugins().run(program(tmp_path, text), {}, tmp_path)
@@ -155,13 +155,13 @@ def test_a_program_that_prints_without_end_is_ended(where: str, tmp_path: Path) 
 
 
 def test_a_program_may_print_much_to_both_ends(tmp_path: Path) -> None:
-    """One that warns at length is read like any other: neither of its pipes fills up while the other is read."""
+    """A program with long warnings is read like any other: neither of its pipes blocks it."""
     text = f"head -c 900000 /dev/zero >&2; head -c 900000 /dev/zero | tr '\\0' ' '; {say(token='t')}"
     assert ExecPlugins().run(program(tmp_path, text), {}, tmp_path).token == "t"
 
 
 def test_who_left_a_programs_group_is_not_listened_to_when_that_is_ended(tmp_path: Path) -> None:
-    """No one waits for a process that cannot be ended with it, though it could still print."""
+    """No caller waits for a process outside its group, which cannot be ended with it."""
     leaves = "import os, time; os.setsid(); print(os.getpid(), file=open('began', 'w'), flush=True); time.sleep(60)"
     programs = ExecPlugins()
     with ThreadPoolExecutor() as pool:
@@ -176,7 +176,7 @@ def test_who_left_a_programs_group_is_not_listened_to_when_that_is_ended(tmp_pat
 
 
 def test_a_program_that_hangs_does_not_outlive_seaway(tmp_path: Path) -> None:
-    """It is ended when this process ends, whoever still waits for it."""
+    """It ends with this process, even if a caller still waits for it."""
     wanted = program(tmp_path, "sleep 60 & echo $! > began; wait")
     code = f"""if True:
         import threading, time

@@ -1,4 +1,4 @@
-"""The event loop of all clusters: threads that ask something of it."""
+"""The event loop of all clusters, used from other threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WAIT_S = 5.0
 
 @pytest.fixture
 def reactor() -> Iterator[EventLoopThread]:
-    """Make one that has nothing to do."""
+    """Create an idle one."""
     made = EventLoopThread()
     yield made
     made.close()
 
 
 def test_any_thread_may_have_something_called_later(reactor: EventLoopThread) -> None:
-    """It is called on the event loop, though that slept when it was asked for."""
+    """The call runs on the event loop, and wakes it."""
     called, where = threading.Event(), list[str]()
 
     def call() -> None:
@@ -36,7 +36,7 @@ def test_any_thread_may_have_something_called_later(reactor: EventLoopThread) ->
 
 
 def test_nothing_is_called_by_a_reactor_that_is_closed(reactor: EventLoopThread) -> None:
-    """Who looks at a cluster while the process ends is not told of that by a mistake; work is refused."""
+    """A caller at the end of the process gets no error; new work is rejected."""
     called: list[int] = []
     reactor.close()
     reactor.call_later(0, lambda: called.append(1))

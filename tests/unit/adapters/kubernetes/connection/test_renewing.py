@@ -1,4 +1,4 @@
-"""How often who Seaway is may be found out again."""
+"""Limits on how often credentials are renewed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from seaway.adapters.kubernetes.connection.credentials import RenewalLimit
 
 
 def test_the_first_is_at_once_and_more_come_after_pauses_that_double() -> None:
-    """However often it is asked for; after a while without, it is at once again."""
+    """Later renewals wait for doubled pauses, however many callers request one; a quiet time resets the pause."""
     now_s = 0.0
     renewing = RenewalLimit(lambda: now_s, min_s=1, max_s=4)
     renewed: list[float] = []
@@ -21,7 +21,7 @@ def test_the_first_is_at_once_and_more_come_after_pauses_that_double() -> None:
 
 
 def test_the_pause_begins_when_what_took_long_failed() -> None:
-    """What fails after half a minute is not begun again at once for everybody who waits, and never without a pause."""
+    """A renewal that fails after half a minute is not repeated immediately for each waiting caller."""
     now_s = 0.0
     renewing = RenewalLimit(lambda: now_s, min_s=1, max_s=4)
     renewing.failed()

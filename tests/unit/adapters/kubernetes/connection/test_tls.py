@@ -31,13 +31,13 @@ def reactor() -> Iterator[EventLoopThread]:
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Start a server that knows clients by their certificates."""
+    """Start a server that authenticates clients by certificate."""
     with ApiServer(tls="certificate", controllers=()) as started:
         yield started
 
 
 def read_nodes(reactor: EventLoopThread, kubeconfig: Path) -> bytes:
-    """Ask a server for its nodes once."""
+    """Request the nodes of a server once."""
     api = Api("east", Credentials(kubeconfig, current_context(kubeconfig)))
     try:
         return reactor.run(api.get("/api/v1/nodes"), 20)
@@ -46,7 +46,7 @@ def read_nodes(reactor: EventLoopThread, kubeconfig: Path) -> bytes:
 
 
 def change(kubeconfig: Path, **said: str) -> Path:
-    """Have the cluster of a kubeconfig say something else."""
+    """Change fields of the cluster in a kubeconfig."""
     read = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     read["clusters"][0]["cluster"] |= {name.replace("_", "-"): value for name, value in said.items()}
     kubeconfig.write_text(yaml.safe_dump(read), encoding="utf-8")
@@ -54,7 +54,7 @@ def change(kubeconfig: Path, **said: str) -> Path:
 
 
 def test_a_client_s_certificate_says_who_asks(server: ApiServer, reactor: EventLoopThread, tmp_path: Path) -> None:
-    """Where the kubeconfig has a certificate, no token is needed."""
+    """With a certificate in the kubeconfig no token is needed."""
     assert b"NodeList" in read_nodes(reactor, server.kubeconfig(tmp_path / "k"))
 
 
@@ -71,7 +71,7 @@ def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
 def test_a_certificate_of_a_program_that_ended_is_asked_for_anew(
     server: ApiServer, reactor: EventLoopThread, tmp_path: Path
 ) -> None:
-    """Whoever wants certificates may hang up on one that ended before anything is asked, and say nothing."""
+    """A server may close the connection on an expired certificate without an answer."""
     program, said = tmp_path / "program", tmp_path / "said"
     program.write_text(f"#!/bin/sh\ncat {said}\n", encoding="utf-8")
     program.chmod(0o700)

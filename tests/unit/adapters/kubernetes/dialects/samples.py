@@ -1,4 +1,4 @@
-"""Nodes, pods, slices and claims for the tests of dialects; every id in them is made up."""
+"""Nodes, pods, slices and claims for the tests of device-plugin decoders; every id is invented."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def node(
     capacity: Mapping[str, Quantity] | None = None,
     **spec: Any,  # noqa: ANN401
 ) -> NodeObject:
-    """Make a node that is ready; what is allocatable is its capacity, too."""
+    """Create a node that is ready; its capacity equals its allocatable resources."""
     allocatable = {"cpu": "64", "memory": "256Gi", **(allocatable or {})}
     value = {
         "metadata": {"name": "n1", "annotations": annotations or {}, "labels": labels or {}},
@@ -99,7 +99,7 @@ def pod(
     status: Mapping[str, Any] | None = None,
     **spec: Any,  # noqa: ANN401
 ) -> PodObject:
-    """Make a pod that runs on the node `node` makes; its first app container has the limits."""
+    """Create a pod that runs on the node of `node`; its first app container has the limits."""
     containers = [{"name": f"c{i}", "resources": {"limits": (limits or {}) if i == 0 else {}}} for i in range(apps)]
     value = {
         "metadata": {"name": "p", "namespace": "default", "uid": "pod-1", "annotations": annotations or {}},
@@ -117,7 +117,7 @@ def recorded(text: str, key: str = RECORD, **more: str) -> dict[str, str]:
 def resource_slice(
     devices: Sequence[Mapping[str, Any]], driver: str = "gpu.nvidia.com", name: str = "s1", **pool: int
 ) -> ResourceSlice:
-    """Make a slice of the pool n1; in its first generation, of one slice, unless said otherwise."""
+    """Create a slice of the pool n1; by default in its first generation, of one slice."""
     value = {
         "metadata": {"name": name},
         "spec": {
@@ -131,7 +131,7 @@ def resource_slice(
 
 
 def listed(name: str, memory: str = "40Gi", **attributes: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Make a device of a resource slice."""
+    """Create a device of a resource slice."""
     kinds = {str: "string", int: "int", bool: "bool"}
     return {
         "name": name,
@@ -141,7 +141,7 @@ def listed(name: str, memory: str = "40Gi", **attributes: Any) -> dict[str, Any]
 
 
 def claim(results: Sequence[Mapping[str, Any]], users: Sequence[str] = ("pod-1",)) -> ResourceClaim:
-    """Make a claim that was given devices of the pool n1."""
+    """Create a claim with allocated devices of the pool n1."""
     value = {
         "metadata": {"name": "gpu", "namespace": "default"},
         "status": {
@@ -153,5 +153,5 @@ def claim(results: Sequence[Mapping[str, Any]], users: Sequence[str] = ("pod-1",
 
 
 def kinds(view: NodeView) -> list[ProblemKind]:
-    """Return the kinds of a node's troubles."""
+    """Return the kinds of a node's problems."""
     return [trouble.kind for trouble in view.problems]

@@ -24,7 +24,7 @@ A100 = "NVIDIA A100-SXM4-80GB"
 
 
 def test_whole_cards_get_ids_of_cluster_node_and_number() -> None:
-    """Stable, and unique in the fleet; one pod has a card."""
+    """Ids are stable, and unique in the fleet; one pod has a card."""
     view = read_node("alpha", node(allocatable={GPU: "2"}, labels=LABELS))
     assert view.node.devices == (
         Device("alpha/n1/gpu-0", 0, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
@@ -37,7 +37,7 @@ def test_whole_cards_get_ids_of_cluster_node_and_number() -> None:
 
 @pytest.mark.parametrize("resource", [GPU, "nvidia.com/gpu.shared"])
 def test_time_slicing_makes_shares_without_a_bound_on_memory(resource: str) -> None:
-    """Cards are allocatable by replicas; the resource may be renamed, or else the product is."""
+    """Cards have as many shares as replicas; either the resource or the product name marks sharing."""
     labels = {**LABELS, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED", "nvidia.com/gpu.replicas": "4"}
     view = read_node("alpha", node(allocatable={resource: "8"}, labels=labels))
     assert [(device.model, device.share_limit) for device in view.node.devices] == [(A100, 4), (A100, 4)]
@@ -47,7 +47,7 @@ def test_time_slicing_makes_shares_without_a_bound_on_memory(resource: str) -> N
 
 
 def test_mps_shares_are_bounded() -> None:
-    """The server gives each client its part of the memory."""
+    """MPS limits the memory of each client to its share."""
     labels = {**LABELS, "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "mps"}
     view = read_node("alpha", node(allocatable={GPU: "8"}, labels=labels))
     assert view.node.devices[0].mode is DeviceMode.MPS
@@ -55,13 +55,13 @@ def test_mps_shares_are_bounded() -> None:
 
 
 def test_replicas_of_zero_mean_one() -> None:
-    """As when all cards of the node are cut into instances of mixed sizes."""
+    """The label is 0 when all cards of the node are split into instances of several sizes."""
     view = read_node("alpha", node(allocatable={GPU: "2"}, labels={**LABELS, "nvidia.com/gpu.replicas": "0"}))
     assert len(view.node.devices) == 2
 
 
 def test_instances_of_one_size_are_devices() -> None:
-    """Strategy single: nvidia.com/gpu counts them, and the labels describe one."""
+    """With strategy single, nvidia.com/gpu counts instances, and the labels describe one."""
     labels = {
         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb",
         "nvidia.com/gpu.count": "2",
@@ -81,7 +81,7 @@ def test_instances_of_one_size_are_devices() -> None:
 
 
 def test_instances_that_do_not_fit_their_strategy_are_left_out() -> None:
-    """The labels say invalid."""
+    """Their labels have the value invalid."""
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-INVALID", "nvidia.com/gpu.count": "0"}
     view = read_node("alpha", node(allocatable={GPU: "1"}, labels=labels))
     assert view.node.devices == ()
@@ -89,7 +89,7 @@ def test_instances_that_do_not_fit_their_strategy_are_left_out() -> None:
 
 
 def test_instances_of_several_sizes_stand_beside_whole_cards() -> None:
-    """Strategy mixed: a resource for each size; gpu.count goes on counting all cards."""
+    """With strategy mixed, each size has a resource; gpu.count still counts all cards."""
     labels = {
         **LABELS,
         "nvidia.com/mig.strategy": "mixed",
@@ -116,21 +116,21 @@ def test_instances_of_several_sizes_stand_beside_whole_cards() -> None:
 
 
 def test_cards_that_are_not_allocatable_are_not_healthy() -> None:
-    """Which they are no one says, so the last ones are taken for them."""
+    """The plugin does not name them, so the last ones are marked."""
     view = read_node("alpha", node(allocatable={GPU: "1"}, labels=LABELS, capacity={GPU: "2"}))
     assert [device.healthy for device in view.node.devices] == [True, False]
     assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_cards_of_several_models_are_of_no_known_one() -> None:
-    """The labels know one model and count its cards only."""
+    """The labels have one model and count only its cards."""
     view = read_node("alpha", node(allocatable={GPU: "3"}, labels=LABELS))
     assert [(device.model, device.memory_mib) for device in view.node.devices] == [("NVIDIA GPU", 0)] * 3
     assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
 def test_cards_without_labels_are_counted() -> None:
-    """The feature discovery is not installed: no one says what they are."""
+    """Without feature discovery the model is unknown."""
     view = read_node("alpha", node(allocatable={GPU: "2"}))
     assert [device.model for device in view.node.devices] == ["NVIDIA GPU", "NVIDIA GPU"]
     assert kinds(view) == [ProblemKind.UNCERTAIN]
@@ -138,14 +138,14 @@ def test_cards_without_labels_are_counted() -> None:
 
 @pytest.mark.parametrize("amount", ["5000", "9e18"])
 def test_an_absurd_number_of_cards_is_no_card(amount: str) -> None:
-    """It must not fill the memory."""
+    """The number is limited, to protect memory."""
     view = read_node("alpha", node(allocatable={GPU: amount, "kunlunxin.com/xpu": amount}, labels=LABELS))
     assert view.node.devices == ()
     assert ProblemKind.BROKEN in kinds(view)
 
 
 def test_a_label_that_is_no_number_is_told() -> None:
-    """The card is counted all the same."""
+    """The card is still counted, and the problem is reported."""
     view = read_node("alpha", node(allocatable={GPU: "2"}, labels={**LABELS, "nvidia.com/gpu.memory": "much"}))
     assert [device.memory_mib for device in view.node.devices] == [0, 0]
     assert kinds(view) == [ProblemKind.BROKEN]
@@ -167,7 +167,7 @@ def test_a_label_that_is_no_number_is_told() -> None:
 def test_vendors_without_a_register_are_counted(
     amounts: dict[str, str | int | float], ids: list[str], memory: int, shares: int
 ) -> None:
-    """By HAMi's rules, and with its ids; those have the cluster in front, as they are made of the node's name."""
+    """HAMi's rules and ids apply; ids have the cluster as prefix, as they contain only the node's name."""
     view = read_node("alpha", node(allocatable=amounts))
     assert [device.uuid for device in view.node.devices] == [f"alpha/{name}" for name in ids]
     assert [access.plugin_id for access in view.accesses] == ids
@@ -178,13 +178,13 @@ def test_vendors_without_a_register_are_counted(
 
 
 def test_half_of_kunluns_cards_hang_on_the_second_numa_node() -> None:
-    """As HAMi supposes."""
+    """HAMi assumes the same."""
     view = read_node("alpha", node(allocatable={"kunlunxin.com/xpu": "4"}))
     assert [device.numa for device in view.node.devices] == [0, 0, 1, 1]
 
 
 def test_enflames_cards_are_cut_by_profiles() -> None:
-    """The largest says how much memory a card has; a broken card hides no neighbour."""
+    """The largest profile defines the memory of a card; a broken card does not affect others."""
     text = (
         '{"devices":[{"index":"0","minor":"0","capacity":6},{"index":"1","capacity":"x"},{"index":"2","capacity":"6"}],'
         '"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
@@ -202,7 +202,7 @@ VOLCANO_KEY = "volcano.sh/node-vgpu-register"
 
 
 def test_volcano_registers_cards_in_lines_of_its_own() -> None:
-    """Id, shares, memory, model, health, mode."""
+    """A line has id, shares, memory, model, health, mode."""
     view = read_node("alpha", node({VOLCANO_KEY: VOLCANO}, {"volcano.sh/vgpu-number": "20"}))
     assert view.node.devices == (
         Device(A, 0, "NVIDIA A10", 16384, core_steps=100),
@@ -212,7 +212,7 @@ def test_volcano_registers_cards_in_lines_of_its_own() -> None:
 
 
 def test_volcanos_memory_comes_in_units_of_its_factor() -> None:
-    """No node says the factor, so it is a setting; a card that is too small tells that it is wrong."""
+    """Nodes do not report the factor, so it is a setting; a card that is too small shows a wrong value."""
     small = node({VOLCANO_KEY: f"{A},10,160,NVIDIA A10,true,hami-core:"}, {"volcano.sh/vgpu-number": "20"})
     assert kinds(read_node("alpha", small)) == [ProblemKind.UNCERTAIN]
     told = read_node("alpha", small, options=PluginOptions(volcano_memory_factor=100))
@@ -220,20 +220,20 @@ def test_volcanos_memory_comes_in_units_of_its_factor() -> None:
 
 
 def test_volcanos_mig_cards_take_no_new_work() -> None:
-    """Their register says nothing of sizes."""
+    """Their register has no sizes."""
     view = read_node("alpha", node({VOLCANO_KEY: f"{A},7,40960,A100,true,mig:"}, {"volcano.sh/vgpu-number": "7"}))
     assert view.node.devices[0].cordoned
     assert kinds(view) == [ProblemKind.UNUSABLE]
 
 
 def test_volcanos_register_outlives_its_plugin() -> None:
-    """As HAMi's does."""
+    """Without its plugin the cards are unhealthy, as with HAMi."""
     view = read_node("alpha", node({VOLCANO_KEY: VOLCANO}))
     assert [device.healthy for device in view.node.devices] == [False, False]
 
 
 def test_of_two_registers_the_one_whose_plugin_runs_counts() -> None:
-    """HAMi's where both do; the other was left behind."""
+    """HAMi's counts if both run; the other is stale."""
     notes = {VOLCANO_KEY: VOLCANO, REGISTER: json.dumps(CARDS)}
     both = read_node("alpha", node(notes, {GPU: "30", "volcano.sh/vgpu-number": "20"}))
     moved = read_node("alpha", node(notes, {GPU: "0", "volcano.sh/vgpu-number": "20"}))

@@ -1,4 +1,4 @@
-"""Resource slices and claims, of NVIDIA's driver and of HAMi's."""
+"""Resource slices and claims of NVIDIA's and HAMi's drivers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HAMI = "hami-core-gpu.project-hami.io"
 
 
 def card(minor: int, uuid: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """List a whole card."""
+    """Create the entry of a whole card."""
     return listed(f"gpu-{minor}", type="gpu", uuid=uuid, productName=A100, **more)
 
 
@@ -31,7 +31,7 @@ def read(*slices: ResourceSlice) -> NodeView:
 
 
 def test_a_card_is_a_device() -> None:
-    """One claim has all of it."""
+    """One claim uses all of it."""
     view = read(resource_slice([card(0, A), card(1, B)]))
     assert view.node.devices == (
         Device(A, 0, A100, 40960, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
@@ -41,20 +41,20 @@ def test_a_card_is_a_device() -> None:
 
 
 def test_attributes_may_name_their_domain() -> None:
-    """It is the driver's."""
+    """The default domain is the driver's."""
     names = {f"{DRIVER}/type": "gpu", f"{DRIVER}/uuid": A, f"{DRIVER}/productName": A100}
     assert read(resource_slice([listed("gpu-0", **names)])).node.devices[0].uuid == A
 
 
 def test_only_the_highest_generation_counts() -> None:
-    """Older slices are on their way out."""
+    """Slices of older generations are being removed."""
     old = resource_slice([card(0, A)], name="old", generation=1)
     new = resource_slice([card(1, B)], name="new", generation=2)
     assert [device.uuid for device in read(old, new).node.devices] == [B]
 
 
 def test_a_pool_counts_when_it_is_complete() -> None:
-    """Half of it may be on its way."""
+    """An incomplete pool is being published."""
     half = resource_slice([card(0, A)], name="a", resourceSliceCount=2)
     other = resource_slice([card(1, B)], name="b", resourceSliceCount=2)
     assert read(half).node.devices == ()
@@ -63,7 +63,7 @@ def test_a_pool_counts_when_it_is_complete() -> None:
 
 
 def test_slices_of_other_nodes_are_passed_over() -> None:
-    """Complete or not."""
+    """Slices of other nodes are ignored, complete or not."""
     here = resource_slice([card(0, A)], resourceSliceCount=3)
     elsewhere = replace(here, spec=replace(here.spec, node_name="n2"))
     view = read(elsewhere)
@@ -71,7 +71,7 @@ def test_slices_of_other_nodes_are_passed_over() -> None:
 
 
 def test_a_tainted_card_is_not_healthy() -> None:
-    """So drivers mark bad ones."""
+    """Drivers taint broken cards."""
     bad = {**card(0, A), "taints": [{"key": "gpu.nvidia.com/xid", "effect": "NoSchedule"}]}
     noted = {**card(1, B), "taints": [{"key": "x", "effect": "None"}]}
     assert [device.healthy for device in read(resource_slice([bad, noted])).node.devices] == [False, True]
@@ -82,14 +82,14 @@ def test_a_tainted_card_is_not_healthy() -> None:
     [listed("gpu-x", type="gpu", uuid=A), listed("gpu-0", type="gpu"), {"name": "gpu-0"}, listed("gpu-0", "?")],
 )
 def test_a_broken_device_hides_no_neighbour(broken: dict[str, Any]) -> None:
-    """It is left out and told."""
+    """The broken device is left out and reported."""
     view = read(resource_slice([broken, card(1, B)]))
     assert [device.uuid for device in view.node.devices] == [B]
     assert kinds(view) == [ProblemKind.BROKEN]
 
 
 def test_instances_that_are_there_for_good_are_devices() -> None:
-    """A card that is listed beside its instances is left out."""
+    """A card that is listed beside its fixed instances is left out."""
     mig = {"type": "mig", "parentUUID": A, "profile": "1g.5gb", "productName": A100}
     view = read(
         resource_slice(
@@ -104,7 +104,7 @@ def test_instances_that_are_there_for_good_are_devices() -> None:
 
 
 def partition(profile: str, memory: str, start: int, size: int) -> dict[str, Any]:
-    """List an instance that could be cut from the first card."""
+    """Create the entry of a possible instance of the first card."""
     name = f"gpu-0-mig-{profile.replace('.', '')}-19-{start}"
     counters = {f"memory-slice-{i}": {"value": "1"} for i in range(start, start + size)}
     use = {"counterSet": "gpu-0-counter-set", "counters": {**counters, "multiprocessors": {"value": "14"}}}
@@ -119,7 +119,7 @@ DIVISIBLE = [
 
 
 def test_a_card_that_can_be_cut_at_will_is_one_device() -> None:
-    """With the profiles of all that it could be cut into, and one for all of it; slices may come apart."""
+    """It has the profiles of all possible instances, and one for the whole; slices may come separately."""
     counters = resource_slice([], name="counters", resourceSliceCount=2)
     (device,) = read(resource_slice(DIVISIBLE, resourceSliceCount=2), counters).node.devices
     assert (device.uuid, device.memory_mib, device.mode) == (A, 40960, DeviceMode.MIG)
@@ -131,7 +131,7 @@ def test_a_card_that_can_be_cut_at_will_is_one_device() -> None:
 
 
 def test_claims_hold_parts_of_a_card() -> None:
-    """By name of what was allocated, cut or whole."""
+    """The name of the allocated device gives its part, an instance or the whole card."""
     view = read(resource_slice(DIVISIBLE))
     for name, held in (
         ("gpu-0-mig-1g5gb-19-3", DeviceSlice(A, 4864, 142, "1g.5gb", 3)),
@@ -142,14 +142,14 @@ def test_claims_hold_parts_of_a_card() -> None:
 
 
 def shared_card() -> dict[str, Any]:
-    """List a card of HAMi's driver."""
+    """Create the entry of a card of HAMi's driver."""
     found = listed("hami-gpu-0", type="hami-gpu", uuid=A, minor=0, productName=A100)
     cores = {"value": "100", "requestPolicy": {"default": "100"}}
     return {**found, "allowMultipleAllocations": True, "capacity": {**found["capacity"], "cores": cores}}
 
 
 def test_hamis_driver_shares_cards() -> None:
-    """Claims consume memory and cores of them."""
+    """Claims use part of their memory and cores."""
     view = read(resource_slice([shared_card()], HAMI))
     assert view.node.devices == (Device(A, 0, A100, 40960, share_limit=100, core_steps=100),)
     used = {"driver": HAMI, "device": "hami-gpu-0", "consumedCapacity": {"cores": "30", "memory": "8Gi"}}
@@ -161,7 +161,7 @@ def test_hamis_driver_shares_cards() -> None:
 
 
 def test_a_card_that_claims_share_without_hamis_driver_is_shared_by_turns() -> None:
-    """No one holds them to a share of it; HAMi's driver does, and a card for one claim is whole."""
+    """Nothing limits a claim to its share, unlike HAMi's driver; a card for one claim is whole."""
     both = {"allowMultipleAllocations": True}
     [shared], [ours], [whole] = (
         read(given).node.devices
@@ -176,7 +176,7 @@ def test_a_card_that_claims_share_without_hamis_driver_is_shared_by_turns() -> N
 
 
 def test_claims_for_administration_hold_nothing() -> None:
-    """Nor do claims to devices elsewhere, or claims without allocation."""
+    """Claims for devices elsewhere, or without allocation, also use nothing."""
     view = read(resource_slice([card(0, A)]))
     watch = {"driver": DRIVER, "device": "gpu-0", "adminAccess": True}
     elsewhere = {"driver": DRIVER, "device": "gpu-0", "pool": "n2"}
@@ -189,7 +189,7 @@ def test_claims_for_administration_hold_nothing() -> None:
     ("users", "container"), [([[], ["gpus"]], 1), ([["gpus"], []], 0), ([["gpus"], ["gpus"]], -1), ([[], ["x"]], -1)]
 )
 def test_a_claim_is_held_by_the_container_that_names_it(users: list[list[str]], container: int, made: bool) -> None:
-    """Whether the pod names the claim itself or has it made from a template; which of several has what no one says."""
+    """The pod may name the claim or its template; of several containers the first one counts."""
     view = read(resource_slice([card(0, A)]))
     containers = [{"resources": {"claims": [{"name": name} for name in names]}} for names in users]
     mine = {"name": "gpus", "resourceClaimName": "gpu"}
@@ -201,7 +201,7 @@ def test_a_claim_is_held_by_the_container_that_names_it(users: list[list[str]], 
 
 
 def test_a_claim_holds_until_it_is_deallocated() -> None:
-    """Even when its pod has ended, or no pod has it."""
+    """A claim uses its device even after its pod has ended, or without a pod."""
     view = read(resource_slice([card(0, A)]))
     given = claim([{"driver": DRIVER, "device": "gpu-0"}])
     ended = read_pod(pod(status={"phase": "Succeeded"}), view, [given])
@@ -210,21 +210,21 @@ def test_a_claim_holds_until_it_is_deallocated() -> None:
 
 
 def test_a_claim_of_several_pods_is_held_by_the_first() -> None:
-    """So that it is not counted twice."""
+    """It is not counted twice."""
     view = read(resource_slice([card(0, A)]))
     shared = claim([{"driver": DRIVER, "device": "gpu-0"}], users=["pod-0", "pod-1"])
     assert read_pod(pod(), view, [shared]).held == ()
 
 
 def test_slices_win_over_counting() -> None:
-    """A card must not be there twice; that both are offered is told."""
+    """A card must not count twice; a node that offers both is reported."""
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "1"}), [resource_slice([card(0, A)])])
     assert [device.uuid for device in view.node.devices] == [A]
     assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
 def test_drivers_that_seaway_cannot_read_are_told() -> None:
-    """Others, of network cards and such, are passed over."""
+    """Other drivers, for example of network cards, are ignored."""
     view = read(resource_slice([listed("npu-0")], "ascend.project-hami.io"), resource_slice([listed("x")], "dra.net"))
     assert view.node.devices == ()
     assert kinds(view) == [ProblemKind.BROKEN]

@@ -1,4 +1,4 @@
-"""Devices that are given out in even shares, or whole: what is booked for jobs, and what others hold."""
+"""Devices with equal shares, or whole: allocations for jobs, and the use by others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def counted(resource: str, **labels: str) -> NodeView:
 
 
 def snapshot(view: NodeView) -> Snapshot:
-    """Make a fleet of one node."""
+    """Create a fleet of one node."""
     return Snapshot(fleet(cluster(view.node)))
 
 
@@ -46,7 +46,7 @@ def snapshot(view: NodeView) -> Snapshot:
 def test_of_counted_devices_a_job_books_what_another_pod_would_hold(
     resource: str, labels: dict[str, str], each: tuple[int, int]
 ) -> None:
-    """Whole cards, shares of cards and instances: a job that asks for less gets, books and shows as much."""
+    """A job that requests less is allocated, and shown with, a whole card, share or instance."""
     view = counted(resource, **labels)
     [taken] = slices(snapshot(view), job(gpus=1, **SMALL))
     other = read_pod(pod(limits={resource: "1"}), view)
@@ -57,7 +57,7 @@ def test_of_counted_devices_a_job_books_what_another_pod_would_hold(
 
 @pytest.mark.parametrize("asked", [NONE, SMALL, {"gpu_milli": 500}, {"gpu_memory_percent": 20}])
 def test_of_a_card_of_a_driver_a_job_books_all_that_its_claim_holds(asked: dict[str, Any]) -> None:
-    """A claim has all of a card that is not for several."""
+    """A claim uses all of a card that is not shared."""
     listing = resource_slice([listed("gpu-0", type="gpu", uuid=A, productName=A100)])
     view = read_node("alpha", node(), [listing])
     [taken] = slices(snapshot(view), job(gpus=1, **asked))
@@ -67,7 +67,7 @@ def test_of_a_card_of_a_driver_a_job_books_all_that_its_claim_holds(asked: dict[
 
 
 def test_who_asks_for_more_than_a_card_is_refused_for_memory() -> None:
-    """A card that is given out whole has no more than its memory."""
+    """A whole card has no more than its memory."""
     asked = job(gpus=1, gpu_memory_mib=90_000)
     assert refusals(snapshot(counted("nvidia.com/gpu")), asked) == ["not enough free GPU memory on one device"]
 
@@ -81,14 +81,14 @@ def test_who_asks_for_more_than_a_card_is_refused_for_memory() -> None:
     ],
 )
 def test_jobs_choose_by_how_a_card_is_shared_out(labels: dict[str, str], mode: str) -> None:
-    """A job for one way of sharing goes to cards of that alone: what wants HAMi's bounds goes to none of these."""
+    """A job for one kind of sharing only gets cards of that kind: none of these has HAMi's limits."""
     there = snapshot(counted("nvidia.com/gpu", **labels))
     refused = {way for way in DeviceMode if refusals(there, job(gpus=1, modes={way}, **SMALL)) != [""]}
     assert set(DeviceMode) - refused == {DeviceMode(mode)}
 
 
 def test_a_card_whose_size_nobody_says_goes_to_whoever_asks_for_none() -> None:
-    """It is counted, without memory; all its cores are booked."""
+    """It is counted, without memory; all its cores are allocated."""
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "1"}))
     [taken] = slices(snapshot(view), job(gpus=1))
     assert (taken.memory_mib, taken.core_milli) == (0, 1_000)

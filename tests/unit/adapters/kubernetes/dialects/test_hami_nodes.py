@@ -1,4 +1,4 @@
-"""HAMi's registers, from v2.4 to v2.10, and when a card of them can be used."""
+"""HAMi's registers, from v2.4 to v2.10, and the use of their cards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def registered(text: str, **shares: str) -> NodeView:
 
 
 def test_json_of_v2_8_lists_cards() -> None:
-    """Whatever is zero or false is not written: index, numa, mode, and the health of a bad card."""
+    """Zero and false values are left out: index, numa, mode, and the health of a bad card."""
     view = hami()
     assert view.node.devices == (
         Device(A, 0, A100, 40960, core_steps=100),
@@ -37,7 +37,7 @@ def test_json_of_v2_8_lists_cards() -> None:
 
 @pytest.mark.parametrize("beside", [{"id": C, "numa": -1}, {"id": C, "index": None}, {"id": "GPU ü"}, "card", 3, None])
 def test_a_card_is_read_the_same_whatever_is_beside_it(beside: object) -> None:
-    """Cards that are as usual are read at once, and one by one where one of them is not; that shows nowhere."""
+    """Usual cards are decoded together, and one by one beside an unusual card; the result is the same."""
     cards = [*CARDS, MIG_CARD | {"id": "GPU-mig"}]
     alone = registered(json.dumps(cards)).node.devices
     assert registered(json.dumps([*cards, beside])).node.devices[: len(alone)] == alone
@@ -45,7 +45,7 @@ def test_a_card_is_read_the_same_whatever_is_beside_it(beside: object) -> None:
 
 
 def test_lines_of_nine_fields_list_cards() -> None:
-    """As HAMi wrote them from v2.5 to v2.7; memory and cores may be scaled."""
+    """HAMi v2.5 to v2.7 wrote this format; memory and cores may be scaled."""
     assert registered(NINE).node.devices == (
         Device(A, 3, "NVIDIA A10", 24576, core_steps=100),
         Device(
@@ -73,7 +73,7 @@ def test_lines_of_seven_fields_list_cards_in_their_order() -> None:
 
 
 def test_a_line_of_another_length_hides_no_neighbour() -> None:
-    """It is left out and told."""
+    """It is left out and reported."""
     view = registered(f"{A},10,24576,100,T4,0,true,0,hami-core:GPU-x,1:{B},10,24576,100,T4,0,true,1,hami-core:")
     assert [device.uuid for device in view.node.devices] == [A, B]
     assert kinds(view) == [ProblemKind.BROKEN]
@@ -97,7 +97,7 @@ def test_a_line_of_another_length_hides_no_neighbour() -> None:
     ],
 )
 def test_a_broken_card_hides_no_neighbour(broken: Any) -> None:  # noqa: ANN401
-    """It is left out and told."""
+    """It is left out and reported."""
     view = registered(json.dumps([CARDS[0], broken, CARDS[2]]))
     assert [device.uuid for device in view.node.devices] == [A, C]
     assert kinds(view) == [ProblemKind.BROKEN]
@@ -105,7 +105,7 @@ def test_a_broken_card_hides_no_neighbour(broken: Any) -> None:  # noqa: ANN401
 
 @pytest.mark.parametrize("text", ["[{", "[1,2", "no colon", "{}"])
 def test_a_register_that_cannot_be_read_leaves_no_card(text: str) -> None:
-    """Nor are cards counted instead, as the resource counts shares here."""
+    """Cards are not counted instead, as the resource counts shares here."""
     view = registered(text)
     assert view.node.devices == ()
     assert kinds(view) == [ProblemKind.BROKEN]
@@ -124,14 +124,14 @@ def test_unknown_fields_are_passed_over() -> None:
 
 
 def test_a_card_twice_counts_once() -> None:
-    """The first is kept."""
+    """The first one counts."""
     view = hami([CARDS[0], {**CARDS[1], "id": A}])
     assert [device.index for device in view.node.devices] == [0]
     assert kinds(view) == [ProblemKind.BROKEN]
 
 
 def test_mig_cards_of_v2_10_have_profiles() -> None:
-    """Memory in MiB, cores in percent, places as they stand."""
+    """Profiles have memory in MiB, cores in percent, and placements in their order."""
     (device,) = hami([MIG_CARD]).node.devices
     assert device.mode is DeviceMode.MIG
     assert device.mig_profiles == (
@@ -141,7 +141,7 @@ def test_mig_cards_of_v2_10_have_profiles() -> None:
 
 
 def test_mig_cards_without_profiles_take_no_new_work() -> None:
-    """Before v2.10 the profiles stood in a ConfigMap; what runs there still counts."""
+    """Before v2.10 the profiles were in a ConfigMap; running pods still count."""
     view = hami([{**MIG_CARD, "migProfiles": []}])
     (device,) = view.node.devices
     assert (device.cordoned, device.mode) == (True, DeviceMode.HAMI_CORE)
@@ -149,7 +149,7 @@ def test_mig_cards_without_profiles_take_no_new_work() -> None:
 
 
 def test_a_broken_profile_hides_no_neighbour() -> None:
-    """Places beyond the card, none at all, or of several sizes."""
+    """A profile is broken with placements beyond the card, without any, or with several sizes."""
     good: list[Any] = MIG_CARD["migProfiles"]  # type: ignore[assignment]
     bad = [
         {**good[0], "name": "a", "placements": [{"start": 8, "size": 1}]},
@@ -163,7 +163,7 @@ def test_a_broken_profile_hides_no_neighbour() -> None:
 
 
 def test_an_unknown_mode_takes_no_new_work() -> None:
-    """No one knows how to ask for it."""
+    """Seaway has no way to request it."""
     view = hami([{**CARDS[0], "mode": "exclusive"}])
     assert view.node.devices[0].cordoned
     assert kinds(view) == [ProblemKind.UNUSABLE]
@@ -176,7 +176,7 @@ def test_cordoned_cards_are_cordoned() -> None:
 
 
 def test_a_register_outlives_its_plugin() -> None:
-    """Without anything allocatable its cards are not healthy, whatever it says."""
+    """Without allocatable resources its cards are unhealthy, whatever the register has."""
     for amounts in ({"nvidia.com/gpu": "0"}, {}):
         view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, amounts))
         assert [device.healthy for device in view.node.devices] == [False, False, False]
@@ -209,7 +209,7 @@ def test_the_handshake_is_a_warning_only(handshake: str, expected: list[ProblemK
 
 
 def test_a_register_wins_over_counting() -> None:
-    """On a node of HAMi nvidia.com/gpu counts shares; labels of the feature discovery may be there as well."""
+    """On a node of HAMi, nvidia.com/gpu counts shares; labels of feature discovery may also exist."""
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "3"}
     view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, {"nvidia.com/gpu": "30"}, labels))
     assert len(view.node.devices) == 3
@@ -217,7 +217,7 @@ def test_a_register_wins_over_counting() -> None:
 
 
 def test_a_register_that_was_left_behind_is_told() -> None:
-    """As many nvidia.com/gpu as cards, though shares are registered: another plugin is there now."""
+    """As many nvidia.com/gpu as cards, with shares in the register, show that another plugin runs now."""
     view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, {"nvidia.com/gpu": "3"}))
     assert kinds(view) == [ProblemKind.UNCERTAIN]
 
@@ -250,7 +250,7 @@ def test_a_register_that_was_left_behind_is_told() -> None:
 def test_every_vendor_registers_in_its_way(
     key: str, text: str, vendor: str, memory: int, core_milli: int, count: str
 ) -> None:
-    """A card is a whole of 1000 thousandths, whatever its vendor counts cores in."""
+    """A card is 1000 thousandths of a core, whatever its vendor's unit."""
     view = read_node("alpha", node({key: text}, {count: "4"}))
     (device,) = view.node.devices
     assert (device.vendor, device.memory_mib, device.core_milli) == (vendor, memory, core_milli)
@@ -260,7 +260,7 @@ def test_every_vendor_registers_in_its_way(
 
 
 def test_other_vendors_plugins_are_looked_at_only_where_they_count() -> None:
-    """With 0 allocatable its cards are dead; without the resource no one knows."""
+    """With 0 allocatable its cards are unhealthy; without the resource their health is not known."""
     card = {"hami.io/node-dcu-register": "DCU-1,4,65520,100,DCU-K100,1,true:"}
     dead = read_node("alpha", node(card, {"hygon.com/dcunum": 0}))
     unknown = read_node("alpha", node(card))
@@ -269,7 +269,7 @@ def test_other_vendors_plugins_are_looked_at_only_where_they_count() -> None:
 
 
 def test_ids_that_only_a_node_knows_get_its_name_in_front() -> None:
-    """So that they are unique in the fleet; ids that were made to be unique stay as they are."""
+    """They become unique in the fleet; ids that are already unique do not change."""
     one = '{"id":"Ascend910B3-0","count":4,"devmem":65536,"devcore":20,"health":true}'
     two = '{"id":"0A1B2C3D-20401234-56789ABC-DEF01234","count":4,"devmem":65536,"devcore":20,"health":true}'
     view = read_node("alpha", node({"hami.io/node-register-Ascend910B3": f"[{one},{two}]"}))
@@ -281,7 +281,7 @@ def test_ids_that_only_a_node_knows_get_its_name_in_front() -> None:
 
 
 def test_a_node_has_cpu_memory_labels_and_taints() -> None:
-    """CPU and memory are what pods can get."""
+    """CPU and memory are the allocatable amounts."""
     taints = [{"key": "gpu", "value": "a100", "effect": "NoSchedule"}, {"key": "x", "effect": "Odd"}]
     view = read_node("alpha", node(labels={"zone": "a"}, taints=taints))
     assert (view.node.cpu_milli, view.node.memory_mib, view.node.labels) == (64_000, 256 * 1024, {"zone": "a"})
@@ -291,12 +291,12 @@ def test_a_node_has_cpu_memory_labels_and_taints() -> None:
 
 @pytest.mark.parametrize(("told", "pods"), [({"pods": "110"}, 110), ({"pods": "0"}, 0), ({}, None)])
 def test_a_node_says_how_many_pods_it_takes(told: dict[str, str], pods: int | None) -> None:
-    """Kubelets say so; of a node that does not, nothing is known."""
+    """Kubelets report the pod limit; without a report it is unknown."""
     assert read_node("alpha", node(allocatable=told)).node.pods == pods
 
 
 def test_a_node_is_ready_when_it_says_so_and_is_not_cordoned() -> None:
-    """Without the condition it is not."""
+    """A node without the condition is not ready."""
     assert read_node("alpha", node()).node.ready
     assert not read_node("alpha", node(unschedulable=True)).node.ready
 
@@ -311,7 +311,7 @@ def test_a_node_is_ready_when_it_says_so_and_is_not_cordoned() -> None:
     ],
 )
 def test_a_card_too_large_to_count_with_is_left_out_alone(wrong: dict[str, Any]) -> None:
-    """It is told like anything else that is broken; its neighbours and its node stay."""
+    """It is reported as broken; its neighbours and its node stay."""
     view = hami([CARDS[0] | wrong, CARDS[1]])
     assert [device.uuid for device in view.node.devices] == [B]
     assert kinds(view) == [ProblemKind.BROKEN]
@@ -320,7 +320,7 @@ def test_a_card_too_large_to_count_with_is_left_out_alone(wrong: dict[str, Any])
 
 
 def test_cards_that_cannot_be_counted_together_are_left_out() -> None:
-    """Those that come first count."""
+    """The first cards count, up to the limit of the sum."""
     cards = [CARDS[0] | {"id": f"GPU-{at:016x}", "devmem": 16_000_000} for at in range(140)]
     view = hami(cards)
     assert [device.uuid for device in view.node.devices] == [card["id"] for card in cards[:134]]
@@ -328,7 +328,7 @@ def test_cards_that_cannot_be_counted_together_are_left_out() -> None:
 
 
 def test_an_amount_that_no_node_has_counts_as_nothing() -> None:
-    """And is told, while the node stays with its cards."""
+    """The amount is reported, and the node keeps its cards."""
     view = read_node("alpha", node(allocatable={"cpu": "2M", "memory": "3Pi", "pods": "1e12"}))
     assert (view.node.cpu_milli, view.node.memory_mib, view.node.pods) == (0, 0, (1 << 31) - 1)
     assert [each.where for each in view.problems] == ["status.allocatable: cpu", "status.allocatable: memory"]
@@ -336,7 +336,7 @@ def test_an_amount_that_no_node_has_counts_as_nothing() -> None:
 
 
 def test_a_broken_amount_counts_as_nothing() -> None:
-    """And is told once."""
+    """It is reported once."""
     view = read_node("alpha", node(allocatable={"cpu": "many", "memory": "-1", "pods": "few"}))
     assert (view.node.cpu_milli, view.node.memory_mib, view.node.pods) == (0, 0, 0)
     assert kinds(view) == [ProblemKind.BROKEN] * 3
@@ -355,6 +355,6 @@ def test_a_broken_amount_counts_as_nothing() -> None:
     ],
 )
 def test_cards_come_in_the_steps_in_which_they_are_asked_for(key: str, register: str, steps: tuple[int, int]) -> None:
-    """Of cores the vendor's own, or whole points; of memory the unit of its resource."""
+    """Cores have the vendor's own steps, or whole points; memory has the unit of its resource."""
     view = read_node("alpha", node({key: register}, {"nvidia.com/gpu": "20"} if key == REGISTER else {}))
     assert {(each.core_steps, each.memory_step_mib) for each in view.node.devices} == {steps}

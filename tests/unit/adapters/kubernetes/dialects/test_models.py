@@ -1,4 +1,4 @@
-"""A card has one product name, whoever says it."""
+"""A card has one product name, from any source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.device_plugins.vendors import nvidia_label_model
     ],
 )
 def test_the_maker_stands_in_front_once(said: str, model: str) -> None:
-    """Old HAMi and Volcano put it before names that begin with it."""
+    """Old HAMi and Volcano put the vendor before names that begin with it."""
     assert nvidia_model(said) == model
 
 
@@ -36,11 +36,11 @@ def test_the_maker_stands_in_front_once(said: str, model: str) -> None:
     ],
 )
 def test_labels_get_their_blanks_back(label: str, model: str) -> None:
-    """But dashes of the name itself stay."""
+    """Dashes of the name itself stay."""
     assert nvidia_label_model(label) == model
 
 
 @pytest.mark.parametrize(("profile", "slices"), [("1g.5gb", 1), ("7g.80gb", 7), ("1g.10gb+me", 1), ("9g", 0), ("", 0)])
 def test_a_profile_says_its_compute_slices(profile: str, slices: int) -> None:
-    """The number before the g."""
+    """It is the number before the g."""
     assert profile_slices(profile) == slices

@@ -1,4 +1,4 @@
-"""Objects are decoded one by one, and what is broken is told."""
+"""Objects are decoded one by one, and broken ones are reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(*items: Any) -> bytes:  # noqa: ANN401
 
 
 def test_one_broken_item_does_not_lose_its_page() -> None:
-    """The others are there, and the broken one is named."""
+    """The others are decoded, and the broken one is named."""
     bad = {"metadata": {"name": "b", "namespace": "x", "uid": "u", "resourceVersion": "3"}, "spec": {"nodeName": 3}}
     found = read_page(page({"metadata": {"name": "a"}}, bad, {"metadata": {"name": "c"}}), PodObject)
     assert [item.metadata.name for item in found.items] == ["a", "c"]
@@ -37,7 +37,7 @@ def test_one_broken_item_does_not_lose_its_page() -> None:
 
 
 def test_a_page_says_where_it_stands() -> None:
-    """Resource version and continue token come along."""
+    """A page has its resource version and continue token."""
     found = read_page(page(), PodObject)
     assert (found.metadata.resource_version, found.metadata.next_page) == ("7", "more")
 
@@ -64,7 +64,7 @@ def test_nulls_count_as_not_there() -> None:
 
 
 def test_fields_that_are_not_read_may_be_anything() -> None:
-    """Seaway lives with versions of Kubernetes that come later."""
+    """Seaway works with later versions of Kubernetes."""
     found = read_item(b'{"metadata":{"name":"a","new":{"x":[1]}},"status":{"nodeInfo":3}}', NodeObject)
     assert isinstance(found, NodeObject)
 
@@ -76,7 +76,7 @@ def test_an_item_that_is_no_object_is_broken(raw: bytes) -> None:
 
 
 def test_names_that_python_would_spell_otherwise_are_found() -> None:
-    """Abbreviations in capitals and words that Python keeps for itself."""
+    """Field names have capital abbreviations and reserved words of Python."""
     service = read_item(b'{"spec":{"clusterIP":"10.0.0.1"}}', ServiceObject)
     claim = read_item(b'{"status":{"allocation":{"devices":{"results":[{"shareID":"s"}]}}}}', ResourceClaim)
     assert isinstance(service, ServiceObject)

@@ -14,7 +14,7 @@ from seaway.domain.errors import RejectedError
      ("2k", 2_000_000), ("100u", 1), ("1n", 1), ("+1", 1000), (".5", 500), ("5.", 5000), ("0", 0), ("-0", 0)],
 )  # fmt: skip
 def test_cpu_is_read_in_thousandths_and_rounded_up(quantity: str | float, thousandths: int) -> None:
-    """What is asked for is never made smaller."""
+    """A request is never rounded down."""
     assert milli(quantity) == thousandths
 
 
@@ -39,11 +39,11 @@ def test_what_there_is_is_rounded_down() -> None:
     ["", ".", "-1", "1ki", "1 Gi", "1e3Ki", "e3", "1e", "1e999", "10Ei", "0x10", "1_000", "٣", "inf", "nan", "9" * 400],
 )
 def test_what_is_no_quantity_is_rejected(quantity: str) -> None:
-    """The error shows what came, and never takes long or much memory."""
+    """The error shows the text, and parsing never takes long or much memory."""
     with pytest.raises(RejectedError, match="quantity"):
         milli(quantity)
 
 
 def test_units_do_not_lose_a_byte() -> None:
-    """No float comes in between: 2^53 + 1 bytes stay what they are."""
+    """No float is used: 2^53 + 1 bytes stay exact."""
     assert integer("9007199254740993") == 2**53 + 1

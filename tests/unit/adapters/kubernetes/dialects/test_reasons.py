@@ -1,4 +1,4 @@
-"""Why devices and nodes take no new work, in each dialect that knows it."""
+"""Reasons why devices and nodes accept no new jobs, for each decoder that knows them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ NVIDIA = "hami.io/node-nvidia-register"
 
 
 def reasons(view: NodeView) -> list[str]:
-    """Return those of a node's devices, in their order."""
+    """Return the reasons of a node's devices, in their order."""
     return [device.reason for device in view.node.devices]
 
 
 def test_hami_says_which_cards_are_unhealthy_and_which_are_cordoned() -> None:
-    """Who cordoned a card wants to see that first, whatever else is the matter with it."""
+    """A cordon is shown first, whatever else is wrong with the card."""
     assert reasons(hami()) == ["", "", f"not healthy, says {NVIDIA}"]
     view = hami(notes={"hami.io/device-cordon": f"{B},{C}"})
     assert reasons(view) == ["", "cordoned by hami.io/device-cordon", "cordoned by hami.io/device-cordon"]
@@ -49,7 +49,7 @@ def test_hami_says_which_cards_are_unhealthy_and_which_are_cordoned() -> None:
     ],
 )
 def test_a_mode_that_nothing_can_be_placed_in_is_a_reason(card: dict[str, Any], reason: str) -> None:
-    """As long as nothing worse is known of the card."""
+    """A worse reason of the card comes first."""
     assert reasons(hami([CARDS[0] | card, CARDS[1]])) == [reason, ""]
 
 
@@ -72,7 +72,7 @@ def test_a_mode_that_nothing_can_be_placed_in_is_a_reason(card: dict[str, Any], 
 def test_other_registers_say_it_in_their_way(
     notes: dict[str, str], amounts: dict[str, str], expected: list[str]
 ) -> None:
-    """Other vendors under HAMi, MetaX's own plugin, Volcano's: as far as they know."""
+    """Other vendors under HAMi, MetaX's own plugin and Volcano's report what they know."""
     assert reasons(read_node("alpha", node(notes, amounts))) == expected
 
 
@@ -80,13 +80,13 @@ def test_other_registers_say_it_in_their_way(
     "resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "metax-tech.com/gpu", "enflame.com/gcu"]
 )
 def test_plugins_that_count_say_how_many_there_are_to_be_had(resource: str) -> None:
-    """They do not say which are the bad ones, nor why."""
+    """They do not name the broken ones, nor a reason."""
     view = read_node("alpha", node(allocatable={resource: "1"}, capacity={resource: "2"}))
     assert reasons(view) == ["", f"only 1 of 2 {resource} are allocatable"]
 
 
 def test_drivers_of_resource_slices_say_it_by_taints() -> None:
-    """Those that keep new work away, with their values; others are no reason."""
+    """Taints that prevent new jobs are reasons, with their values; others are not."""
     taints = [
         {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoExecute"},
         {"key": "noted", "effect": "None"},
@@ -122,7 +122,7 @@ def test_drivers_of_resource_slices_say_it_by_taints() -> None:
     ],
 )  # fmt: skip
 def test_a_node_says_why_it_is_not_ready(condition: dict[str, str], reason: str) -> None:
-    """In its kubelet's words, on one line, or those of its cluster when that has heard nothing of it."""
+    """The reason is the kubelet's, on one line, or the cluster's if the kubelet stopped reporting."""
     told = {"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", **condition}]}}
     view = read_node("alpha", decoded(told, NodeObject))
     assert (view.node.reason, view.node.ready) == (reason, not reason)
@@ -132,7 +132,7 @@ def test_a_node_says_why_it_is_not_ready(condition: dict[str, str], reason: str)
 
 
 def test_what_keeps_many_devices_is_one_text_for_all() -> None:
-    """Ten thousand nodes of which a device each is bad need no text each."""
+    """Ten thousand nodes with a broken device each share one text."""
     one, other = (hami().node.devices[2].reason for _ in range(2))
     assert one is other
     stale = {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting"}]}}

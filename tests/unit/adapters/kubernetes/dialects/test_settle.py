@@ -1,4 +1,4 @@
-"""Devices that are known by number only: each share has one holder, and Seaway's pods those that were booked."""
+"""Devices known only by number: each share has one holder, and Seaway's pods get their allocated devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE, TWO, THREE = (f"alpha/n1/gpu-{number}" for number in range(3))
 
 
 def view(whole: int = 0, instances: int = 0, replicas: int = 1) -> NodeView:
-    """Read a node with so many cards, each for so many pods, and MIG instances."""
+    """Read a node with this many cards, each with replicas, and MIG instances."""
     amounts = {GPU: str(whole * replicas), MIG: str(instances)}
     labels = {"nvidia.com/gpu.replicas": str(replicas), "nvidia.com/mig.strategy": "mixed"}
     return read_node(
@@ -28,7 +28,7 @@ def view(whole: int = 0, instances: int = 0, replicas: int = 1) -> NodeView:
 
 
 def shares(number: int, resource: str = GPU) -> tuple[Held, ...]:
-    """Return what a pod holds that asks for so many."""
+    """Return the shares of a pod that requests this many."""
     return (Held(-1, "", 0, 0, resource=resource),) * number
 
 
@@ -38,7 +38,7 @@ def names(with_template_traits: Mapping[str, Sequence[Held]]) -> dict[str, list[
 
 
 def test_a_pod_of_seaway_gets_what_was_booked_for_it() -> None:
-    """Whoever was heard of first: others get the rest, and make room where they were taken to be on it."""
+    """In any order of events, other pods get the rest, and give up an assumed device."""
     held = {"theirs": shares(1), "mine": shares(1)}
     assert names(assign_devices(view(2), held, {}, {"mine": [ONE]})) == {"theirs": [TWO], "mine": [ONE]}
     moved = assign_devices(view(2), held, {"theirs": [ONE]}, {"mine": [ONE]})
@@ -46,7 +46,7 @@ def test_a_pod_of_seaway_gets_what_was_booked_for_it() -> None:
 
 
 def test_nobody_moves_without_need() -> None:
-    """On a card for several pods there may be room for both."""
+    """A card for several pods may have room for both."""
     held = {"theirs": shares(1), "mine": shares(1)}
     assert names(assign_devices(view(2, replicas=2), held, {"theirs": [ONE]}, {"mine": [ONE]})) == {
         "theirs": [ONE],
@@ -69,7 +69,7 @@ def test_pods_that_share_a_template_share_what_was_booked() -> None:
 
 
 def test_cards_and_instances_are_kept_apart() -> None:
-    """Where MIG is mixed, a share of one resource never gets a device of another, though that was booked."""
+    """With mixed MIG, a share of one resource never gets a device of another, even if that was allocated."""
     small = "alpha/n1/mig-1g.5gb-0"
     held = {"mine": (*shares(1), *shares(1, MIG)), "theirs": shares(1, MIG)}
     found = assign_devices(view(2, 2), held, {}, {"mine": [small, TWO], "theirs": [ONE]})
@@ -84,7 +84,7 @@ PODS = st.dictionaries(st.sampled_from("abcde"), st.tuples(st.integers(0, 2), st
 def test_no_device_has_more_holders_than_it_can_and_settling_again_changes_nothing(
     pods: dict[str, tuple[int, int, list[str], list[str]]], replicas: int
 ) -> None:
-    """Whatever was booked, and named before; and no one goes without a device while one has room."""
+    """For any earlier allocations and names, each pod has a device while one has room."""
     there = view(3, 1, replicas)
     held = {pod: shares(whole) + shares(small, MIG) for pod, (whole, small, _, _) in pods.items()}
     before = {pod: each[2] for pod, each in pods.items()}

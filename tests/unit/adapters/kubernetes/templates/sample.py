@@ -24,7 +24,7 @@ RUN = Run("registry.example/train:1", ("python", "train.py"), ("--fast",), (("MO
 
 
 def share(uuid: str, memory_mib: int = 8192, core_milli: int = 500, profile: str = "", start: int = -1) -> DeviceSlice:
-    """Take a part of a device."""
+    """Create a part of a device."""
     return DeviceSlice(uuid, memory_mib, core_milli, profile, start)
 
 
@@ -37,14 +37,14 @@ def deployment(
     numbers: Sequence[int] | None = None,
     **figures: Any,  # noqa: ANN401  # fields of a deployment or a spec
 ) -> Deployment:
-    """Make a deployment.
+    """Create a deployment.
 
     Parameters
     ----------
     placed
-        Node and slices of each replica; two on one device and a third elsewhere when left out.
+        Node and slices of each replica; by default two on one device and a third elsewhere.
     numbers
-        The replicas' numbers; from 0 when left out.
+        The replicas' numbers; by default from 0.
     figures
         Other fields of the spec; or its `nodes`, or the deployment's `job_id`, `attempt` and `cluster`.
     """
@@ -65,12 +65,12 @@ def deployment(
 
 
 def options(terms: DeviceResources = HAMI, **others: Any) -> TemplateOptions:  # noqa: ANN401  # fields of options
-    """Make options for a cluster whose devices all speak one dialect."""
+    """Create options for a cluster whose devices all use one device plugin."""
     return TemplateOptions(speak(terms), **others)
 
 
 def speak(terms: DeviceResources, **known: Any) -> Callable[[str, str], Access]:  # noqa: ANN401  # fields of an access
-    """Say that every device is asked for in these terms."""
+    """Return a function that requests every device with these resources."""
     return lambda _, uuid: Access(uuid, "", terms, **known)
 
 
@@ -81,7 +81,7 @@ def one(manifests: Sequence[Manifest], kind: str) -> Manifest:
 
 
 def many(manifests: Sequence[Manifest], kind: str) -> list[dict[str, Any]]:
-    """Return the manifests of a kind, pins and all."""
+    """Return the manifests of a kind, with their pins."""
     return [each.pinned() for each in manifests if each.kind == kind]
 
 
@@ -97,7 +97,7 @@ def env(workload: Mapping[str, Any]) -> dict[str, str]:
 
 
 def same_bytes(first: Sequence[Manifest], second: Sequence[Manifest]) -> bool:
-    """Tell whether two renderings are alike to the byte."""
+    """Report whether two renderings have equal bytes."""
     return json.dumps([each.pinned() for each in first]) == json.dumps([each.pinned() for each in second])
 
 

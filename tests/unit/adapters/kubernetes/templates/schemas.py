@@ -1,4 +1,4 @@
-"""Checks of objects: Kubernetes' own by its schemas, others by what their controllers insist on."""
+"""Checks of objects: Kubernetes' own by schema, others by their controllers' requirements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def validate(manifest: dict[str, Any]) -> None:
-    """Hold an object against the schema of its kind; unknown fields are errors."""
+    """Validate an object with the schema of its kind; unknown fields are errors."""
     kind = (manifest["apiVersion"], manifest["kind"])
     check_metadata(manifest["metadata"], within=63)
     if kind in CUSTOM:
@@ -32,7 +32,7 @@ def check_metadata(metadata: dict[str, Any], within: int) -> None:
 
 
 def check_pods(template: dict[str, Any], container: str = "", restart: str = "Never") -> None:
-    """Check a pod template by the schema of a Job that holds it."""
+    """Check a pod template by the schema of a Job."""
     assert template["spec"]["restartPolicy"] == restart
     assert not container or template["spec"]["containers"][0]["name"] == container
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"template": template}}

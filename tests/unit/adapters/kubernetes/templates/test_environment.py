@@ -1,4 +1,4 @@
-"""Variables that say which devices a container gets: no one's but Seaway's, and operators'."""
+"""Variables that select the devices of a container: only Seaway and operators set them."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ every = pytest.mark.parametrize("template", TEMPLATES.values(), ids=lambda each:
 
 
 def run(*names: str) -> Run:
-    """Make a job run with these variables."""
+    """Create a run with these variables."""
     return Run("main:1", ("main",), (), tuple((name, "all") for name in names))
 
 
 def containers(template: str, **figures: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # as of a deployment
-    """Return the containers of everything that a deployment's workloads run, with their environment."""
+    """Return the containers of all workloads of a deployment, with their environment."""
     found: list[dict[str, Any]] = []
 
     def look(value: object) -> None:
@@ -107,7 +107,7 @@ def containers(template: str, **figures: Any) -> list[dict[str, Any]]:  # noqa: 
 @every
 @pytest.mark.parametrize("name", GUARDED)
 def test_no_job_may_choose_its_devices_itself(template: Template, name: str) -> None:
-    """What a device plugin or a runtime goes by is refused at the door and in whatever is written, with the reason."""
+    """Variables of device plugins and runtimes are rejected at admission and in templates, with the reason."""
     made = deployment(template.name, run=run("MODE", name))
     (said,) = problems(made.spec, options(), TEMPLATES)
     assert said.where == "run.env"
@@ -117,14 +117,14 @@ def test_no_job_may_choose_its_devices_itself(template: Template, name: str) -> 
 
 
 def test_each_such_variable_is_named() -> None:
-    """A job is told all at once of what it has to leave out."""
+    """One error names all such variables of a job."""
     found = problems(deployment(run=run(*GUARDED)).spec, options())
     assert [each.message.split("'")[1] for each in found] == GUARDED
 
 
 @every
 def test_what_harms_nobody_is_free(template: Template) -> None:
-    """Choosing among one's own devices, the driver's libraries, and what is loaded before: jobs live on it."""
+    """Choosing among a job's own devices, driver libraries and preloads are allowed: jobs need them."""
     made = deployment(template.name, run=run(*FREE))
     assert problems(made.spec, options(), TEMPLATES) == []
     assert all(set(FREE) <= each.keys() for each in containers(template.name, run=run(*FREE)) if each["of"] in MAIN)
@@ -135,7 +135,7 @@ MAIN = {"main", "pytorch", "ray-head", "ray-worker"}
 
 @every
 def test_who_books_no_device_sees_none(template: Template) -> None:
-    """Images with CUDA ask for all devices, and a node's runtime may heed them: without devices that is taken back."""
+    """CUDA images request all devices, and a runtime may obey: without devices this is overridden."""
     figures = {"placed": [("node-0", ())], "request": ResourceRequest(100, 64)}
     found = [each for each in containers(template.name, run=run("MODE"), **figures) if each["of"] in MAIN]
     assert found
@@ -145,21 +145,21 @@ def test_who_books_no_device_sees_none(template: Template) -> None:
 
 @every
 def test_who_booked_devices_is_told_them_by_their_plugin(template: Template) -> None:
-    """Where devices come, whoever gives them sets the variables: Seaway's would win over those."""
+    """With devices, the device plugin sets the variables: Seaway's would override them."""
     found = [each for each in containers(template.name, run=run("MODE")) if each["of"] in MAIN]
     assert found
     assert not any(key.endswith("_VISIBLE_DEVICES") for each in found for key in each)
 
 
 def test_operators_may_say_what_jobs_may_not() -> None:
-    """What an operator's template sets stands; its other containers, which get no devices, see none."""
+    """An operator's template may set them; its containers without devices see none."""
     seen = {each["of"]: each.get("NVIDIA_VISIBLE_DEVICES") for each in containers("own", run=run("A"))}
     assert seen == {"fetch": "void", "watch": "all", "main": None}
 
 
 @pytest.mark.parametrize("written", ["${command}", "text", 3])
 def test_what_is_no_environment_is_left_to_the_cluster(written: object) -> None:
-    """A template whose variables are none is written as it is: the cluster says best what is wrong."""
+    """Invalid variables of a template are left as they are: the cluster reports the error best."""
     body = yaml.safe_load(OWN)
     body["spec"]["template"]["spec"]["initContainers"][0]["env"] = written
     own = {"own": read_template("own", yaml.safe_dump(body), Rules())}
@@ -169,7 +169,7 @@ def test_what_is_no_environment_is_left_to_the_cluster(written: object) -> None:
 
 
 def test_first_containers_have_to_be_some() -> None:
-    """What is not a list of containers is said of the template's file, with the place."""
+    """A value that is not a list of containers is an error of the template's file, with the place."""
     body = yaml.safe_load(OWN)
     body["spec"]["template"]["spec"]["initContainers"] = "none"
     with pytest.raises(RejectedError, match="list of containers") as caught:

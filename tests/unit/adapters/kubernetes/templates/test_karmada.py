@@ -1,4 +1,4 @@
-"""What goes through Karmada, and in which order."""
+"""Objects for Karmada, and their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ through = pytest.mark.parametrize("template", sorted(set(BUILT_IN) - {"kueue"}))
 
 
 def sent(made: Deployment, **chosen: Any) -> list[Manifest]:  # noqa: ANN401  # fields of options
-    """Return what is written into Karmada for a deployment."""
+    """Return the objects for Karmada of a deployment."""
     wanted = options(**chosen)
     return for_karmada(made, wanted, render(made, wanted))
 
@@ -45,7 +45,7 @@ def patched(body: dict[str, Any], patches: list[dict[str, Any]]) -> dict[str, An
 @through
 @pytest.mark.parametrize("terms", [sample.HAMI, sample.NVIDIA_DRA])
 def test_overrides_give_what_is_sent_directly(template: str, terms: DeviceResources) -> None:
-    """A neutral template with its overrides is the same object as the one sent straight into the cluster."""
+    """A neutral template with its overrides equals the object for a direct cluster."""
     made = deployment(template, nodes=NodeRules((("zone", "a"),)))
     straight = {(each.kind, each.name): each.pinned() for each in render(made, options(terms))}
     written = sent(made, terms=terms)
@@ -66,7 +66,7 @@ def test_overrides_give_what_is_sent_directly(template: str, terms: DeviceResour
 
 @through
 def test_the_order_is_overrides_policies_objects(template: str) -> None:
-    """Whatever an object needs is there before it, and nothing that is sent carries pins of its own."""
+    """Every object comes after its prerequisites, and has no pins of its own."""
     written = sent(deployment(template))
     order = [
         ("OverridePolicy", "PropagationPolicy").index(each.kind) if "Policy" in each.kind else 2 for each in written
@@ -79,7 +79,7 @@ def test_the_order_is_overrides_policies_objects(template: str) -> None:
 
 @through
 def test_policies_are_valid_and_the_same_each_time(template: str) -> None:
-    """Writing twice changes nothing."""
+    """A second write changes nothing."""
     made = deployment(template)
     for each in sent(made):
         validate(each.body)
@@ -114,7 +114,7 @@ def test_two_clusters_do_not_meet() -> None:
 
 
 def test_many_objects_are_spread_over_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No policy grows past what a server takes."""
+    """No policy exceeds the size limit of a server."""
     monkeypatch.setattr(karmada, "MAX_SELECTED", 2)
     written = sent(deployment(placed=[(f"node-{i}", (share(f"GPU-{i}"),)) for i in range(5)]))
     policies = [each for each in written if each.kind == "PropagationPolicy"]
@@ -123,7 +123,7 @@ def test_many_objects_are_spread_over_policies(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bindings_say_cluster_and_replicas() -> None:
-    """Karmada is told where each object goes, by the name that it gives the binding."""
+    """The binding of each object, found by name, gets its cluster."""
     made = deployment("deployment")
     service, first, second = (binding(made, each) for each in render(made, options()))
     assert service.name.endswith("-service")
@@ -134,13 +134,13 @@ def test_bindings_say_cluster_and_replicas() -> None:
 
 
 def test_what_others_change_does_not_go_through_karmada() -> None:
-    """Karmada undoes what others change, so Kueue could never let a Job in."""
+    """Karmada reverts others' changes, so Kueue could never admit a Job."""
     with pytest.raises(RejectedError, match="kueue"):
         sent(deployment("kueue"))
 
 
 def test_a_pin_needs_something_to_hold_on_to() -> None:
-    """A pin whose place is not there is a bug, not a silent loss."""
+    """A pin without its place in the object is a bug, not silently lost."""
     assert Pin(("a", 0, "b/c~d"), 1).pointer == "/a/0/b~1c~0d"
     assert Manifest({"a": [{}]}, (Pin(("a", 0, "b"), 1),)).pinned() == {"a": [{"b": 1}]}
     with pytest.raises(InvariantError, match="/a/b"):

@@ -25,7 +25,7 @@ NAMES = st.text(min_size=1, max_size=80)
 
 
 def test_replicas_that_share_everything_are_one_part() -> None:
-    """Replicas with node, devices and amounts in common form a part, in the order of their first."""
+    """Replicas with equal node, devices and amounts form a part, in the order of their first."""
     two, other = parts(deployment())
     assert (two.node, two.replicas) == ("node-0", (0, 1))
     assert (other.node, other.replicas) == ("node-1", (2,))
@@ -50,7 +50,7 @@ def test_any_difference_makes_another_part(other: tuple[str, tuple[object, ...]]
 
 
 def test_where_an_instance_begins_makes_no_part() -> None:
-    """Instances of one profile on one device are one part: no vGPU layer can be told where one begins."""
+    """Instances of one profile on one device are one part: no vGPU layer accepts a start position."""
     placed = [("node-0", (share("GPU-a", profile="1g.5gb", start=start),)) for start in range(7)]
     assert [part.replicas for part in parts(deployment(placed=placed))] == [tuple(range(7))]
 
@@ -66,7 +66,7 @@ def test_the_order_of_placements_means_nothing() -> None:
 
 
 def test_a_replica_is_placed_once_and_here() -> None:
-    """A replica that is placed twice, or in another cluster, or no replica at all: none of these is a deployment."""
+    """A deployment cannot place a replica twice, or in another cluster, or have no replica."""
     good = deployment()
     for placements in (
         (),
@@ -78,14 +78,14 @@ def test_a_replica_is_placed_once_and_here() -> None:
 
 
 def test_roles_tell_groups_of_one_part_apart() -> None:
-    """Two pod templates for one part, like a head and its workers, are marked differently."""
+    """Two pod templates for one part, like a head and its workers, have different labels."""
     part = parts(deployment())[0]
     assert len({Group((part,)).digest, Group((part,), "head").digest, Group((part,), "worker").digest}) == 3
 
 
 @given(job=NAMES, attempt=st.integers(1, 10**9), cluster=NAMES)
 def test_every_name_is_a_dns_label(job: str, attempt: int, cluster: str) -> None:
-    """Whatever ids are like, an object's name is a DNS label with room for what controllers hang on."""
+    """For any ids, an object's name is a DNS label with room for suffixes of controllers."""
     made = deployment(job_id=job, attempt=attempt, cluster=cluster)
     name = object_name(made, cluster_digest(made))
     assert LABEL.fullmatch(name)
@@ -94,7 +94,7 @@ def test_every_name_is_a_dns_label(job: str, attempt: int, cluster: str) -> None
 
 @given(first=st.tuples(NAMES, NAMES), second=st.tuples(NAMES, NAMES))
 def test_different_places_have_different_names(first: tuple[str, str], second: tuple[str, str]) -> None:
-    """Names of one attempt tell clusters, nodes and devices apart."""
+    """Names of one attempt differ by cluster, node and device."""
     names = []
     for node, uuid in (first, second):
         made = deployment(placed=[(node, (share(uuid),))])
@@ -103,7 +103,7 @@ def test_different_places_have_different_names(first: tuple[str, str], second: t
 
 
 def test_names_start_with_the_attempts_own() -> None:
-    """An attempt's objects are named after it, whichever cluster they are for."""
+    """An attempt's objects have its name as prefix, in every cluster."""
     here, there = deployment(), deployment(cluster="beta")
     assert object_name(here, cluster_digest(here)).startswith(f"{here.name}-")
     assert object_name(here, cluster_digest(here)) != object_name(there, cluster_digest(there))
@@ -111,7 +111,7 @@ def test_names_start_with_the_attempts_own() -> None:
 
 @given(st.sets(st.integers(0, 10_000)))
 def test_numbers_are_read_as_they_were_written(numbers: set[int]) -> None:
-    """Lists of replicas survive being written down."""
+    """A written list of replicas reads back unchanged."""
     assert numbers_of(numbers_text(sorted(numbers))) == tuple(sorted(numbers))
 
 
@@ -119,6 +119,6 @@ def test_numbers_are_read_as_they_were_written(numbers: set[int]) -> None:
     "text", ["x", "3-1", "1,1", "0-", "-1", "1-1", "01", "0,1", " 1", "0-999999999", "5,3", "0-9999999999999999999999"]
 )
 def test_what_is_no_list_of_numbers_is_refused(text: str) -> None:
-    """A text that Seaway did not write is not taken for replicas, and costs nothing."""
+    """A text that Seaway did not write is rejected as a list of replicas, quickly."""
     with pytest.raises(ValueError, match=r"number|int"):
         numbers_of(text)

@@ -1,4 +1,4 @@
-"""How pods are tied to nodes and devices, in every dialect."""
+"""Nodes and devices of pods, for every device plugin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def first_job(options: TemplateOptions, *slices: DeviceSlice, request: ResourceR
 
 
 def limits(job: dict[str, Any]) -> dict[str, str]:
-    """Return what a job's container may use of its devices."""
+    """Return the device limits of a job's container."""
     return {key: value for key, value in container(job)["resources"]["limits"].items() if "/" in key}
 
 
@@ -35,26 +35,26 @@ def chosen(job: dict[str, Any]) -> dict[str, str]:
 
 
 def test_hami_gets_exactly_the_devices_and_amounts() -> None:
-    """Under HAMi a pod names its devices, and asks for memory and cores of each, always both."""
+    """Under HAMi a pod names its devices, and requests memory and cores of each, always both."""
     job = first_job(options(), share("GPU-b", 4_000, 305), share("GPU-a", 4_000, 305))
     assert chosen(job) == {"nvidia.com/use-gpuuuid": "GPU-a,GPU-b"}
     assert limits(job) == {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "4000", "nvidia.com/gpucores": "31"}
 
 
 def test_cores_that_nobody_asked_for_are_sent_as_none() -> None:
-    """A slice without cores says 0, lest a webhook fills in what it likes."""
+    """A slice without cores requests 0, so that a webhook adds no default."""
     assert limits(first_job(options(), share("GPU-a", 4_000, 0)))["nvidia.com/gpucores"] == "0"
 
 
 def test_a_whole_device_is_all_memory_and_all_cores() -> None:
-    """A whole device is asked for by all its memory and 100 points, also where its cores are scaled up."""
+    """A whole device is requested with all its memory and 100 points, also if its cores are scaled up."""
     wanted = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "81920", "nvidia.com/gpucores": "100"}
     assert limits(first_job(options(), share("GPU-a", 81_920, 1_000))) == wanted
     assert limits(first_job(options(), share("GPU-a", 81_920, 2_000))) == wanted
 
 
 def test_an_instance_is_asked_for_by_its_profile_s_memory() -> None:
-    """In MIG mode memory is the profile's, so that it is the smallest that fits; cores are those of the request."""
+    """In MIG mode memory is the profile's, so that the smallest profile fits; cores are those of the request."""
     request = ResourceRequest(1_000, 1_024, 1, 4_000)
     job = first_job(options(), share("GPU-a", 4_864, 150, "1g.5gb", 3), request=request)
     assert limits(job) == {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4864", "nvidia.com/gpucores": "0"}
@@ -62,7 +62,7 @@ def test_an_instance_is_asked_for_by_its_profile_s_memory() -> None:
 
 
 def test_several_instances_of_a_card_name_it_once() -> None:
-    """A replica with two instances of one card asks for two, of the one card."""
+    """A replica with two instances of one card requests two, of that card."""
     request = ResourceRequest(1_000, 1_024, 2, 4_000)
     job = first_job(
         options(), share("GPU-a", 4_864, 150, "1g.5gb"), share("GPU-a", 9_984, 290, "2g.10gb"), request=request
@@ -72,21 +72,21 @@ def test_several_instances_of_a_card_name_it_once() -> None:
 
 
 def test_devices_of_two_sizes_are_asked_for_in_percent() -> None:
-    """A share of devices that differ in size is one percentage; one amount could not say it."""
+    """A share of devices that differ in size is one percentage, as one amount cannot express it."""
     request = ResourceRequest(1_000, 1_024, 2)
     job = first_job(options(), share("GPU-a", 40_960, 1_000), share("GPU-b", 81_920, 1_000), request=request)
     assert limits(job) == {"nvidia.com/gpu": "2", "nvidia.com/gpumem-percentage": "100", "nvidia.com/gpucores": "100"}
 
 
 def test_amounts_that_nothing_explains_are_a_bug() -> None:
-    """Unequal amounts where one amount was asked for are not written down as something else."""
+    """Unequal amounts for a request of one amount raise an error."""
     request = ResourceRequest(1_000, 1_024, 2, 4_000)
     with pytest.raises(InvariantError, match="4000"):
         first_job(options(), share("GPU-a", 4_000), share("GPU-b", 5_000), request=request)
 
 
 def test_volcano_has_words_of_its_own() -> None:
-    """Volcano's vGPU is asked in its own resources and annotations, by its own scheduler."""
+    """Volcano's vGPU has its own resources, annotations and scheduler."""
     job = first_job(options(sample.VOLCANO), share("GPU-a", 4_864, 150, "1g.5gb"))
     assert limits(job) == {
         "volcano.sh/vgpu-number": "1",
@@ -98,7 +98,7 @@ def test_volcano_has_words_of_its_own() -> None:
 
 
 def test_a_device_plugin_counts_and_no_more() -> None:
-    """NVIDIA's plugin without HAMi is asked for numbers, of cards or of each MIG profile; what was booked is noted."""
+    """NVIDIA's plugin without HAMi gets numbers of cards or of each MIG profile; allocations are in annotations."""
     job = first_job(options(sample.PLUGIN), share("cluster/node-0/0"), share("cluster/node-0/1"))
     assert limits(job) == {"nvidia.com/gpu": "2"}
     assert chosen(job) == {}
@@ -154,27 +154,27 @@ def test_each_vendor_is_asked_in_its_own_units(
 
 
 def test_some_vendors_are_asked_for_sums() -> None:
-    """Moore Threads' cards are asked for by the memory and cores of all of them together."""
+    """Moore Threads' cards are requested by their total memory and cores."""
     asked = TemplateOptions(sample.speak(sample.MTHREADS, cores=16))
     job = first_job(asked, share("a", 49_152, 1_000), share("b", 49_152, 1_000))
     assert limits(job) == {"mthreads.com/vgpu": "2", "mthreads.com/sgpu-memory": "192", "mthreads.com/sgpu-core": "32"}
 
 
 def test_neuron_is_asked_for_cards_or_cores() -> None:
-    """AWS's cards are asked for by number or by cores, never by both."""
+    """AWS's cards are requested by number or by cores, never by both."""
     asked = TemplateOptions(sample.speak(sample.NEURON, cores=2, core_unit=CoreUnit.BITS))
     assert limits(first_job(asked, share("a", 0, 1_000), share("b", 0, 1_000))) == {"aws.amazon.com/neuron": "2"}
     assert limits(first_job(asked, share("a", 0, 500))) == {"aws.amazon.com/neuroncore": "1"}
 
 
 def test_devices_are_named_as_their_dialect_names_them() -> None:
-    """Where a dialect has an id of its own for a device, that is what it is told."""
+    """A device plugin gets its own id of a device, if it has one."""
     known = TemplateOptions(lambda _, uuid: Access(uuid, "node-0-mlu-3", sample.HAMI))
     assert chosen(first_job(known, share("alpha/node-0-mlu-3"))) == {"nvidia.com/use-gpuuuid": "node-0-mlu-3"}
 
 
 def test_what_cannot_be_asked_at_once_is_rejected() -> None:
-    """A replica cannot take devices of two dialects, nor one that is gone."""
+    """A replica cannot use devices of two plugins, nor a missing one."""
     mixed = TemplateOptions(lambda node, uuid: sample.speak(sample.HAMI if uuid == "a" else vendors.DCU)(node, uuid))
     with pytest.raises(RejectedError, match="different ways"):
         first_job(mixed, share("a"), share("b"))
@@ -236,7 +236,7 @@ def test_what_cannot_be_asked_at_once_is_rejected() -> None:
 def test_claims_name_one_device_each(
     terms: DeviceResources, known: dict[str, Any], taken: DeviceSlice, wanted: dict[str, Any], selector: str
 ) -> None:
-    """With dynamic resource allocation a claim asks for each device, by its class, amounts and a selector."""
+    """With dynamic resource allocation a claim requests each device, by class, amounts and a selector."""
     manifests = render(deployment(placed=[("node-0", (taken,))]), TemplateOptions(sample.speak(terms, **known)))
     claim, job = sample.one(manifests, "ResourceClaimTemplate"), sample.one(manifests, "Job")
     (asked,) = claim.body["spec"]["spec"]["devices"]["requests"]
@@ -251,7 +251,7 @@ def test_claims_name_one_device_each(
 
 
 def test_a_pod_is_tied_to_its_node_by_label() -> None:
-    """The node is chosen by its label, which may differ from its name, beside labels that the job asks for."""
+    """The node is selected by its label, which may differ from its name, beside the job's own selectors."""
     made = deployment(placed=[("node-0", ())], nodes=NodeRules((("zone", "a"),)))
     manifest = sample.one(render(made, options(hostname=lambda node: f"{node}.local")), "Job")
     pod = manifest.pinned()["spec"]["template"]["spec"]
@@ -261,7 +261,7 @@ def test_a_pod_is_tied_to_its_node_by_label() -> None:
 
 
 def test_cpu_and_memory_are_requests_and_limits() -> None:
-    """A replica gets what it asked for and no more; what it did not ask for is left out."""
+    """Requests equal limits; resources that the job does not request are left out."""
     job = many(render(deployment(placed=[("n", ())], request=ResourceRequest(500, 64)), options()), "Job")[0]
     both = {"cpu": "500m", "memory": "64Mi"}
     assert container(job)["resources"] == {"limits": both, "requests": both}
@@ -270,7 +270,7 @@ def test_cpu_and_memory_are_requests_and_limits() -> None:
 
 
 def test_tolerations_are_passed_on() -> None:
-    """Taints that a job bears its pods bear."""
+    """Pods have the tolerations of their job."""
     given = (Toleration(), Toleration("a", "b", TaintEffect.NO_EXECUTE), Toleration("c"), Toleration("d", ""))
     job = many(render(deployment(nodes=NodeRules(tolerations=given)), options()), "Job")[0]
     assert job["spec"]["template"]["spec"]["tolerations"] == [
@@ -282,7 +282,7 @@ def test_tolerations_are_passed_on() -> None:
 
 
 def test_hami_s_scheduler_may_be_named() -> None:
-    """Pods with HAMi's devices can be sent to its scheduler even while its webhook is down; others never are."""
+    """Pods with HAMi's devices can name its scheduler, in case its webhook is down; others never do."""
     named = options(hami_scheduler="hami-scheduler")
     job = many(render(deployment(), named), "Job")[0]
     assert job["spec"]["template"]["spec"]["schedulerName"] == "hami-scheduler"

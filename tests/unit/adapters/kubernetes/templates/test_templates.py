@@ -1,4 +1,4 @@
-"""The built-in templates: what each becomes, and what all have in common."""
+"""The built-in templates: their objects, and their common rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.adapters.kubernetes.templates.schemas import validate
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = "SEAWAY_WRITE_GOLDEN"
-"""Environment variable: write the examples again instead of comparing them."""
+"""Environment variable that rewrites the examples instead of comparing them."""
 
 every = pytest.mark.parametrize("template", sorted(BUILT_IN))
 
@@ -43,11 +43,11 @@ def pod_templates(value: object) -> list[dict[str, Any]]:
 
 
 def workloads(manifests: list[Manifest]) -> list[dict[str, Any]]:
-    """Return what runs something."""
+    """Return the objects that run pods."""
     return [each.pinned() for each in manifests if each.replicas]
 
 
-# ---------------------------------------------------------------- all of them
+# ---------------------------------------------------------------- all templates
 
 
 @every
@@ -61,7 +61,7 @@ def test_kubernetes_would_take_it(template: str, terms: DeviceResources) -> None
 
 @every
 def test_the_same_is_written_each_time(template: str) -> None:
-    """The same deployment gives the same bytes, in whatever order its placements come."""
+    """The same deployment gives the same bytes, for any order of its placements."""
     made = deployment(template, gang=True)
     turned = replace(made, placements=made.placements[::-1])
     assert sample.same_bytes(render(made, options()), render(turned, options()))
@@ -70,7 +70,7 @@ def test_the_same_is_written_each_time(template: str) -> None:
 
 @every
 def test_everything_is_marked(template: str) -> None:
-    """Objects and pods say whose they are; user's labels are kept, but never instead of Seaway's."""
+    """Objects and pods have Seaway's labels; users' labels stay, but never override Seaway's."""
     made = deployment(template, labels={"team": "a", MANAGED_BY: "me"})
     manifests = render(made, options())
     marked = [each.pinned()["metadata"] for each in manifests]
@@ -88,7 +88,7 @@ def test_everything_is_marked(template: str) -> None:
 
 @every
 def test_each_replica_is_in_one_pod_template(template: str) -> None:
-    """The pod templates of a deployment share its replicas out, each under a mark of its own."""
+    """The pod templates of a deployment divide its replicas, each with its own label."""
     found: list[int] = []
     parts: list[str] = []
     for body in workloads(render(deployment(template), options())):
@@ -101,7 +101,7 @@ def test_each_replica_is_in_one_pod_template(template: str) -> None:
 
 @every
 def test_every_pod_is_tied_to_its_place(template: str) -> None:
-    """No pod template goes without nodes and devices, and no one gets a token of the cluster's API."""
+    """Every pod template has nodes and devices, and no token for the cluster's API."""
     for body in workloads(render(deployment(template), options())):
         for pods in pod_templates(body):
             spec = pods["spec"]
@@ -113,7 +113,7 @@ def test_every_pod_is_tied_to_its_place(template: str) -> None:
 
 @every
 def test_a_body_without_pins_names_no_place(template: str) -> None:
-    """What says where a workload runs is in its pins alone."""
+    """Only its pins name the place of a workload."""
     for manifest in render(deployment(template), options()):
         text = str(manifest.body)
         assert not any(each in text for each in ("node-0", "node-1", "GPU-a", "GPU-b"))
@@ -121,7 +121,7 @@ def test_a_body_without_pins_names_no_place(template: str) -> None:
 
 @every
 def test_a_failed_replica_is_seen(template: str) -> None:
-    """Nothing but a service restarts its containers or is tried again by its controller."""
+    """Only a service restarts its containers or is retried by its controller."""
     for body in workloads(render(deployment(template), options())):
         for pods in pod_templates(body):
             assert pods["spec"]["restartPolicy"] == ("Always" if template == "deployment" else "Never")
@@ -132,7 +132,7 @@ def test_a_failed_replica_is_seen(template: str) -> None:
 
 @every
 def test_an_image_is_needed(template: str) -> None:
-    """A job without an image is rejected, unless the cluster has one for it."""
+    """A job without an image is rejected, unless the cluster has a default image."""
     made = deployment(template, run=replace(sample.RUN, image=""))
     with pytest.raises(RejectedError, match=r"run\.image"):
         render(made, options())
@@ -141,7 +141,7 @@ def test_an_image_is_needed(template: str) -> None:
 
 @every
 def test_examples_stay_as_they_are(template: str) -> None:
-    """What a template writes changes only on purpose: set SEAWAY_WRITE_GOLDEN to write the examples again."""
+    """The output of a template changes only on purpose: set SEAWAY_WRITE_GOLDEN to rewrite the examples."""
     text = f"# {BUILT_IN[template].purpose}\n" + as_yaml(render(deployment(template, gang=True), options()))
     file = GOLDEN / f"{template}.yaml"
     if os.environ.get(WRITE):
@@ -156,7 +156,7 @@ PLACES = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ab")), min_
 @every
 @given(places=PLACES)
 def test_every_spread_is_valid(template: str, places: list[tuple[str, str]]) -> None:
-    """However replicas are spread over nodes and devices, each is in one template, and all is valid."""
+    """For any spread of replicas over nodes and devices, each is in one template, and all objects are valid."""
     made = deployment(template, placed=[(node, (share(f"GPU-{node}{card}"),)) for node, card in places])
     manifests = render(made, options())
     found = sorted(
@@ -172,21 +172,21 @@ def test_every_spread_is_valid(template: str, places: list[tuple[str, str]]) -> 
 
 @every
 def test_controllers_have_room_for_names_of_their_own(template: str) -> None:
-    """What controllers make of the longest names, an index or a role behind them, are still DNS labels."""
+    """Controllers' names, the longest name with an index or a role as suffix, are still DNS labels."""
     made = deployment(template, job_id="j" * 60, attempt=10**9)
     for body in workloads(render(made, options())):
         name = body["metadata"]["name"]
         tasks = [f"-{task['name']}" for task in body["spec"].get("tasks", [])]
         for suffix in tasks or ["-worker" if template == "pytorchjob" else ""]:
             assert len(f"{name}{suffix}-9999") <= 63
-        assert len(name) <= 47  # KubeRay takes no longer ones
+        assert len(name) <= 47  # KubeRay accepts no longer ones
 
 
-# ---------------------------------------------------------------- one by one
+# ---------------------------------------------------------------- single templates
 
 
 def test_a_job_counts_its_part() -> None:
-    """A Job has as many pods as its part has replicas, all at once, told apart by index."""
+    """A Job has as many pods as its part has replicas, all in parallel, identified by index."""
     for job, count in zip(many(render(deployment(), options()), "Job"), (2, 1), strict=True):
         assert job["spec"]["completions"] == job["spec"]["parallelism"] == count
         assert job["spec"]["completionMode"] == "Indexed"
@@ -209,7 +209,7 @@ def test_what_runs_is_what_was_asked_for() -> None:
 
 
 def test_ports_make_a_service() -> None:
-    """A job with ports is reached by a service that finds all its pods in the cluster; others have none."""
+    """A job with ports has a service that selects all its pods in the cluster; others have none."""
     manifests = render(deployment("deployment", run=replace(sample.RUN, ports=(80, 443, 80))), options())
     service = one(manifests, "Service").body
     assert [each["port"] for each in service["spec"]["ports"]] == [80, 443]
@@ -219,7 +219,7 @@ def test_ports_make_a_service() -> None:
 
 
 def test_a_deployment_finds_only_its_own_pods() -> None:
-    """The selectors of an attempt's Deployments are disjoint, and each finds its own template."""
+    """The selectors of an attempt's Deployments are disjoint, and each matches its own template."""
     first, second = many(render(deployment("deployment"), options()), "Deployment")
     assert first["spec"]["selector"] != second["spec"]["selector"]
     for each in (first, second):
@@ -227,7 +227,7 @@ def test_a_deployment_finds_only_its_own_pods() -> None:
 
 
 def ranks(job: dict[str, Any], tmp_path: Path) -> list[str]:
-    """Run what a Job's pods run, with a command that shows rank and arguments, and return what it showed."""
+    """Run the command of a Job's pods with a program that prints rank and arguments, and return its output."""
     show = tmp_path / "show"
     show.write_text('#!/bin/sh\necho "$NODE_RANK $PET_NODE_RANK $*"\n')
     show.chmod(0o755)
@@ -242,7 +242,7 @@ def ranks(job: dict[str, Any], tmp_path: Path) -> list[str]:
 
 
 def test_torchrun_ranks_are_the_replicas_numbers(tmp_path: Path) -> None:
-    """Every pod knows its rank, over all parts, and runs the job's own command with its own arguments."""
+    """Every pod gets its rank, over all parts, and runs the job's own command with its own arguments."""
     placed = [("node-0", (share("GPU-a"),)), ("node-1", (share("GPU-b"),)), ("node-0", (share("GPU-a"),))]
     run = replace(sample.RUN, args=("two words", "$HOME", "'"))
     jobs = many(render(deployment("torchrun", placed, run=run), options()), "Job")
@@ -251,7 +251,7 @@ def test_torchrun_ranks_are_the_replicas_numbers(tmp_path: Path) -> None:
 
 
 def test_torchrun_needs_no_shell_where_devices_are_not_shared() -> None:
-    """A part of one replica is told its rank outright; only others start with a shell."""
+    """A part of one replica has a fixed rank; only others start with a shell."""
     shared, alone = many(render(deployment("torchrun"), options()), "Job")
     assert container(shared)["command"][:3] == ["/bin/sh", "-c", CHOOSE_RANK]
     assert container(alone)["command"] == ["python", "train.py"]
@@ -259,7 +259,7 @@ def test_torchrun_needs_no_shell_where_devices_are_not_shared() -> None:
 
 
 def test_torchrun_pods_meet_at_replica_0() -> None:
-    """All pods are given one address, the name in DNS of the pod that is replica 0."""
+    """All pods get one address, the DNS name of the pod of replica 0."""
     manifests = render(deployment("torchrun", run=replace(sample.RUN, ports=())), options(namespace="work"))
     (service,) = many(manifests, "Service")
     assert service["spec"]["clusterIP"] == "None"
@@ -276,7 +276,7 @@ def test_torchrun_pods_meet_at_replica_0() -> None:
 
 
 def test_torchrun_heeds_the_users_port() -> None:
-    """The port may be the user's choice; what is not a port is rejected."""
+    """The user may set the port; an invalid port is rejected."""
     manifests = render(deployment("torchrun", run=replace(sample.RUN, env=(("MASTER_PORT", "1234"),))), options())
     assert env(many(manifests, "Job")[0])["PET_MASTER_PORT"] == "1234"
     assert many(manifests, "Service")[0]["spec"]["ports"][0]["port"] == 1234
@@ -285,7 +285,7 @@ def test_torchrun_heeds_the_users_port() -> None:
 
 
 def test_torchrun_over_clusters_needs_an_address() -> None:
-    """Where replica 0 is elsewhere, the pods must be told how it is reached."""
+    """If replica 0 is in another cluster, the pods need its address."""
     here = deployment("torchrun", numbers=(3, 4, 7))
     with pytest.raises(RejectedError, match="replica 0 is in another cluster"):
         render(here, options())
@@ -298,13 +298,13 @@ def test_torchrun_over_clusters_needs_an_address() -> None:
 
 
 def test_a_shell_needs_to_know_what_to_run() -> None:
-    """Without a command there is nothing that a shell could start with a rank."""
+    """Without a command a shell has nothing to start with a rank."""
     with pytest.raises(RejectedError, match=r"run\.command"):
         render(deployment("torchrun", run=Run("image:1")), options())
 
 
 def test_a_pytorchjob_splits_replica_0_off() -> None:
-    """Replica 0 is the master; the others are workers, on any of their nodes, with the devices of all of those."""
+    """Replica 0 is the master; the others are workers, on any of their nodes, with the devices of all those."""
     (job,) = many(render(deployment("pytorchjob"), options()), "PyTorchJob")
     master, worker = (job["spec"]["pytorchReplicaSpecs"][role] for role in ("Master", "Worker"))
     assert master["template"]["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "node-0"}
@@ -321,7 +321,7 @@ def test_a_pytorchjob_splits_replica_0_off() -> None:
     ("nodes", "even"), [("mab", True), ("maabb", True), ("maab", False), ("maa", False), ("m", False)]
 )
 def test_workers_are_held_to_equal_numbers(nodes: str, even: bool) -> None:
-    """Nodes that are to take equally many workers are held to that; others cannot be."""
+    """Nodes with equal numbers of workers enforce that; others cannot."""
     made = deployment("pytorchjob", placed=[(node, (share(f"GPU-{node}{i}"),)) for i, node in enumerate(nodes)])
     (job,) = many(render(made, options()), "PyTorchJob")
     workers = job["spec"]["pytorchReplicaSpecs"].get("Worker")
@@ -330,7 +330,7 @@ def test_workers_are_held_to_equal_numbers(nodes: str, even: bool) -> None:
 
 
 def test_workers_may_claim_any_of_their_devices() -> None:
-    """One claim template for workers of several nodes lists the devices of all."""
+    """One claim template for workers of several nodes has the devices of all."""
     manifests = render(deployment("pytorchjob"), options(sample.NVIDIA_DRA))
     claims = many(manifests, "ResourceClaimTemplate")
     assert len({each["metadata"]["name"] for each in claims}) == 2
@@ -341,7 +341,7 @@ def test_workers_may_claim_any_of_their_devices() -> None:
 
 
 def test_a_raycluster_has_a_head_and_a_group_for_each_part() -> None:
-    """Replica 0 is the head; what is left of each part is a group of workers of fixed size."""
+    """Replica 0 is the head; the rest of each part is a worker group of fixed size."""
     (ray,) = many(render(deployment("raycluster"), options()), "RayCluster")
     assert ray["spec"]["headGroupSpec"]["rayStartParams"] == {"dashboard-host": "0.0.0.0", "num-gpus": "1"}
     assert [group["replicas"] for group in ray["spec"]["workerGroupSpecs"]] == [1, 1]
@@ -351,7 +351,7 @@ def test_a_raycluster_has_a_head_and_a_group_for_each_part() -> None:
 
 
 def test_a_rayjob_runs_the_command_as_its_entry_point() -> None:
-    """The command is quoted into one line, and runs nowhere else; KubeRay removes the cluster at its end."""
+    """The command is quoted into one line, and runs only there; KubeRay deletes the cluster at its end."""
     run = replace(sample.RUN, command=("python", "-c"), args=("print('a b')", "$HOME"))
     (ray,) = many(render(deployment("rayjob", run=run), options()), "RayJob")
     assert ray["spec"]["entrypoint"] == """python -c 'print('"'"'a b'"'"')' '$HOME'"""
@@ -362,7 +362,7 @@ def test_a_rayjob_runs_the_command_as_its_entry_point() -> None:
 
 @pytest.mark.parametrize(("gang", "least"), [(True, 3), (False, 1)])
 def test_volcano_starts_gangs_together(gang: bool, least: int) -> None:
-    """A gang starts when all of it can; the end of a replica is the end of the whole."""
+    """A gang starts when all of it can; the end of one replica ends all."""
     (job,) = many(render(deployment("volcanojob", gang=gang), options()), "Job")
     assert job["spec"]["minAvailable"] == least
     assert [task["replicas"] for task in job["spec"]["tasks"]] == [2, 1]
@@ -372,14 +372,14 @@ def test_volcano_starts_gangs_together(gang: bool, least: int) -> None:
 
 
 def test_volcano_s_pods_go_to_who_knows_their_devices() -> None:
-    """Pods with HAMi's devices go to HAMi's scheduler; others to Volcano's."""
+    """Pods with HAMi's devices use HAMi's scheduler; others Volcano's."""
     for terms, scheduler in ((sample.HAMI, "hami-scheduler"), (sample.VOLCANO, "volcano")):
         (job,) = many(render(deployment("volcanojob"), options(terms)), "Job")
         assert {each["spec"]["schedulerName"] for each in pod_templates(job)} == {scheduler}
 
 
 def test_kueue_lets_jobs_in() -> None:
-    """Jobs wait suspended in a queue of their name; since Kueue changes that, they are created once."""
+    """Jobs wait suspended in the queue of their name; they are created once, as Kueue changes them."""
     manifests = render(deployment("kueue", queue="research"), options())
     for job in many(manifests, "Job"):
         assert job["spec"]["suspend"] is True
@@ -401,7 +401,7 @@ def test_what_cannot_reach_over_clusters_is_rejected() -> None:
 
 
 def test_an_unknown_template_is_rejected() -> None:
-    """A job that names no template is told which there are."""
+    """The error for a job lists the existing templates."""
     with pytest.raises(RejectedError, match="torchrun"):
         render(deployment("unheard-of"), options())
 
@@ -410,18 +410,18 @@ def test_an_unknown_template_is_rejected() -> None:
 
 
 def spec_of(template: str, **others: Any) -> JobSpec:  # noqa: ANN401  # fields of a deployment
-    """Make a job's spec."""
+    """Create a job's spec."""
     return deployment(template, **others).spec
 
 
 def test_a_good_job_has_no_problems() -> None:
-    """What can be written down is not complained about."""
+    """A valid job has no problems."""
     for name in BUILT_IN:
         assert problems(spec_of(name), options()) == []
 
 
 def test_problems_are_told_before_placing() -> None:
-    """All that is wrong with a job wherever it goes is said at once."""
+    """All problems of a job that do not depend on its place are reported together."""
     bad = spec_of(
         "torchrun",
         run=Run(),
@@ -457,7 +457,7 @@ def test_problems_are_told_before_placing() -> None:
     ],
 )
 def test_labels_that_steer_clusters_are_rejected(label: str) -> None:
-    """A job may not set labels by which it would be placed or counted otherwise."""
+    """A job may not set labels that change its placement or accounting."""
     with pytest.raises(RejectedError, match="labels"):
         render(deployment(labels={label: "x"}), options())
     own = {"example.com/a": "x", "plain": "y", "app.kubernetes.io/name": "z", "notkubernetes.io/a": "x"}
@@ -465,7 +465,7 @@ def test_labels_that_steer_clusters_are_rejected(label: str) -> None:
 
 
 def test_shared_memory_is_there_for_those_who_need_it() -> None:
-    """Processes of distributed training share memory; other pods get what they always had."""
+    """Distributed training gets shared memory; other pods have the default."""
     for name in BUILT_IN:
         for body in workloads(render(deployment(name), options())):
             for pods in pod_templates(body):
@@ -473,7 +473,7 @@ def test_shared_memory_is_there_for_those_who_need_it() -> None:
 
 
 def test_requests_of_no_devices_have_no_words_for_them() -> None:
-    """A job without devices names none and pins none."""
+    """A job without devices has no device resources and no pins."""
     made = deployment(placed=[("node-0", ())], request=ResourceRequest(100, 64))
     text = as_yaml(render(made, options()))
     assert "nvidia" not in text

@@ -1,4 +1,4 @@
-"""Templates that people write: what they may say, and what becomes of it."""
+"""Users' own templates: their syntax, and the resulting objects."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def rendered(text: str, made: Deployment | None = None, rules: Rules = Rules(), 
 
 
 def complaints(text: str, rules: Rules = Rules()) -> list[str]:  # noqa: B008  # frozen
-    """Return everything that is said against a template."""
+    """Return all errors of a template."""
     with pytest.raises(RejectedError) as caught:
         read_template("mine", text, rules)
     return [str(each) for each in (caught.value, *caught.value.also)]
 
 
 def changed(path: str, value: object) -> str:
-    """Return the example with something set in its Deployment; the path has dots."""
+    """Return the example with another value in its Deployment; the path has dots."""
     first, second = yaml.safe_load_all(SERVE)
     at = second
     *way, last = path.split(".")
@@ -97,11 +97,11 @@ def pod(manifests: list[Manifest]) -> Any:  # noqa: ANN401  # a pod template as 
     return many(manifests, "Deployment")[0]["spec"]["template"]
 
 
-# ---------------------------------------------------------------- filling in
+# ---------------------------------------------------------------- rendering
 
 
 def test_a_template_is_filled_in_for_each_part() -> None:
-    """The workload is written for each part; what does not depend on the part is written once, before."""
+    """The workload is rendered for each part; objects that do not depend on the part come once, before it."""
     manifests = rendered(SERVE)
     assert [each.kind for each in manifests] == ["ConfigMap", "Deployment", "Deployment"]
     assert [each["spec"]["replicas"] for each in many(manifests, "Deployment")] == [2, 1]
@@ -112,7 +112,7 @@ def test_a_template_is_filled_in_for_each_part() -> None:
 
 
 def test_placeholders_stand_for_values() -> None:
-    """Each placeholder becomes a value of its sort; numbers become texts where only texts may stand."""
+    """Each placeholder becomes a value of its type; numbers become texts where only texts are valid."""
     manifests = rendered(SERVE)
     settings = one(manifests, "ConfigMap").body
     assert settings["data"] == {"queue": "default", "total": "3", "shell": "echo ${HOME}"}
@@ -126,7 +126,7 @@ def test_placeholders_stand_for_values() -> None:
 
 
 def test_seaway_s_part_is_put_in() -> None:
-    """Marks, place, devices and resources are Seaway's; what else the template says stays."""
+    """Labels, place, devices and resources are Seaway's; the rest of the template stays."""
     made = deployment("mine", nodes=NodeRules((("zone", "a"),), (Toleration("gpu"),)), labels={"team": "a"})
     manifests = rendered(SERVE, made, pull_secrets=("registry",))
     template = pod(manifests)
@@ -168,7 +168,7 @@ def test_devices_may_be_claimed() -> None:
 
 
 def test_a_pointer_finds_the_pod_template() -> None:
-    """Kinds that Seaway does not know say where their pod template is; the mark itself is not sent."""
+    """Unknown kinds give the path of their pod template; the annotation itself is not sent."""
     text = """\
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
@@ -197,7 +197,7 @@ spec:
 
 
 def annotated(text: str, **said: str) -> str:
-    """Have the workload of `SERVE` say something about itself."""
+    """Add annotations to the workload of `SERVE`."""
     written = ", ".join(f"seaway.io/{key.replace('_', '-')}: {value}" for key, value in said.items())
     return text.replace("  labels: {app: '${job_name}'}", f"  annotations: {{{written}}}")
 
@@ -212,7 +212,7 @@ def annotated(text: str, **said: str) -> str:
     ],
 )
 def test_a_template_says_what_it_is(said: dict[str, str], together: bool, comes_back: bool) -> None:
-    """Whether what ends is started again, by kind where it does not say, and whether replicas stay together."""
+    """It can set whether pods restart, with a default by kind, and whether replicas stay in one cluster."""
     text = annotated(SERVE, **said)
     found = read_template("mine", text, Rules())
     assert (found.single_cluster, found.restarts) == (together, comes_back)
@@ -220,27 +220,27 @@ def test_a_template_says_what_it_is(said: dict[str, str], together: bool, comes_
 
 
 def test_a_job_does_not_come_back_by_itself() -> None:
-    """Kinds whose pods end are over when they ended."""
+    """A kind whose pods end is finished when they have ended."""
     text = SERVE.replace("apps/v1", "batch/v1").replace("kind: Deployment", "kind: Job")
     assert not read_template("mine", text, Rules()).restarts
 
 
 def test_what_a_template_says_is_yes_or_no() -> None:
-    """Anything else is a mistake, and is told with its place."""
+    """Any value but a boolean is an error with its place."""
     (complaint,) = complaints(annotated(SERVE, comes_back="always"))
     assert 'must be "true" or "false"' in complaint
     assert "/metadata/annotations/seaway.io~1comes-back" in complaint
 
 
 def test_what_differs_from_part_to_part_needs_its_own_name() -> None:
-    """Two objects of one name that say different things are not both written."""
+    """Two different objects of one name are an error."""
     text = SERVE.replace("total: ${total_replicas}", "total: ${replicas}")
     with pytest.raises(RejectedError, match=r"differs from part to part"):
         rendered(text)
 
 
 def test_a_template_says_what_it_needs() -> None:
-    """Fields of the job that a template uses must be filled; its first line says what it is for."""
+    """Fields of the job that a template uses are required; its first line is its description."""
     template = read_template("mine", SERVE, Rules())
     assert template.purpose == "an inference server with its settings"
     assert template.requires == ("run.image", "run.command")
@@ -249,7 +249,7 @@ def test_a_template_says_what_it_needs() -> None:
         rendered(SERVE, deployment("mine", run=Run("image:1")))
 
 
-# ---------------------------------------------------------------- nothing can be injected
+# ---------------------------------------------------------------- no injection
 
 ANY_TEXT = st.text(max_size=30) | st.sampled_from(
     [
@@ -270,7 +270,7 @@ ANY_TEXT = st.text(max_size=30) | st.sampled_from(
 
 
 def shape(value: object) -> object:
-    """Return the structure of a value: fields and sorts of values, but neither texts nor the length of lists."""
+    """Return the structure of a value: fields and types, but neither texts nor the length of lists."""
     if isinstance(value, dict):
         return {key: shape(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -288,7 +288,7 @@ def shape(value: object) -> object:
 def test_no_value_changes_structure(
     image: str, command: list[str], args: list[str], env: list[tuple[str, str]], node: str
 ) -> None:
-    """Whatever a job says, its objects have the structure of the template, and the values arrive as they were."""
+    """For any values of a job, its objects have the structure of the template, with the values unchanged."""
     placed = [(node, (share("GPU-a"),))]
     plain = rendered(SERVE, deployment("mine", placed))
     odd = rendered(SERVE, deployment("mine", placed, run=Run(image, tuple(command), tuple(args), tuple(env), (80,))))
@@ -336,14 +336,14 @@ PATHS = st.sampled_from(
 
 @given(path=PATHS, value=VALUES)
 def test_a_broken_template_is_rejected_and_nothing_worse(path: str, value: object) -> None:
-    """Whatever stands where in a template, it works or is rejected when it is loaded or filled in."""
+    """Any value anywhere in a template works or is rejected when it is loaded or rendered."""
     with suppress(RejectedError):
         rendered(changed(path, value))
 
 
 @given(st.text(max_size=200))
 def test_a_file_of_anything_is_rejected(text: str) -> None:
-    """No text that is not a template is taken for one."""
+    """A text that is not a template is rejected."""
     with pytest.raises(RejectedError):
         read_template("mine", text, Rules())
 
@@ -382,7 +382,7 @@ def test_a_file_of_anything_is_rejected(text: str) -> None:
     ],
 )
 def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str) -> None:
-    """What gives power over nodes or the API is refused, with where it stands, unless the operator allows it."""
+    """Fields with power over nodes or the API are rejected, with their place, unless the operator allows them."""
     text = changed(path, value)
     (said,) = complaints(text)
     assert said.startswith("template 'mine', manifest 2 (Deployment)/")
@@ -415,7 +415,7 @@ def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str
     ],
 )
 def test_some_things_nobody_may_set(path: str, value: object) -> None:
-    """Place, devices, marks and namespace are Seaway's, whatever the operator allows."""
+    """Place, devices, labels and namespace are Seaway's, whatever the operator allows."""
     (said,) = complaints(changed(path, value), Rules(privileges=frozenset(PRIVILEGES)))
     assert "manifest 2 (Deployment)/" in said
 
@@ -441,7 +441,7 @@ NAMES_OF_OTHERS = [
 @pytest.mark.parametrize(("path", "named"), NAMES_OF_OTHERS)
 @pytest.mark.parametrize("word", ["job_name", "image"])
 def test_no_job_chooses_secrets_volumes_or_rank(path: str, named: Callable[[str], object], word: str) -> None:
-    """What stands for what a submitter says freely may not name what others have; what Seaway gives out may."""
+    """Placeholders with free text of a submitter cannot name others' objects; those that Seaway sets can."""
     (said,) = complaints(changed(path, named(f"${{{word}}}")))
     assert said.endswith(f"may not come from ${{{word}}}, which jobs are free to choose")
     for free in ("${name}-own", "${deployment_name}", "${tenant}-of-all", "fixed"):
@@ -452,7 +452,7 @@ def test_no_job_chooses_secrets_volumes_or_rank(path: str, named: Callable[[str]
     "harmless", [{"capabilities": {"drop": ["ALL"]}}, {"privileged": False}, {"runAsNonRoot": True}]
 )
 def test_what_takes_power_away_is_welcome(harmless: dict[str, Any]) -> None:
-    """Fields of the same names that take rights away are kept."""
+    """Fields of the same names that remove rights are allowed."""
     manifests = rendered(changed("spec.template.spec.containers.1.securityContext", harmless))
     assert pod(manifests)["spec"]["containers"][1]["securityContext"] == harmless
 
@@ -479,14 +479,14 @@ def test_what_takes_power_away_is_welcome(harmless: dict[str, Any]) -> None:
     ],
 )
 def test_only_known_kinds_are_written(api: str, kind: str) -> None:
-    """Kinds of whole clusters, kinds that give rights away, and unknown ones are refused."""
+    """Cluster-scoped kinds, kinds that grant rights, and unknown ones are rejected."""
     other = yaml.safe_dump({"apiVersion": api, "kind": kind, "metadata": {"name": "${name}"}})
     (said,) = complaints(f"{SERVE}---\n{other}")
     assert f"manifest 3 ({kind})/kind" in said
 
 
 def test_operators_may_allow_more_kinds() -> None:
-    """A kind that an operator named is written; those that give rights away never are."""
+    """An operator can allow a kind; kinds that grant rights are never allowed."""
     thing = "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: '${name}'}\n"
     assert read_template("mine", SERVE + thing, Rules(kinds=frozenset({"Thing.example.com"}))).needs == (
         "Thing.example.com",
@@ -529,13 +529,13 @@ def test_operators_may_allow_more_kinds() -> None:
     ],
 )
 def test_mistakes_are_named_with_their_place(text: str, said: str) -> None:
-    """Every mistake is found when the template is loaded, and says where it is."""
+    """Every error is found when the template is loaded, with its place."""
     with pytest.raises(RejectedError, match=said):
         read_template("mine", text, Rules())
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """No one has to load a template five times to hear of five mistakes."""
+    """All errors are reported together."""
     text = SERVE.replace("${queue}", "${quue}").replace("nodeSelector: {disk: ssd}", "hostPID: true\n      nodeName: x")
     assert len(complaints(text)) == 3
 
@@ -544,7 +544,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_templates_are_called_like_their_files(tmp_path: Path) -> None:
-    """A folder's files are templates by name; others are left alone."""
+    """A folder's files are templates by name; others are ignored."""
     (tmp_path / "serve.yaml").write_text(SERVE)
     (tmp_path / "other.yml").write_text(SERVE)
     (tmp_path / "notes.txt").write_text("x")
@@ -554,7 +554,7 @@ def test_templates_are_called_like_their_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_says_which_files_are_wrong(tmp_path: Path) -> None:
-    """Mistakes of all files are told together, each with its file."""
+    """Errors of all files are reported together, each with its file."""
     (tmp_path / "job.yaml").write_text(SERVE)
     (tmp_path / "Bad Name.yaml").write_text(SERVE)
     (tmp_path / "broken.yaml").write_text("a: [")

@@ -1,4 +1,4 @@
-"""Which pods tell what is used."""
+"""Discovery of exporter pods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.domain.errors import RejectedError
 
 
 def test_the_default_finds_hami_and_both_ways_to_install_dcgm() -> None:
-    """HAMi's device plugin has its monitor in it; DCGM's chart and NVIDIA's operator label exporters differently."""
+    """HAMi's device plugin contains its monitor; DCGM's chart and NVIDIA's operator label exporters differently."""
     assert read_exporters(UsageSettings().exporters) == (
         Exporters("app.kubernetes.io/component=hami-device-plugin", 9394),
         Exporters("app.kubernetes.io/name=dcgm-exporter", 9400),
@@ -21,7 +21,7 @@ def test_the_default_finds_hami_and_both_ways_to_install_dcgm() -> None:
 
 
 def test_a_namespace_narrows_where_they_are_looked_for() -> None:
-    """So that not another user's pods are believed, and rights can be narrower."""
+    """Other users' pods are then ignored, and rights can be narrower."""
     (found,) = read_exporters(" app=dcgm,tier=node:9400@gpu-operator ;")
     assert found == Exporters("app=dcgm,tier=node", 9400, "gpu-operator")
     assert found.collection == "/api/v1/namespaces/gpu-operator/pods"
@@ -32,7 +32,7 @@ def test_a_namespace_narrows_where_they_are_looked_for() -> None:
     "text", ["app=dcgm", "app=dcgm:", "app=dcgm:0", "app=dcgm:65536", ":9400", "a:1@", "a b:1", "a:1@B/c"]
 )
 def test_what_is_written_otherwise_is_refused(text: str) -> None:
-    """At the start, with the setting's name."""
+    """The error comes at the start, with the setting's name."""
     with pytest.raises(RejectedError, match="PORT") as refused:
         read_exporters(f"a=b:1; {text}")
     assert refused.value.where == "[clusters] usage.exporters"
@@ -48,7 +48,7 @@ def test_what_is_written_otherwise_is_refused(text: str) -> None:
     ],
 )
 def test_only_a_pod_that_runs_is_read(node: str, phase: str, deleted: str, *, runs: bool) -> None:
-    """One that waits or leaves does not answer."""
+    """A pending or terminating pod does not answer."""
     pod = PodObject(
         Meta(name="p", namespace="gpu", deletion_timestamp=deleted), PodSpec(node_name=node), PodStatus(phase=phase)
     )

@@ -1,4 +1,4 @@
-"""What is kept of exporters, for how long, and what is said of them."""
+"""Cache of exporters' values, their age, and their problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = Exporter("gpu", "dcgm-2", 9400, "host2", 1)
 
 
 class Clock:
-    """A clock that is set."""
+    """A clock that a test sets."""
 
     now_s = 100.0
 
@@ -26,7 +26,7 @@ class Clock:
 
 
 def test_figures_have_an_age_and_then_none() -> None:
-    """What is too old is not there any more, rather than zero."""
+    """An expired value is missing, rather than zero."""
     clock = Clock()
     measured = UsageReadings("east", 30, clock)
     measured.read(HAMI, Reading({"GPU-0": Used(5, 10)}, {}, 0))
@@ -39,7 +39,7 @@ def test_figures_have_an_age_and_then_none() -> None:
 
 
 def test_of_two_exporters_on_a_node_the_first_in_rank_counts() -> None:
-    """Figure by figure; the age is that of the older one, and an old one counts no more at all."""
+    """This applies value by value; the age is that of the older one, and an expired value does not count."""
     clock = Clock()
     measured = UsageReadings("east", 30, clock)
     measured.read(DCGM, Reading({"GPU-0": Used(7, 20), "GPU-1": Used(8, 30)}, {}, 0))
@@ -52,7 +52,7 @@ def test_of_two_exporters_on_a_node_the_first_in_rank_counts() -> None:
 
 
 def test_an_exporter_that_fails_or_goes_takes_no_others_figures() -> None:
-    """What a broken one said stands until it is too old; of one that is gone nothing does."""
+    """The last values of a broken exporter stay until they expire; those of a deleted one end."""
     measured = UsageReadings("east", 30, Clock())
     for each in (HAMI, OTHER):
         measured.read(each, Reading({"GPU-0": Used(5, 10)}, {}, 0))
@@ -63,7 +63,7 @@ def test_an_exporter_that_fails_or_goes_takes_no_others_figures() -> None:
 
 
 def test_each_trouble_is_counted_every_time_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Also when many exporters have it; again only after it had passed for all. What they wrote stays one line."""
+    """A problem of many exporters is one log entry, again only after it ended for all. Its text stays one line."""
     measured = UsageReadings("east", 30, Clock())
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_each_trouble_is_counted_every_time_and_said_once(caplog: pytest.LogCapt
 
 
 def test_a_container_without_a_name_uses_what_its_pod_does() -> None:
-    """Where it is not known which container holds a share, all of the pod's on that device are meant."""
+    """If a share's container is not known, the pod's whole use of that device counts."""
     there = {"a": Used(1, 10), "b": Used(2, None)}
     usage = NodeUsage(0, {}, {("GPU-0", "ns", "pod"): there})
     assert usage.container("GPU-0", "ns", "pod", "a") == Used(1, 10)
@@ -92,7 +92,7 @@ def test_a_container_without_a_name_uses_what_its_pod_does() -> None:
 
 
 def test_a_sum_lacks_what_a_part_lacks() -> None:
-    """Unknown is not nothing."""
+    """Unknown is not zero."""
     assert add_up([Used(1, 2), Used(3, 4)]) == Used(4, 6)
     assert add_up([Used(1, None), Used(3, 4)]) == Used(4, None)
     assert add_up([Used(1, 2), None]) is None

@@ -1,4 +1,4 @@
-"""What pages of exporters say: every name that the metrics have had, and what is wrong with a page."""
+"""Exporters' pages: all former metric names, and invalid pages."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SAMPLES = {
 
 
 def page(name: str) -> bytes:
-    """Return a page as an exporter writes it."""
+    """Return a sample page of an exporter."""
     return (PAGES / f"{name}.prom").read_bytes()
 
 
 def test_there_is_a_case_for_each_sample() -> None:
-    """No page lies about that no one reads, and every metric that is read is on one."""
+    """Every sample page is tested, and every metric is on one."""
     assert {each.stem for each in PAGES.iterdir()} == SAMPLES.keys()
     everything = b"".join(page(name) for name in SAMPLES).decode()
     assert [name for name in FIGURES if f"\n{name}{{" not in everything] == []
@@ -46,13 +46,13 @@ def test_there_is_a_case_for_each_sample() -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples(name: str) -> None:
-    """Memory is in bytes and cores in thousandths, whatever the exporter's unit; pods that DCGM names do not count."""
+    """Memory is in bytes and cores in thousandths, whatever the exporter's unit; pods in DCGM's labels are ignored."""
     read = read_page(page(name))
     assert (read.devices, read.containers, read.broken) == (*SAMPLES[name], 0)
 
 
 def test_old_and_new_names_on_one_page_are_one_figure() -> None:
-    """HAMi writes both where it is told to write legacy metrics: nothing is counted twice, the new name wins."""
+    """HAMi writes both with legacy metrics enabled: nothing is counted twice, and the new name wins."""
     read = read_page(page("hami-2.7") + page("hami-2.10"))
     assert (read.devices, read.containers) == (BOTH, VGPUS)
     old = b'HostGPUMemoryUsage{deviceuuid="GPU-0"} 7\n'
@@ -89,7 +89,7 @@ def test_shares_that_a_container_has_of_one_card_add_up() -> None:
     ids=lambda line: line[:40],
 )
 def test_what_makes_no_sense_is_left_out_and_counted(line: str) -> None:
-    """No figure stands in the place of one that cannot be, and the others on the page count all the same."""
+    """An impossible value is left out, and the others on the page count."""
     read = read_page(f"DCGM_FI_DEV_FB_USED{line}\n".encode() + page("dcgm-4"))
     assert (read.devices, read.broken) == (BOTH, 1)
 
@@ -101,13 +101,13 @@ def test_bytes_that_are_no_text_are_left_out() -> None:
 
 
 def test_more_than_the_whole_device_cannot_be_busy() -> None:
-    """Above 100 % a device's cores are nonsense; a container's are a sum of roundings, and cut."""
+    """Above 100 % a device's cores are invalid; a container's are a sum of rounded values, and cut."""
     assert read_page(b'DCGM_FI_DEV_GPU_UTIL{UUID="GPU-0"} 101\n').devices == {}
     assert read_page(b'DCGM_FI_PROF_GR_ENGINE_ACTIVE{UUID="GPU-0"} 1.1\n').devices == {}
 
 
 def test_a_page_without_end_is_read_to_a_limit() -> None:
-    """What is kept of a page is bounded; that more was there counts as broken."""
+    """The size of a page is limited; a longer page counts as broken."""
     lines = "".join(f'DCGM_FI_DEV_FB_USED{{UUID="GPU-{number}"}} 1\n' for number in range(MAX_SERIES + 100))
     read = read_page(lines.encode())
     assert (len(read.devices), read.broken) == (MAX_SERIES, 1)
@@ -116,6 +116,6 @@ def test_a_page_without_end_is_read_to_a_limit() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"\n" * 1000, b"<html>502</html>", b'{"kind":"Status"}', b"# HELP x y\nup 1\n"])
 def test_other_pages_say_nothing(text: bytes) -> None:
-    """What is no exporter's page has no figures and is not broken."""
+    """A page of another program has no values and is not broken."""
     read = read_page(text)
     assert (read.devices, read.containers, read.broken) == ({}, {}, 0)

@@ -1,1 +1,1 @@
-"""One file a step; see contributing/add-a-table.md."""
+"""Migrations, one file each; see contributing/add-a-table.md."""

@@ -1,4 +1,4 @@
-"""The first tables."""
+"""Migration 1: the first tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _id(name: str) -> sa.Column[int]:
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "attempts",
         _id("job_id"),

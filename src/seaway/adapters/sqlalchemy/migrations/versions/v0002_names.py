@@ -1,4 +1,4 @@
-"""Jobs are found by their whole name; of what clusters are to be told, nothing is kept that no one wrote."""
+"""Migration 2: jobs are found by their whole name; pending commands lose two unused columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster keeps the name that it was given."""
+"""Migration 3: permanent names of clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network between gateways: how it is meant to be, whose agents report, and which paths are taken."""
+"""Migration 4: the network between gateways: its specification, its agents, and the active paths."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _id(name: str) -> sa.Column[int]:
 
 
 def upgrade() -> None:
-    """Add tables and columns, and let links have been measured without an answer."""
+    """Add tables and columns, and allow link samples without latency."""
     tail = (_name("actor"), _number("at_ns"), _id("id"), sa.PrimaryKeyConstraint("id"))
     op.create_table("network", _text("text"), _number("version"), *tail, **TABLE)
     moments = map(_number, ("started_ns", "number", "at_ns"))
@@ -56,7 +56,7 @@ def upgrade() -> None:
 
 
 def _create_link_samples_again() -> None:
-    """Make the table again and copy its rows: SQLite does not change a column that is there."""
+    """Create the table again and copy its rows: SQLite cannot change an existing column."""
     op.drop_index("ix_link_samples_ends", "link_samples")
     op.rename_table("link_samples", "old_link_samples")
     op.create_table(

@@ -1,4 +1,4 @@
-"""Trained policies are kept where everything is."""
+"""Migration 5: trained policies in the database."""
 
 from __future__ import annotations
 

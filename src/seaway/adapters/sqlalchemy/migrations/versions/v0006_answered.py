@@ -1,4 +1,4 @@
-"""Of comparisons, how many jobs the challenger decided itself."""
+"""Migration 6: number of jobs that the challenger of a comparison decided itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns; of trained challengers it is not known what they decided, and heuristics decide all."""
+    """Add the columns. Heuristics decided all jobs; for trained challengers the number is unknown."""
     for name in ("answered", "fallbacks"):
         op.add_column("shadows", sa.Column(name, sa.Integer, nullable=False, server_default="0"))
     op.execute("UPDATE shadows SET answered = jobs WHERE shadow NOT LIKE '%@%'")

@@ -1,4 +1,4 @@
-"""Evaluations of policies are kept."""
+"""Migration 7: evaluations of policies."""
 
 from __future__ import annotations
 
