@@ -44,6 +44,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, WeightedPlugin
+from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
@@ -174,3 +175,47 @@ def _check_in_profile(plugin: Plugin) -> None:
         assert stateful or np.array_equal(plan.decisions, again.decisions), "the same seed gives the same plan"
         for placement in plan.placements():
             assert placement.node in {each.name for each in snapshot.nodes}, "a placement names a node"
+
+
+def check_queue_discipline(make: Callable[[], QueueDiscipline]) -> None:
+    """Check a queue discipline, built in or from another package.
+
+    Parameters
+    ----------
+    make
+        Its factory, as the entry point names it.
+
+    Raises
+    ------
+    AssertionError
+        When it breaks a rule; the message names the rule.
+    """
+    discipline, fresh = make(), make()
+    assert discipline.name, "a queue discipline has a name"
+    waiting = [
+        (replace(job(name=name, gpus=gpus), tenant=tenant, priority=priority, expected_duration_s=duration_s), at)
+        for name, tenant, gpus, priority, duration_s, at in (
+            *(("a", "alpha", 0, 0, None, 3), ("b", "alpha", 2, 5, 60, 2), ("c", "beta", 1, -5, 3600, 1)),
+            *(("d", "beta", 1, 0, 0, 1), ("e", "gamma", 8, 0, None, 2**62), ("f", "gamma", 1, 5, 60, 0)),
+        )
+    ]
+    keys = [discipline.key(each, submitted_ns) for each, submitted_ns in waiting]
+    tenants = sorted({each.tenant for each, _ in waiting})
+    first = {tenant: min(zip(keys, waiting, strict=True), key=_by_key(tenant))[1][0] for tenant in tenants}
+    for size in (3, 2, 1):
+        for _ in range(20):
+            some = tenants[:size]
+            chosen = discipline.next_tenant(some)
+            assert chosen in some, "a discipline chooses one of the tenants that it is given"
+            assert discipline.next_tenant(some) == chosen, "a discipline chooses the same until a job is taken"
+            discipline.taken(first[chosen])
+    later = [discipline.key(each, submitted_ns) for each, submitted_ns in waiting]
+    assert keys == later, "a key depends on the job and its submission alone"
+    assert keys == [fresh.key(each, submitted_ns) for each, submitted_ns in waiting], (
+        "each instance gives the same keys"
+    )
+    assert sorted(keys) == sorted(keys, reverse=True)[::-1], "all keys can be compared"
+
+
+def _by_key(tenant: str) -> Callable[[tuple[SortKey, tuple[Job, int]]], tuple[bool, SortKey]]:
+    return lambda entry: (entry[1][0].tenant != tenant, entry[0])
