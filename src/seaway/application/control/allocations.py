@@ -1,7 +1,6 @@
-"""What is held where: every cluster that matters, who holds something there, and how much that is.
+"""Allocations by cluster: the clusters that matter, the holders, and the amounts.
 
-Everything here is asked for under the controller's lock; what `own` returns is worked out when it is looked at, which
-may be after that.
+All functions need the controller's lock. The result of `own` is computed when it is read, which may be later.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class _Lists:
     attempts: Sequence[Attempt]
 
     def guests(self) -> Iterator[UnmanagedPod]:
-        """Yield what is held of these devices there."""
+        """Yield the allocations of these devices there."""
         for pod in sorted(self.pods, key=lambda pod: pod.node):
             containers = pod.containers or ("",) * len(pod.slices)
             for taken, container in zip(pod.slices, containers, strict=False):
@@ -92,16 +91,16 @@ class _Lists:
 
 @dataclass(frozen=True)  # without slots, as what is worked out is kept
 class Own:
-    """What of a cluster is its own: a device that nodes of several clusters list is with one of them.
+    """The own share of a cluster: a device that nodes of several clusters list belongs to one of them.
 
     Attributes
     ----------
     told
-        Its nodes, with all that they list.
+        Its nodes, with everything that they list.
     duplicates
-        What of that several nodes list.
+        The devices of these nodes that other nodes list too.
     others
-        Nodes of other clusters that list its devices, too.
+        Nodes of other clusters that list its devices too.
     """
 
     told: tuple[Node, ...]
@@ -122,9 +121,9 @@ class Own:
 
     @cached_property
     def guests(self) -> tuple[UnmanagedPod, ...]:
-        """What pods of other clusters hold of its devices, by their nodes that list them, too.
+        """Allocations of its devices by pods of other clusters whose nodes list them too.
 
-        A share each, with the node that has the device, and under a name that says whence it is.
+        Each is one slice, with the node that has the device, under a name that includes the other cluster.
         """
         return tuple(guest for each in self.others for guest in each.guests())
 
@@ -179,7 +178,7 @@ def duplicated(live: ControlState) -> dict[str, int]:
 
 
 def _others(live: ControlState, duplicates: DuplicateDevices) -> Iterator[_Lists]:
-    """Yield, by cluster, the nodes of others that list devices which are not theirs, and what is there."""
+    """Yield, by cluster, the nodes of other clusters that list devices of this one, and the pods there."""
     homes: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
     for (name, node), devices in duplicates.listed.items():
         homes[name][node] = devices

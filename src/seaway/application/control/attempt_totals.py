@@ -1,4 +1,4 @@
-"""What attempts hold of a cluster together, kept as they come and go: adding up all of them takes long."""
+"""Totals of the attempts in a cluster, updated with each change, since adding up all of them is slow."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NOTHING: Amounts = (0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What is held together.
+    """Allocated total.
 
     Attributes
     ----------
     jobs
-        Whose that is; orphans are no one's.
+        Jobs that hold it. Orphans belong to no job.
     """
 
     cpu_milli: int = 0
@@ -34,7 +34,7 @@ class Held:
 
 
 class Holdings:
-    """What attempts hold of a cluster.
+    """Allocations of the attempts in a cluster.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""What interfaces carry beyond what was promised to jobs, so that a promise counts once: as one, or as traffic.
+"""Traffic on interfaces beyond reserved bandwidth, so that each reservation counts once: as reserved or as measured.
 
-Which part of the traffic is that of jobs no one measures. What is known: nothing of a job is in a figure whose time was
-over when it began, and what was there before it began is not its own.
+Agents do not measure traffic per job. Two facts are known: a figure whose interval ended before a job started contains
+none of its traffic, and traffic from before its start is not its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Key = tuple[str, int]
 """Id of a job and number of an attempt."""
 
 Ways = tuple[tuple[str, str, int], ...]
-"""What is promised to a job: from which gateway, to which, Mbit/s."""
+"""Reserved bandwidth of a job: source gateway, target gateway, Mbit/s."""
 
 OUT, IN = "out", "in"
 
@@ -92,7 +92,7 @@ class BandwidthLedger:
             self.settling = True
 
     def forget(self) -> None:
-        """Forget all promises, and what was there before them: who is told of again may long have run."""
+        """Drop all reservations and the traffic before them: jobs that are reported again may have run for long."""
         for known in (self._held, self._ended, self._begun, self._grounds, self._infeasible):
             known.clear()
 

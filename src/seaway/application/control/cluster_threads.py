@@ -20,10 +20,10 @@ from seaway.domain.errors import InvariantError, UnavailableError
 log = logging.getLogger(__name__)
 
 WATCH_S = 5.0
-"""How long a cluster is asked to wait for a change, at most."""
+"""Maximum time that a cluster may wait for a change before it answers."""
 
 WATCHES = 3
-"""How often a cluster in which nothing happens is heard, at least, before it would be taken to be silent."""
+"""Minimum number of answers of an idle cluster before it would count as unreachable."""
 
 GATHER_S = 0.03
 """Pause after each exchange, in which what comes next gathers."""
@@ -36,17 +36,17 @@ MAX_PAUSE_S = 5.0
 
 
 class Threads:
-    """Carries commands to clusters and listens to them, each in threads of its own.
+    """Threads per cluster: one sends commands, one receives changes.
 
     Parameters
     ----------
     clock
-        For delays.
+        Clock for delays.
     random
-        Spreads tries, so that clusters that went silent together are not asked together.
+        Random delays, so that clusters that failed together are not retried together.
     stale_after_s
-        After how many seconds a cluster that was not heard is taken to be silent; clusters are asked to answer
-        well before that, even if nothing happens.
+        Seconds without an answer after which a cluster counts as unreachable. Idle clusters have to answer well before
+        that.
     """
 
     def __init__(self, clock: Clock, random: Random, stale_after_s: float = WATCH_S * WATCHES) -> None:
@@ -112,10 +112,9 @@ class Threads:
         )
 
     def stop(self) -> None:
-        """End all threads; what was not told yet stays in the store.
+        """Stop all threads. Commands that are not sent yet stay in the store.
 
-        Whoever waits for a cluster at this moment notices when it answers, and says nothing any more; nobody
-        waits for that.
+        A thread that waits for a cluster ends with the answer and drops it. Nothing waits for these threads.
         """
         with self._using:
             self._stopping.set()
@@ -170,14 +169,14 @@ class _Line:
             self._command_queue.drop(pending_commands)
 
     def forget(self) -> None:
-        """Drop what is to be told, and ask for everything again."""
+        """Drop all queued commands, and request everything again."""
         with self._some:
             self._command_queue = self._command_queue.emptied()
             self._cursor = ""
             self._round += 1
 
     def was_read(self) -> None:
-        """Go on listening: what was heard is collected, or forgotten."""
+        """Continue to receive: the last changes were processed or dropped."""
         with self._some:
             self._unread = 0
             self._read.set()
@@ -218,7 +217,7 @@ class _Line:
                 self._stopping.wait(GATHER_S)
 
     def _await_due(self) -> tuple[CommandQueue, list[_Sent]]:
-        """Wait until something is to be told, or may be; return it, and where it comes from."""
+        """Wait until a command is due or can be sent; return the queue and the commands."""
         with self._some:
             if self._stopping.is_set():
                 return self._command_queue, []

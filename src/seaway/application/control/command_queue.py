@@ -1,4 +1,4 @@
-"""What one cluster is still to be told."""
+"""Queue of commands for one cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.application.records import PendingCommand
 
 TOGETHER = 256
-"""Commands that one cluster is told at the same time."""
+"""Maximum number of commands in flight to one cluster."""
 
 RETRY_NS = 500_000_000
 """Delay before a command that was neither done nor refused is sent again; it doubles up to `MAX_RETRY_NS`."""
@@ -26,10 +26,10 @@ def retry_ns(tries: int) -> int:
 
 
 class CommandQueue:
-    """What one cluster is still to be told: of each attempt only the latest.
+    """Commands for one cluster: for each attempt only the latest.
 
-    What was taken is on its way until it is settled; nothing else is told of its attempt meanwhile. Told in vain, it
-    waits again, unless it was dropped: it may be of an attempt that is over.
+    A command that was taken is in flight until `settle`. No other command for its attempt is sent before that. A failed
+    command returns to the queue, unless it was dropped since.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class CommandQueue:
         return box
 
     def give(self, pending_commands: PendingCommand, command: Command, due_ns: int = 0) -> None:
-        """Add what is to be told, not before `due_ns` by the monotonic clock."""
+        """Add a command, due at `due_ns` of the monotonic clock."""
         key = (pending_commands.job_id, pending_commands.attempt)
         self._waiting.pop(key, None)
         self._waiting[key] = (pending_commands, command, due_ns)
@@ -56,9 +56,9 @@ class CommandQueue:
     def settle(
         self, sent: Sequence[tuple[PendingCommand, Command]], answers: Sequence[Answer], now_ns: int
     ) -> list[Answered]:
-        """Take answers to what was taken; return those that are news. What is not answered permanently is told again.
+        """Record the answers to commands in flight; return the new ones. Retry commands without a final answer.
 
-        A removal is never given up: what it is to remove holds devices until it is gone.
+        A removal is retried for ever, since its objects hold devices until they are gone.
         """
         news = []
         for (pending_commands, command), answer in zip(sent, answers, strict=True):
@@ -77,7 +77,7 @@ class CommandQueue:
         return news
 
     def drop(self, pending_commands: PendingCommand) -> None:
-        """Remove what is to be told, if it is that."""
+        """Remove exactly this command, if it is still queued."""
         key = (pending_commands.job_id, pending_commands.attempt)
         if key in self._waiting and self._waiting[key][0].verb is pending_commands.verb:
             del self._waiting[key]
@@ -102,13 +102,13 @@ class CommandQueue:
         return due
 
     def awaits(self, pending_commands: PendingCommand) -> bool:
-        """Tell whether nothing was answered yet to what is to be told, be it that others come first."""
+        """Report whether this command has no answer yet; it may still wait behind others."""
         key = (pending_commands.job_id, pending_commands.attempt)
         found = self._waiting[key][0] if key in self._waiting else self._wanted.get(key)
         return found == pending_commands and (*key, pending_commands.cluster) not in self.tries
 
     def next_due_ns(self) -> int | None:
-        """Return when something is due; None when nothing may be told before something is settled or given."""
+        """Return when the next command is due; None while nothing can be sent without an answer or a new command."""
         if len(self._under_way) >= TOGETHER:
             return None
         return min(

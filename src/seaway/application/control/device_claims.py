@@ -1,4 +1,4 @@
-"""Which node has a device, where several say that they do: a machine that was joined again left its old node behind."""
+"""Owner of a device that several nodes list, for example after a machine joined again and left its old node behind."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DuplicateDevices:
-    """What of a cluster several nodes list.
+    """Devices of a cluster that several nodes list.
 
     Attributes
     ----------
     lacking
-        By its nodes that list devices which other nodes have: those devices.
+        Devices that its nodes list but other nodes own, by node.
     elsewhere
-        Devices that its nodes list, and nodes of other clusters have.
+        Devices that its nodes list and nodes of other clusters own.
     listed
-        By nodes of other clusters that list devices which its nodes have: those devices, and which node has each.
+        Nodes of other clusters that list its devices: these devices, with the owner of each.
     """
 
     lacking: Mapping[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -36,10 +36,9 @@ class DuplicateDevices:
 
 
 class Claims:
-    """Keeps which nodes list which devices; of several one has it.
+    """Record of which nodes list which devices. One node owns each device.
 
-    That is the node that had it before, unless only another one is ready. A device that two nodes list keeps nobody
-    from the rest of what they have.
+    The previous owner keeps a device, unless only another node is ready. The other nodes lose this device only.
     """
 
     def __init__(self) -> None:

@@ -17,23 +17,23 @@ class Dispatcher(Protocol):
     """Carries commands to clusters, each until it is answered permanently, and brings reports."""
 
     def use(self, backends: Sequence[Backend]) -> None:
-        """Talk to these clusters from now on.
+        """Connect to these clusters from now on.
 
-        One of a name that is talked to already, as over another kubeconfig, takes its place: it is asked for
-        everything, and must be given again what it is to be told.
+        A backend replaces a connected one of the same name, for example with another kubeconfig. It is queried from the
+        start and needs its commands again.
         """
 
     def give(self, pending_commands: PendingCommand, command: Command) -> None:
-        """Have a cluster told something, in place of what it has not been told of the same attempt.
+        """Queue a command, and replace an unsent command of the same attempt.
 
-        What is for a cluster that no one talks to may be forgotten: it is given again when the cluster joins.
+        Commands for clusters that are not connected may be dropped. They are given again when the cluster joins.
         """
 
     def drop(self, pending_commands: PendingCommand) -> None:
-        """Do not tell a cluster something any more, if it has not been told yet."""
+        """Cancel a command that is not sent yet."""
 
     def forget(self) -> None:
-        """Drop everything that is still to be told."""
+        """Cancel all commands."""
 
     def collect(self) -> list[Report]:
         """Return what came in since the last call."""

@@ -1,4 +1,4 @@
-"""The fleet as it is now: what clusters told of themselves, and what is booked on it."""
+"""The current fleet: inventories that clusters report, and allocations on it."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ class Orphan:
 
 @dataclass(slots=True)
 class LiveCluster:
-    """What is known of a cluster.
+    """State of a cluster.
 
     Attributes
     ----------
     cluster
-        As it told of itself; None before it ever answered.
+        Its latest inventory; None before its first answer.
     state
         Whether it answers.
     last_seen_ns
-        As of when what is known of it is true, by the monotonic clock: when all of it answered last.
+        Monotonic time of its last complete answer.
     silence
-        Why it did not answer when it was asked last; empty when it did.
+        Reason why the last request failed; empty if it succeeded.
     reported_unreachable
-        Whether the log says that it does not answer.
+        Whether an event reports that it does not answer.
     orphans
-        Copies there that no job known to Seaway accounts for, by name.
+        Orphaned workloads in it, by name.
     occupied
-        What pods hold there that are no copies at all.
+        Use by unmanaged pods.
     """
 
     name: str
@@ -81,25 +81,25 @@ class LiveCluster:
     occupied: Occupied = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin without occupants."""
+        """Start without unmanaged pods."""
         self.occupied = Occupied(self.name)
 
 
 class LiveFleet:
-    """Keeps a snapshot true to what clusters tell, and books what attempts hold on it.
+    """Snapshot of the fleet, updated with inventories and with the allocations of attempts.
 
     Attributes
     ----------
     snapshot
-        For the engine.
+        Snapshot for the engine.
     clusters
-        By name, in the order that decides ties.
+        Clusters by name, in the order that decides ties.
     version
-        Counts up with every change that may let a job fit that did not before.
+        Counter of changes after which a job may fit that did not fit before.
     make
-        Counts up with every change of what there is, whoever holds it.
+        Counter of changes of the inventory, independent of allocations.
     met
-        Whether it was ever said which clusters there are.
+        Whether the list of clusters was ever known.
     """
 
     def __init__(self) -> None:
@@ -142,9 +142,9 @@ class LiveFleet:
         since_ns: Mapping[str, int] = NOT_MEASURED,
         now_ns: int = 0,
     ) -> None:
-        """Note gateways and links as they are now: as they were told, and as they were measured.
+        """Update gateways and links, as reported and as measured.
 
-        What fails leaves what was known before.
+        A failure leaves the previous state.
 
         Parameters
         ----------
@@ -178,10 +178,10 @@ class LiveFleet:
             self.version += 1
 
     def tell(self, *clusters: Cluster) -> None:
-        """Take over what clusters tell of themselves, but not of one that tells what cannot be.
+        """Apply inventories of clusters, except an inventory that is inconsistent.
 
-        Of a device that several nodes list, only the node that has it offers it; see `Claims`. Told together, clusters
-        that are new cost no more than one: the snapshot is re-created once for all of them.
+        If several nodes list a device, only its owner offers it; see `Claims`. Several new clusters in one call cost no
+        more than one: the snapshot is created once for all.
         """
         anew: list[tuple[Cluster | None, Cluster]] = []
         for cluster in clusters:
@@ -205,7 +205,7 @@ class LiveFleet:
         return self._claims.take(name, before, cluster)
 
     def _replace_clusters(self, told: Sequence[tuple[Cluster | None, Cluster]]) -> None:
-        """Make the snapshot again with what clusters tell now, and told before; one by one when that cannot be."""
+        """Create the snapshot again with new inventories; if that fails, apply them one by one."""
         try:
             self.rebuild()
         except RejectedError as error:
@@ -308,11 +308,11 @@ class LiveFleet:
 
     @property
     def reported_links(self) -> tuple[Link, ...]:
-        """Those of them that clusters told of; no one measures them here."""
+        """Links that clusters report and no agent measures."""
         return self._told
 
     def fleet(self) -> Fleet:
-        """Return all that clusters told, nodes as they are offered to the engine."""
+        """Return all inventories, with nodes as the engine sees them."""
         told = [live.cluster for live in self.clusters.values() if live.cluster]
         clusters = tuple(
             replace(
@@ -326,7 +326,7 @@ class LiveFleet:
 
     @property
     def settling(self) -> bool:
-        """Whether to connect again although nothing new was measured: what is whose is not yet known of all."""
+        """Whether to connect again without new measurements, because the owner of some traffic is not known yet."""
         return self._reserved_bandwidth.settling
 
     def rooms(self, wanted: Asked | None = None) -> dict[tuple[str, str], tuple[int, int]]:
@@ -449,7 +449,7 @@ class LiveFleet:
         self._most_demands = 2 * len(lines) + MIN_DEMANDS
 
     def rebuild(self) -> None:
-        """Make the snapshot again from what clusters told and what attempts hold."""
+        """Create the snapshot again from inventories and allocations."""
         self.snapshot = Snapshot(self.fleet())
         self._homeless.clear()
         self._unlisted.clear()

@@ -1,4 +1,4 @@
-"""Upkeep: what follows from nothing but time passing."""
+"""Housekeeping: consequences of time passing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MINUTE_NS = 60 * NS
 
 MAX_HELD = 10
-"""How many times its time to confirm a cluster gets at most, while it says that it is not done yet."""
+"""Maximum extension of the time to confirm, as a multiple, while a cluster reports progress."""
 
 AGAIN_S = 1
 """Delay before a deadline that was met is looked at again."""
@@ -139,10 +139,9 @@ class Housekeeping:
         return halted
 
     def _halted_lately(self) -> bool:
-        """Tell whether too many were silent until less than a grace period ago.
+        """Report whether too many clusters were unreachable within the last grace period.
 
-        Clusters that come back from one fault do so one after the other: those behind the one that lifts the halt
-        have the whole grace period again.
+        Clusters recover from a common fault one after the other. Late ones get the whole grace period again.
         """
         if self._doubted_ns is None:
             return False
@@ -167,9 +166,9 @@ class Housekeeping:
                 yield self._sent_back(*found, f"{reason}; {ELSEWHERE}")
 
     def _gone(self) -> tuple[list[str], list[Change]]:
-        """Return the clusters that left the fleet a grace period ago and hold something, and what is to be told.
+        """Return clusters that left the fleet a grace period ago and still hold attempts, and the events to store.
 
-        A fleet of no cluster at all has no elsewhere, and is more likely a mistake.
+        An empty fleet is more likely a mistake and has no other place for jobs, so nothing is given up then.
         """
         fleet, now_ns = self._state.fleet, self._state.clock.monotonic_ns()
         if not fleet.met or not fleet.clusters:
@@ -238,9 +237,9 @@ class Housekeeping:
         yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
 
     def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:
-        """Return since when one of those that are to confirm an attempt says nothing of it, by the monotonic clock.
+        """Return the monotonic time since which the slowest cluster has not reported on an attempt.
 
-        Whoever was not asked yet, because others come first, need not have said anything.
+        A cluster that has not received the command yet does not count.
         """
         signs = [now_ns]
         for cluster in self._state.unsent(attempt):
@@ -262,7 +261,7 @@ class Housekeeping:
         yield change
 
     def _make_whole(self, key: DueKey) -> Iterator[Change]:
-        """Have a cluster told once more of a copy that still lacks something: it may have gone before it was seen."""
+        """Send the command for an incomplete workload again: parts may have been removed before they were observed."""
         self._state.partial.discard(key)
         found, copy = self._state.current(key[:2]), self._state.seen.get(key[:2], {}).get(key[2])
         if found is None or copy is None or not lacking(copy, found[1]):
@@ -280,7 +279,7 @@ class Housekeeping:
         yield change
 
     def _look_again(self, what: Due, key: DueKey) -> None:
-        """Come back to a deadline: what follows from it is not stored when a user changes the job meanwhile."""
+        """Set the deadline again: its change is not stored if a user updates the job at the same time."""
         self._state.deadlines.in_seconds(AGAIN_S, what, key)
 
     def _forgive(self, job_id: str) -> None:

@@ -31,10 +31,10 @@ from seaway.domain.errors import UnavailableError
 
 
 class FairLock:
-    """A lock for a thread that holds it most of the time, and others that want it now and then.
+    """A lock for one thread that holds it most of the time and others that need it now and then.
 
-    A plain lock that is let go and taken again at once hardly ever goes to anybody else. Here whoever waits stands
-    before its holder, who has to queue up like everybody. It may not be taken twice by one thread.
+    A thread that releases a plain lock and acquires it again usually wins against all waiting threads. Here, waiting
+    threads go first. The lock is not reentrant.
     """
 
     def __init__(self) -> None:
@@ -64,38 +64,37 @@ BATCHES = 8
 
 
 class Controller:
-    """Steps jobs on, for ever.
+    """The control loop, which moves jobs through their states.
 
-    Nothing is told to a cluster before it is stored. When the database does not answer, what is in
-    memory is worth nothing, and is read again as soon as it does. Which clusters there are is looked up
-    beside the loop, see `Topology`; while that cannot be had, all else goes on. When another process took
-    over the database it ends, and has clusters told nothing more.
+    A command is stored before it is sent. While the database does not answer, the memory is not trusted, and it is
+    read again afterwards. `Topology` updates the list of clusters beside the loop; if that fails, all else continues.
+    The loop ends and sends no more commands when another process becomes the leader.
 
     Parameters
     ----------
     store, writer
-        Where jobs are kept.
+        Store of the jobs.
     backends, dispatcher
-        The clusters, and who talks to them.
+        The clusters, and the threads that talk to them.
     make
-        How to make policies.
+        Factory of policies.
 
     Attributes
     ----------
     lock
-        Held while the memory changes; whoever looks at it from another thread takes it. What takes long is done
-        in parts, and between them whoever waits for the lock has it.
+        Held while the memory changes. Other threads acquire it to read. Long work is done in parts, and waiting
+        threads get the lock in between.
     half_read
-        Whether only a part of what is stored is in memory yet.
+        Whether only a part of the stored records is in memory yet.
     failures
-        Rounds that failed since the start, as where the database did not answer.
-    pulse
-        Whether the database answers, asked every so often under no lock.
-    rush
-        Whether there is more to do than what comes in one by one.
+        Failed cycles since the start, for example while the database did not answer.
+    database_health
+        Health check of the database, which runs regularly and without a lock.
+    overload
+        Whether there is more to do than single events.
     names
-        The queues, pools and tenants that are stored: known before whoever stored them goes on, however long the loop
-        takes to take them over. Who comes in is measured by these.
+        The stored queues, pools and tenants. They are known before the request that stores them returns, even if the
+        loop applies them later. Admission uses these.
     """
 
     def __init__(  # everything that the loop brings together
@@ -143,7 +142,7 @@ class Controller:
 
     @property
     def loaded(self) -> bool:
-        """Whether the memory agrees with the database."""
+        """Whether the memory matches the database."""
         return self._loaded and not self._doubt.is_set()
 
     def unready(self) -> str:
@@ -200,7 +199,7 @@ class Controller:
 
     @property
     def backends(self) -> Sequence[Backend]:
-        """The clusters as they were known last; asks nobody."""
+        """The clusters as last known, without a query."""
         known = self._topology.known
         return known.backends if known else ()
 
@@ -317,7 +316,7 @@ class Controller:
         outcomes: list[Outcome] = []
         size = (
             self._settings.batch_size
-        )  # small transactions, so that whoever submits meanwhile does not wait for a large one
+        )  # small transactions, so that concurrent submits do not wait for a large one
         for first in range(0, len(changes), size):
             outcomes += self._writer.commit(changes[first : first + size])
         self._take_over()
@@ -342,7 +341,7 @@ class Controller:
             self._thread.join()
 
     def renew_policy(self, name: str) -> None:
-        """Decide by what bears a policy's name from now on; told by any thread, one at a time."""
+        """Use the new policy of this name from now on; called by any thread, one at a time."""
         self.scheduler.renew(name)
         self.wake()
 
@@ -357,7 +356,7 @@ class Controller:
         self._wake.set()
 
     def _doubted(self) -> None:
-        """Read everything again: something may have been stored that no one told of."""
+        """Read everything again, since a change may have been stored without a notification."""
         self._doubt.set()
         self._wake.set()
 

@@ -26,18 +26,18 @@ log = logging.getLogger(__name__)
 ACTOR = "controller"
 NS = 1_000_000_000
 MAX_MADE_AGAIN = 3
-"""How often what is gone of one attempt is made again; somebody removes it, so the job goes elsewhere then."""
+"""Maximum number of times that missing workloads of an attempt are re-created before the job is placed elsewhere."""
 
 
 WHOLE_S = 60.0
-"""How long all of a copy may take to be there before its cluster is told once more what it consists of."""
+"""Seconds that a workload may be incomplete before its command is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """What came in about one attempt: who confirmed it, refused it, lost it, and would have it on no node.
+    """Changes of one attempt: clusters that confirmed it, rejected it, lost it, or have no suitable node.
 
-    Of clusters that were not even asked, as what they are told through refused, it is by whom.
+    A cluster that was not reached because an intermediary rejected the command counts under the intermediary's name.
     """
 
     confirmed: dict[str, PendingCommand]
@@ -131,7 +131,7 @@ class Observer:
     # What clusters tell.
 
     def _take_inventory(self, reports: Iterable[Report]) -> None:
-        """Take over what clusters told of themselves, of each the last; all together, as that costs less."""
+        """Apply inventories of clusters, for each the latest, all in one call since that costs less."""
         inventories = [each.changes.inventory for each in reports if isinstance(each, Heard)]
         told = {each.name: each for each in inventories if each and each.name in self._state.fleet.clusters}
         if told:
@@ -201,9 +201,10 @@ class Observer:
             self._take(copy, attempt, _of(news, key), complete=complete)
 
     def _take(self, copy: Workload, attempt: Attempt, news: _News, *, complete: bool) -> None:
-        """Take a copy of a live attempt as it is now; what was there of it, and is not any more, is missing.
+        """Apply the current workload of a live attempt. Parts that were observed before and are absent now are missing.
 
-        Who sees it for the first time, in all that there is, and has told no one to make it, knows that it was made.
+        A process that observes a workload for the first time in a complete list, without having sent its command, knows
+        that the command was carried out.
         """
         key = (copy.job_id, copy.attempt)
         place = (*key, copy.cluster)

@@ -14,7 +14,7 @@ from seaway.application.records import Attempt, PendingCommand, Verb
 from seaway.domain.deployment import FINISHED_PHASES, Workload, WorkloadPhase
 
 Known = Mapping[str, int | None]
-"""Ids of jobs that are stored, with when they ended; None for one that is not over."""
+"""IDs of stored jobs, with the time when they ended; None for a job that has not finished."""
 
 
 class Orphans:

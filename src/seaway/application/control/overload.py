@@ -1,4 +1,4 @@
-"""Whether the control loop has its hands full: who can wait, as a page that is looked at, waits while it does."""
+"""Overload of the control loop, and health of the database. Pages update less often during an overload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG_NS = 20_000_000
 """A round that takes longer has more to do than what comes in one by one."""
 
 LINGER_NS = 100_000_000
-"""How long a rush goes on after a long round: in the midst of it there is a round that finds nothing, too."""
+"""Time that an overload lasts after a long cycle, since a busy period has idle cycles too."""
 
 
 @dataclass(slots=True)
@@ -26,10 +26,9 @@ class Round:
 
 
 class Overload:
-    """Watches the rounds of the loop: its thread tells of them, and any other may ask.
+    """Detection of overload from the cycles of the loop. The loop's thread reports them; any thread reads.
 
-    A job now and then is no rush, however often rounds find something to do: what is placed in a moment keeps nobody
-    waiting, and no one has to keep out of its way.
+    Single jobs are no overload, however often a cycle finds one: a job that is placed in a moment delays nothing.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -39,13 +38,13 @@ class Overload:
 
     @property
     def on(self) -> bool:
-        """Whether a long round is under way, or ended a moment ago."""
+        """Whether a long cycle is running, or ended a moment ago."""
         now_ns, began_ns = self._clock.monotonic_ns(), self._began_ns
         return now_ns < self._until_ns or (began_ns is not None and now_ns - began_ns >= LONG_NS)
 
     @contextmanager
     def round(self) -> Iterator[Round]:
-        """Watch a round; who goes it says of it whether it found something to do."""
+        """Observe a cycle; the caller sets whether it found work."""
         this = Round()
         began_ns = self._began_ns = self._clock.monotonic_ns()
         try:
@@ -61,19 +60,21 @@ log = logging.getLogger(__name__)
 NS = 1_000_000_000
 
 EVERY_S = 10.0
-"""How often it is asked."""
+"""Seconds between two checks."""
 
 PATIENCE_S = 15
-"""How long an answer may take."""
+"""Seconds after which a check counts as failed."""
 
 
 class DatabaseHealth:
-    """Asks in a thread of its own, or when told to; under no lock, so that a database that hangs keeps nobody.
+    """Health check of the database, in a thread of its own or on request.
+
+    It holds no lock, so a database that hangs blocks nothing.
 
     Parameters
     ----------
     ping
-        Asks the database for as little as there is; raises `UnavailableError` where it does not answer.
+        A minimal query; raises `UnavailableError` if the database does not answer.
     """
 
     def __init__(self, ping: Callable[[], None], clock: Clock) -> None:
@@ -84,7 +85,7 @@ class DatabaseHealth:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be stored, as far as is known; empty while the database answers."""
+        """Why nothing can be stored, as far as known; empty while the database answers."""
         asked_ns = self._asked_ns
         if asked_ns is not None and (waited_s := (self._clock.monotonic_ns() - asked_ns) // NS) > PATIENCE_S:
             return f"the database has not answered for {waited_s} s"

@@ -46,29 +46,29 @@ class PathController(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Which clusters stand behind which gateways, and who was tried and waits, in order."""
+    """Clusters behind each gateway, and the waiting jobs that were tried, in order."""
 
     behind: defaultdict[str, set[str]]
     tried: Sequence[Entry]
 
 
 class Steering:
-    """Chooses paths by what runs and by what waits.
+    """Selection of paths for running and waiting jobs.
 
-    A chosen path stays for `path_hold_down_s`, unless nothing answers along it any more. Of what waits only those
-    count that a copy of the fleet has room for once their bounds on the network are out of the way.
+    A selected path stays for `path_hold_down_s`, unless it is dead. A waiting job counts only if a copy of the fleet
+    has room for it without its network bounds.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     policy
-        The policy of a queue, by the queue's name; None while it is being made ready.
+        Returns the policy of a queue by its name; None while it is compiled.
 
     Attributes
     ----------
     desk
-        Steers; None where no one does.
+        Controller of the paths; None without one.
     """
 
     def __init__(self, live: ControlState, policy: Callable[[str], Profile | None]) -> None:

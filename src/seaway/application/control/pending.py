@@ -30,7 +30,7 @@ MAX_SKIPPED = 1024
 
 
 class Rules:
-    """What jobs ask for besides amounts: there is one for each, so that telling them apart is quick."""
+    """Requirements of jobs besides amounts, one instance for equal ones, so that they are compared by identity."""
 
     __slots__ = ("__weakref__",)
 
@@ -43,14 +43,14 @@ class Rules:
 
 
 class Kind:
-    """What jobs that fit in the same places ask for: there is one for each, so that telling them apart is quick.
+    """Requirements of jobs that fit in the same places, one instance for equal ones.
 
     Attributes
     ----------
     rules, asked
-        What each replica asks for, in two parts.
+        The two parts of the request of a replica.
     alone
-        Whether they are jobs of one replica: when one is refused, no node has room for it.
+        Whether these jobs have one replica: if one of them is rejected, no node has room.
     """
 
     __slots__ = ("__weakref__", "alone", "asked", "rules")

@@ -17,14 +17,14 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """How often clusters refused a job, and where it is kept from for that.
+    """Number of rejections of a job by clusters, and the places that it avoids because of them.
 
     Attributes
     ----------
     devices
-        By uuid.
+        UUIDs of avoided devices.
     places
-        Nodes, where it was to have no devices, and clusters that would have it on none of their nodes.
+        Avoided nodes, where it needs no devices, and clusters that have no suitable node.
     """
 
     times: int = 0
@@ -56,17 +56,18 @@ class Refusals:
     def once_more(
         self, demand: Demand, refused: Iterable[Placement], unfit: Collection[str], snapshot: Snapshot
     ) -> Refusals:
-        """Return what follows from one more refusal.
+        """Return the rejections after one more.
 
         Parameters
         ----------
         demand
-            What each replica asks for.
+            Request of each replica.
         refused
-            Where clusters would not have the job.
+            Placements that clusters rejected.
         unfit
-            Those of them that would have it on no node. What a node did not do is not held against it, and where the
-            job could go nowhere else it is not kept from a cluster, or from a node, at all.
+            Clusters among them that have no suitable node. Then the node is not blamed. If the job could go nowhere
+            else,
+            it avoids no cluster and no node at all.
         snapshot
             The fleet.
         """

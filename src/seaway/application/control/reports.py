@@ -1,4 +1,4 @@
-"""What is heard from clusters."""
+"""Reports from clusters."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A cluster told what changed.
+    """Changes in a cluster.
 
     Attributes
     ----------
     asked_ns
-        When it was asked, by the monotonic clock: it cannot know of what was sent later.
+        Monotonic time of the request. The cluster cannot know commands that were sent later.
     """
 
     cluster: str
@@ -57,7 +57,7 @@ def kept(answer: Answer | Future[Answer], cluster: str) -> Answer:
 
 
 def in_vain(error: BaseException, cluster: str) -> Answer:
-    """Return the answer that has something told again; an error that no cluster is to have is logged."""
+    """Return the answer after which a command is retried. Errors that no cluster should cause are logged."""
     if not isinstance(error, UnavailableError | CancelledError):
         log.error("telling %s failed", cluster, exc_info=error)
     return Answer(done=False, reason=str(error) or type(error).__name__)

@@ -31,22 +31,22 @@ MAX_KNOWN = 100_000
 """Verdicts that are remembered from look to look; beyond that all are forgotten."""
 
 LONG_AGO_NS = -(2**62)
-"""When a link was seen to be bad whose latest round was not."""
+"""Time of the violation of a link whose latest round met the bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SloViolation:
-    """What is broken of a job's network.
+    """Violated bounds of a job's network.
 
     Attributes
     ----------
     text
-        Which links, and by which figures.
+        The links and their figures.
     clusters
-        Those to which the user's link is broken.
+        Clusters whose link to the user violates a bound.
     seen_ns
-        Since when it is known that it still is, by the monotonic clock: when the latest round came that breaks a bound
-        by itself, and now where nothing tells of rounds.
+        Monotonic time at which the violation was last confirmed: that of the latest round that violates a bound by
+        itself, or now without rounds.
     """
 
     text: str
@@ -56,21 +56,21 @@ class SloViolation:
 
 @dataclass(frozen=True, slots=True)
 class _Bad:
-    """What one link breaks."""
+    """Violation by one link."""
 
     text: str
     seen_ns: int
 
 
 class Verdicts:
-    """Judges the links of what runs, each once in a look however many jobs go by it.
+    """Check of the links of running jobs, each link once per review however many jobs use it.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     reservations
-        What is kept for jobs that wait: that takes nothing from those that run.
+        Reservations for waiting jobs; running jobs keep their bandwidth.
     """
 
     def __init__(self, live: ControlState, reservations: Reservations) -> None:
@@ -209,47 +209,48 @@ def _overdrawn(snapshot: Snapshot) -> dict[Ends, int]:
 ACTOR = "network"
 
 BROKEN = "its network breaks its bounds: "
-"""How the reason of a job begins whose breach was reported; so it is known after a restart, too."""
+"""Start of the reason of a job with a reported violation. It identifies the job after a restart too."""
 
 RECOVERED = "its network keeps its bounds again"
 
 LOOK_S = 1
-"""How often running jobs are looked at."""
+"""Seconds between two reviews of running jobs."""
 
 MAX_MOVES = 5
-"""How often a job is moved for its network; each time the breach has to last twice as long as the time before."""
+"""Maximum number of moves of a job for its network. The violation has to last twice as long before each move."""
 
 RENEW_S = 60
-"""How long the reason of a job tells at least of the figures that it tells of; when others break it, they follow."""
+"""Minimum time before the reason of a job is updated with new figures."""
 
 PATIENCE_S = 60
-"""How long the next job waits at most for the one that was moved before it to be placed."""
+"""Maximum time that a job waits for the placement of the job moved before it."""
 
 NS = 1_000_000_000
 
 
 class SloMonitor:
-    """Watches the links that running jobs with bounds go by.
+    """Monitor of the links of running jobs with network bounds.
 
-    A breach counts once it has lasted for `ControlSettings.slo_violation_s`: from when the figures that decisions go
-    by first broke a bound, without a break, to the latest round that does so by itself. The smoothed ones alone tell of
-    what may be long over. A link that is not measured breaks nothing, nor does bandwidth that is not known. What keeps
-    its bounds is not looked at again until its links have other figures. Of jobs that want to be moved one goes at a
-    time, and only when a copy of the fleet says that it fits elsewhere.
+    A violation counts after `ControlSettings.slo_violation_s` without interruption. It starts when published figures
+    violate a bound, and the latest round has to violate it by itself, since smoothed figures can describe the past. A
+    link
+    without measurements violates nothing; neither does unknown bandwidth. A job that meets its bounds is reviewed again
+    when the figures of its links change. Jobs are moved one at a time, and only if a copy of the fleet has another
+    place.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     policy
         Returns the policy of a queue; None while it is not ready.
     reservations
-        What is kept for jobs that wait.
+        Reservations for waiting jobs.
 
     Attributes
     ----------
     reported, moved
-        How often since the start.
+        Numbers since the start.
     """
 
     def __init__(self, live: ControlState, policy: Callable[[str], Profile | None], reservations: Reservations) -> None:

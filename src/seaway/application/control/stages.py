@@ -1,4 +1,4 @@
-"""How long jobs take from one stage to the next, and how often they reach each state: for monitoring."""
+"""Duration of the stages of jobs, and number of jobs that reached each state, for monitoring."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ NS = 1_000_000_000
 
 
 class Stage(StrEnum):
-    """What takes time between a submit and a running job, besides the wait in its queue."""
+    """Stages between a submit and a running job, besides the wait in the queue."""
 
     DECIDE = "decide"
     """Trying a batch of jobs."""
     STORE = "store"
-    """Until what was decided of a batch is stored, the wait behind others' changes included."""
+    """From the decision on a batch until it is stored, including the wait behind other changes."""
     DISPATCH = "dispatch"
-    """From a stored placement until all its clusters took it over."""
+    """From a stored placement until all its clusters accepted it."""
     START = "start"
-    """From there until every replica runs."""
+    """From there until all replicas run."""
 
 
 class Deployed(StrEnum):
-    """What became of a deployment in a cluster before its job ran."""
+    """Result of a deployment in a cluster before its job ran."""
 
     RUNNING = "running"
-    """It runs."""
+    """The job runs."""
     REFUSED = "refused"
     """The cluster would not have it."""
     FAILED = "failed"
     """A replica ended badly before all of them ran."""
     STRUCK = "struck"
-    """What it was on failed."""
+    """Its node or device failed."""
     LATE = "late"
     """The cluster did not confirm it in time."""
     GONE = "gone"
@@ -44,30 +44,30 @@ class Deployed(StrEnum):
 
 
 class Stages:
-    """Follows jobs by what is stored of them; told by the loop's thread alone.
+    """Stages of jobs, from stored changes; called by the loop's thread only.
 
     Parameters
     ----------
     clock
-        For how long a round took; of jobs, what is stored says when.
+        Clock for the duration of a cycle. Other times come from the stored records.
 
     Attributes
     ----------
     began_ns
-        Since when each unfinished job waits, or is at its present stage, by the wall clock.
+        Wall-clock time since which each unfinished job waits, or is in its present stage.
     wanting_ns
-        Since when each job that does not run wants to, by the wall clock: since its submit, or since it ran, or a
-        person held it, last. An attempt that came to nothing does not begin it again.
+        Wall-clock time since which each job that does not run could run: since its submit, or since it last ran or was
+        suspended. A failed attempt does not reset it.
     times
-        By stage.
+        Durations by stage.
     waits
-        From when a job began to wait until its placement was stored, by queue.
+        Time from the start of the wait until the placement was stored, by queue.
     reached
-        How often jobs came into each state.
+        Number of jobs that reached each state.
     deployed
-        Deployments, by cluster and what became of them.
+        Number of deployments, by cluster and result.
     reading
-        Whether what is stored is being read again: nothing of it happens now.
+        Whether stored records are being read again, so that none of it is an event.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -112,10 +112,10 @@ class Stages:
             self._began[job.id], self.began_ns[job.id] = job.state, job.changed_ns
 
     def waits_since_ns(self, job: JobRecord) -> int | None:
-        """Return since when a job waits, by the wall clock; None for one that does not. Asked by any thread.
+        """Return the wall-clock time since which a job waits; None if it does not. Called by any thread.
 
-        One that came back from an attempt in vain has waited all the time; so it does while it is told to a cluster
-        that may refuse it again.
+        A job that returns from a failed attempt has waited all the time. It also waits while a cluster may still reject
+        it.
         """
         if job.state.waits or (job.state is JobState.SCHEDULED and job.attempt > 1):
             return self.wanting_ns.get(job.id, job.changed_ns)
@@ -146,7 +146,7 @@ class Stages:
             self.waits[job.spec.queue].note(seconds)
         elif began is JobState.SCHEDULED:
             self.times[Stage.DISPATCH].note(seconds)
-            if job.state is JobState.RUNNING:  # it ran before anybody heard that it was taken over
+            if job.state is JobState.RUNNING:  # it ran before its cluster confirmed the command
                 self.times[Stage.START].note(0)
         elif began is JobState.DEPLOYING and job.state is JobState.RUNNING:
             self.times[Stage.START].note(seconds)

@@ -1,7 +1,6 @@
-"""What the control loop knows: everything that is stored of unfinished jobs, in memory.
+"""Control-plane state: all stored records of unfinished jobs, in memory.
 
-It changes only by what was stored, in the order in which it was stored: the loop's own changes and
-those of people alike.
+It changes only by stored changes, in the order in which they were stored, both the loop's own and those of users.
 """
 
 from __future__ import annotations
@@ -39,13 +38,14 @@ MIX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a store has of everything that matters to the loop.
+    """All records in the store that the loop needs.
 
     Attributes
     ----------
     records
-        Attempts, what clusters are to be told, and jobs, in the order in which they are to be taken over: removals go
-        first, as an attempt that is ending holds something only where one is owed.
+        Attempts, pending commands and jobs, in the order in which they are applied: removals first, since an attempt
+        that
+        ends holds something only where a removal is pending.
     """
 
     queues: Sequence[Queue]
@@ -75,58 +75,58 @@ def read(store: Store) -> Stored:
 
 
 class ControlState:
-    """The control loop's memory.
+    """State of the control loop.
 
     Attributes
     ----------
     jobs
-        Every unfinished job, and those that are but still hold something.
+        Unfinished jobs, and finished jobs that still hold something.
     attempts
-        Every attempt that is not over.
+        Attempts that have not ended.
     by_cluster
-        The attempts that hold something in a cluster: one that is ending only where its removal is still owed.
+        Attempts that hold something in a cluster. An attempt that ends holds something while its removal is pending.
     holdings
-        What those of `by_cluster` hold of a cluster together; of one that never held anything, nothing.
+        Total of `by_cluster` for each cluster that ever had one.
     by_node
-        The attempts that were placed on a node, by cluster and name; of them those of `by_cluster` hold something.
+        Attempts that were placed on a node, by cluster and node.
     done
-        Attempts that are ending and that no cluster is to remove any more.
-    outgoing
-        What clusters are still to be told.
+        Attempts that end and have no pending removal.
+    pending_commands
+        Commands that clusters have not confirmed.
     seen
-        What was seen of each attempt, by cluster.
+        Observed workloads of each attempt, by cluster.
     sent_ns
-        When a cluster confirmed that it took an attempt over, by the monotonic clock.
+        Monotonic time at which a cluster confirmed an attempt.
     underway_ns
-        When a cluster said last that it took an attempt, and is not done with it, by the monotonic clock.
+        Monotonic time at which a cluster last reported progress on an attempt.
     waiting
         Jobs to place.
     refusals
-        Jobs that clusters refused lately.
+        Recent rejections of jobs by clusters.
     setbacks
-        How often in a row jobs failed that come back whatever happens.
+        Failures in a row of jobs that always restart.
     pauses
-        Jobs that are not to be tried for a while: which pause, and until when by the monotonic clock.
+        Jobs in back-off: which pause, and its monotonic end.
     made_again
-        How often something of an attempt was made again because it was gone.
+        How often missing workloads of an attempt were re-created.
     gone
-        Copies that were seen to be gone before their cluster had confirmed to have made them.
+        Workloads that disappeared before their cluster confirmed their creation.
     partial
-        Copies that were seen without some of their replicas, and are looked at again.
+        Workloads without some of their replicas, which are checked again.
     bookings
-        What attempts hold that are about to be stored.
+        Allocations of attempts that are about to be stored.
     networked
-        Attempts of jobs that ask something of the network.
+        Attempts of jobs with network bounds.
     recent
-        What was asked for lately.
+        Recent jobs.
     doubtful
-        Whether silence proves nothing now, because too many clusters are silent, or were until a moment ago.
+        Whether unreachable clusters prove nothing, because too many of them are or were so until a moment ago.
     book
-        What agents measured of links.
+        Measurements of links by agents.
     stages
-        How long jobs take from stage to stage.
+        Durations of stages.
     left_ns
-        Since when clusters that hold something are not of the fleet any more, by the monotonic clock.
+        Monotonic time since which clusters with attempts are not in the fleet any more.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
@@ -159,7 +159,7 @@ class ControlState:
         return self.names.tenants
 
     def clear(self) -> None:
-        """Forget all jobs; what clusters told of themselves is kept, and so are names."""
+        """Drop all jobs. Inventories and names stay."""
         self.jobs: dict[str, JobRecord] = {}
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
@@ -330,20 +330,20 @@ class ControlState:
         self.dispatcher.give(pending_commands, self.command(pending_commands))
 
     def tell_again(self, clusters: Iterable[str]) -> None:
-        """Have clusters told all that is stored for them: no one talked to them before."""
+        """Give clusters that just connected all their stored commands."""
         joined = set(clusters)
         for pending_commands in self.pending_commands.values():
             if pending_commands.cluster in joined:
                 self.dispatcher.give(pending_commands, self.command(pending_commands))
 
     def command(self, pending_commands: PendingCommand) -> Command:
-        """Return what a cluster is told."""
+        """Return the command for a cluster."""
         attempt = self.attempts.get((pending_commands.job_id, pending_commands.attempt))
         if pending_commands.verb is Verb.DELETE or attempt is None:
             return Removal(pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
         return deployment(attempt, pending_commands.cluster)
 
-    # Who waits.
+    # Waiting jobs.
 
     def consider(self, job_id: str) -> None:
         """Let a job wait if it is to be placed now; forget it if it is over and holds nothing."""

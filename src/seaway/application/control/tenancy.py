@@ -1,4 +1,4 @@
-"""Which queues, pools and tenants there are, as stored changes tell."""
+"""Queues, pools and tenants, from stored changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to happen later: by the monotonic clock, so that setting the time of day moves nothing."""
+"""Deadlines on the monotonic clock, so that a change of the system time has no effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seaway.application.ports.clock import Clock
 
 
 class Due(Enum):
-    """What is due."""
+    """Kinds of deadlines."""
 
     EXPIRY = "expiry"
     """A placement that no cluster confirmed."""
@@ -19,7 +19,7 @@ class Due(Enum):
     RETRY = "retry"
     """A job that may be tried again."""
     COLLECT = "collect"
-    """What is left of an ended attempt."""
+    """Removal of the objects of an ended attempt."""
     FORGIVE = "forgive"
     """A job that is kept from where it was refused."""
     WHOLE = "whole"
@@ -31,9 +31,9 @@ Key = tuple[str, int, str]
 
 
 class Deadlines:
-    """Deadlines in the order in which they come.
+    """Deadlines in the order of time.
 
-    One that no longer matters is not taken out: whoever is told of it looks whether it still does.
+    A deadline that no longer matters stays. Its receiver checks whether it still applies.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Which clusters there are, and what lies between them: asked beside the loop, which goes by what was known last."""
+"""Clusters and the links between them, updated beside the loop, which uses the last known ones."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ REFRESH_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """What there was when a user looked.
+    """Clusters and links at one time.
 
     Attributes
     ----------
     backends
         The clusters, in the order that decides ties.
     gateways, links
-        As clusters tell of them, but for those that are configured.
-    survey
-        The network that is configured.
+        Reported by clusters, except the configured ones.
+    network_snapshot
+        The configured network.
     """
 
     backends: tuple[Backend, ...]
@@ -39,9 +39,9 @@ class Map:
 
 
 def with_network(told: Map, network_snapshot: NetworkSnapshot) -> Map:
-    """Add the network that is configured: it goes before what clusters tell of gateways by the same names.
+    """Add the configured network, which replaces reported gateways of the same names.
 
-    A pair of configured gateways that no one measured has no link, whatever was told of it.
+    Without measurements, two configured gateways have no link, even if a cluster reports one.
     """
     if not network_snapshot.gateways:
         return told
@@ -55,26 +55,26 @@ def with_network(told: Map, network_snapshot: NetworkSnapshot) -> Map:
 
 
 class Topology:
-    """Looks at what there is, in a thread of its own or when told to.
+    """Update of clusters and links, in a thread of its own or on request.
 
-    Looking may take as long as a connection does that no one answers, so whoever needs the result quickly takes
-    the last one. When it cannot be had the last one stands.
+    An update can take as long as a connection timeout, so callers use the last result. It stays valid when an update
+    fails.
 
     Parameters
     ----------
     backends
-        What is looked at.
+        Source of the clusters.
     add
-        Adds to what backends tell what is known besides.
+        Adds other information to a result.
 
     Attributes
     ----------
     known
-        The last that was seen; None before anything was.
+        The last result; None before the first.
     trouble
-        Why the latest look saw nothing; empty when it did.
+        Why the last update failed; empty if it succeeded.
     on_change
-        Called in the thread that looked when something is different from before.
+        Called in the updating thread when a result differs from the one before.
     """
 
     def __init__(self, backends: Backends, add: Callable[[Map], Map] = lambda told: told) -> None:
@@ -89,7 +89,7 @@ class Topology:
 
     @property
     def runs(self) -> bool:
-        """Whether a thread of its own looks."""
+        """Whether a thread updates regularly."""
         return self._thread is not None
 
     def start(self) -> None:
@@ -108,7 +108,7 @@ class Topology:
             return
         try:
             seen = self._add(self._told)
-        except Exception as error:  # noqa: BLE001  # it is told, and the next look may mend it
+        except Exception as error:  # noqa: BLE001  # it is reported, and the next update may succeed
             self._failed(error)
             return
         if well:
@@ -122,7 +122,7 @@ class Topology:
             self._told = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
         except UnavailableError as error:
             self._missed(str(error))
-        except Exception as error:  # noqa: BLE001  # it is told, and the next look may mend it
+        except Exception as error:  # noqa: BLE001  # it is reported, and the next update may succeed
             self._failed(error)
         else:
             return True

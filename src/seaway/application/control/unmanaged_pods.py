@@ -1,4 +1,4 @@
-"""What pods that are no one's copies hold of a cluster, summed up by node."""
+"""GPU use of unmanaged pods in a cluster, by node."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from seaway.scheduling.allocations import Allocation, allocate_all
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 FULL = 1 << 30
-"""As much as no node has, nor a device: what pods hold beyond that is not counted, for columns hold no more."""
+"""More than any node or device has. Larger sums are cut to this, which columns can hold."""
 
 
 class Occupied:
-    """Keeps the occupants of one cluster, and a booking for each node that has some.
+    """Unmanaged pods of one cluster, with one allocation for each node that has some.
 
-    One booking a node, not a pod: a cluster has tens of thousands of pods, and one that comes or goes costs
-    no more than its node.
+    There is one allocation per node, not per pod: a cluster has tens of thousands of pods, and a change costs no more
+    than
+    its node.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ class Occupied:
         return self._by_node[node].values() if node in self._by_node else ()
 
     def take(self, unmanaged_pods: Iterable[UnmanagedPod], snapshot: Snapshot, *, complete: bool) -> set[str]:
-        """Take occupants over as they are now; return the nodes on which something changed.
+        """Apply unmanaged pods; return the nodes on which something changed.
 
         Parameters
         ----------
         complete
-            Whether these are all there are.
+            Whether these are all pods.
         """
         told = {each.name: each for each in unmanaged_pods}
         if complete:
@@ -73,7 +74,7 @@ class Occupied:
         self._book(list(self._by_node), snapshot)
 
     def _put(self, pod: UnmanagedPod) -> set[str]:
-        """Note where an occupant is now; return the nodes that this concerns."""
+        """Record the node of an unmanaged pod; return the affected nodes."""
         before = self._where.get(pod.name, "")
         if before and self._by_node[before][pod.name] == pod:
             return set()
@@ -109,7 +110,7 @@ class Occupied:
 
 
 def _within(slices: tuple[DeviceSlice, ...]) -> tuple[DeviceSlice, ...]:
-    """Cut down what is held of each device to as much as can be counted."""
+    """Limit the use of each device to an amount that columns can hold."""
     if sum([each.memory_mib + each.core_milli for each in slices]) <= FULL:
         return slices
     left: defaultdict[str, list[int]] = defaultdict(lambda: [FULL, FULL])

@@ -1,4 +1,4 @@
-"""Which policies are compiled: the first use of one takes long, and is not to happen while everybody waits."""
+"""Compile readiness of policies: the first use of a policy compiles it, which must not delay the control loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 20
-"""How long is waited for policies at most: less than clients wait for an answer."""
+"""Maximum time to wait for policies, below the timeout of clients."""
 
 
 class CompileReadiness:
@@ -68,9 +68,9 @@ class CompileReadiness:
                 self._outdated.add(name)
 
     def wait(self, *names: str, most_s: float | None = None) -> bool:
-        """Have policies made ready and wait for that, but not for ever; tell whether they are.
+        """Compile policies, wait up to a limit, and report whether they are ready.
 
-        Not to be called by whoever holds a lock that others wait for.
+        Do not call it with a lock that other threads need.
         """
         for name in names:
             self.want(name)
@@ -106,7 +106,7 @@ class CompileReadiness:
             self._warm(name)
         except RejectedError as error:
             log.warning("policy %s could not be made ready: %s", name, error)
-        except Exception:  # it may be another package's; whoever decides by it says what is wrong
+        except Exception:  # it may be of another package; the caller that decides with it reports the problem
             log.exception("policy %s could not be made ready", name)
         with self._news:
             if name in self._outdated:

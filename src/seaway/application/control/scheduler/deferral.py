@@ -1,4 +1,4 @@
-"""Jobs that fit and that their policy holds back for a better place: none of them for ever."""
+"""Deferral: jobs that fit, and whose policy waits for a better place, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from seaway.application.control.pending import Entry, Kind
 
 AGAIN_NS = 5_000_000_000
-"""How soon those are tried again, even if nothing changed: what held them back may be over."""
+"""Time after which deferred jobs are tried again without a change, since the reason may have ended."""
 
 NS_PER_S = 1_000_000_000
 
 
 class Deferral:
-    """Knows since when each job is held back: by its policy, or behind one that asks for the same and is.
+    """Start of the deferral of each job, by its policy or behind an equal job that is deferred.
 
-    A job's clock runs from then until it is placed or gone, so that nothing that happens in between lets it be held
-    back for longer. While one is overdue, none that asks for the same and is tried before it is held back either:
-    they would be in its way. Clocks are looked at every `AGAIN_NS`; there is at most one for each job that waits.
+    The limit counts from then until the job is placed or leaves the queue. Events in between do not extend it. While a
+    job is overdue, no equal job before it is deferred either, since that would block it. There is one deadline per
+    waiting job, checked every `AGAIN_NS`.
 
     Parameters
     ----------
     now_ns
         Monotonic clock.
     longest_s
-        How long a job may be held back; 0 for not at all.
+        Maximum deferral of a job; 0 disables deferral.
     """
 
     def __init__(self, now_ns: Callable[[], int], longest_s: float) -> None:
@@ -37,7 +37,7 @@ class Deferral:
         self._again_ns: int | None = None
 
     def overdue(self, batch: Sequence[Entry]) -> frozenset[int]:
-        """Return the numbers of the jobs of a batch, in the order of trying, that may not be held back any longer."""
+        """Return the numbers of the jobs of a batch, in the order of trying, that must not be deferred any longer."""
         if not self._longest_ns:
             return frozenset(range(len(batch)))
         found, met = set(), Counter[Kind]()
@@ -49,7 +49,7 @@ class Deferral:
         return frozenset(found)
 
     def note(self, batch: Sequence[Entry], held: Mapping[int, str]) -> None:
-        """Note of a batch that was tried which of its jobs were held back, and why."""
+        """Record which jobs of a batch were deferred, and why."""
         now_ns = self._now_ns()
         for entry in batch:
             self._why.pop(entry.kind, None)
@@ -65,7 +65,7 @@ class Deferral:
         self._overdue.get(entry.kind, set()).discard(entry.record.id)
 
     def why(self, kind: Kind) -> str:
-        """Return why jobs of a kind are held back; empty when they are not."""
+        """Return why jobs of a kind are deferred; empty if they are not."""
         return self._why.get(kind, "")
 
     def due(self, waiting: Iterable[Entry]) -> bool:

@@ -27,10 +27,10 @@ FOREVER_NS = 2**62
 NS_PER_S = 1_000_000_000
 
 INFEASIBLE_NS = 60_000_000_000
-"""How long jobs of a kind for which no place was found are not looked at again."""
+"""Time during which kinds of jobs without a possible place are not reviewed again."""
 
 OVERDUE_NS = 10_000_000_000
-"""How long a job may be late for its place before another is looked for."""
+"""Maximum delay of a job behind its reservation before another place is searched."""
 
 MAX_LOOKED_AT = 3
 """Jobs for which a place is looked for in one go; it takes far longer than to try them."""
@@ -38,18 +38,18 @@ MAX_LOOKED_AT = 3
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A place that is kept for a job.
+    """Capacity that is reserved for a job.
 
     Attributes
     ----------
     placements
-        Where it will go.
+        Future placements.
     booking
-        What is kept there; free amounts may be less than nothing until others end.
+        Reserved amounts. Free amounts can be negative until other jobs end.
     starts_ns
-        When it is expected to start, by the monotonic clock; None when no one knows.
+        Expected monotonic start time; None if unknown.
     until_ns
-        Until when the place is kept.
+        End of the reservation.
     """
 
     entry: Entry
@@ -83,15 +83,15 @@ class Reservations:
         return self._made.values()
 
     def bookings(self) -> list[Allocation]:
-        """Return what is booked for what is kept."""
+        """Return the allocations of all reservations."""
         return [each.booking for each in self._made.values() if each.booking]
 
     def of(self, job_id: str) -> Reservation | None:
-        """Return what is kept for a job."""
+        """Return the reservation of a job."""
         return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
 
     def current(self) -> bool:
-        """Tell whether what is kept is kept on the snapshot that there is now, which may have been re-created."""
+        """Report whether the reservations are on the present snapshot, which may have been created again."""
         return self._snapshot is self._state.fleet.snapshot
 
     def drop_all(self) -> None:
@@ -111,7 +111,7 @@ class Reservations:
         self._looked_at = 0
 
     def review(self) -> None:
-        """Lift what is kept for jobs that wait no more, where nothing will come free, or behind a better claim."""
+        """Release reservations of jobs that do not wait any more, have no prospects, or are behind another job."""
         now_ns = self._state.clock.monotonic_ns()
         self._is_infeasible = {kind: until_ns for kind, until_ns in self._is_infeasible.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
@@ -122,7 +122,7 @@ class Reservations:
                 self._lift(queue)
 
     def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
-        """Tell whether a job still waits for what is kept, in time, and the place still takes work."""
+        """Report whether a job still waits for its reservation, in time, and the nodes still accept work."""
         kept, snapshot = reservation.entry, self._state.fleet.snapshot
         waits = self._state.waiting.get(kept.record.id)
         return (
@@ -143,11 +143,11 @@ class Reservations:
         return entry.queue if kept and kept.entry.record.id == entry.record.id else ""
 
     def may_pass(self, entry: Entry) -> bool:
-        """Tell whether a job may use what is kept for others: it is what it is kept for, or will be gone in time."""
+        """Report whether a job may use reserved capacity: its own, or that of others if it ends in time."""
         return self.lets_pass(entry.record.spec.max_duration_s, entry.record.id)
 
     def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
-        """Tell whether a job that is gone in so many seconds, None for who knows, may use what is kept for others."""
+        """Report whether a job that ends within some seconds, None if unknown, may use reserved capacity."""
         now_ns = self._state.clock.monotonic_ns() if self._made else 0
         for reservation in self._made.values():
             if reservation.entry.record.id == job_id:
@@ -166,7 +166,7 @@ class Reservations:
 
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
-        """Keep nothing from a job, and others like it, that may use what is kept; afterwards keep it again."""
+        """Release reservations that a job may use, and restore them afterwards."""
         passes = self.may_pass(entry)
         lifted = [queue for queue in self._made if passes or queue == self.own(entry)]
         for queue in lifted:

@@ -50,7 +50,7 @@ FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
 """Makes what decides in place of a policy, by its name and why it cannot be used, for a mix of jobs of the past."""
 
 NO_PLACE = "no node has room for it now"
-"""Why most jobs wait, as they are told of."""
+"""Reason why most jobs wait."""
 
 DEFAULT_POLICY = "bestfit"
 """Policy of a queue that has none."""
@@ -59,7 +59,7 @@ MIN_TO_LEARN = 20
 """Jobs of the past from which on a policy learns from them again, each time that they have doubled."""
 
 LONGEST_NS = 25_000_000
-"""How long jobs are tried before others may look at the memory; the batch that has begun is decided to its end."""
+"""Time after which other threads may read the memory. A batch that was started is completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Decision:
 
 @dataclass(slots=True)
 class Tally:
-    """What was decided since the start; what was placed, by the policy that chose."""
+    """Number of decisions since the start, and of placements by policy."""
 
     decided: int = 0
     placed: Counter[str] = field(default_factory=Counter)
@@ -110,22 +110,21 @@ class _Learnt:
 
 
 class Scheduler:
-    """Takes jobs that wait, batch by batch, and finds places for them.
+    """Placement of waiting jobs, batch by batch.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     make
-        How to make policies.
+        Factory of policies.
 
     Attributes
     ----------
-    warmth
-        Knows which policies are ready. Jobs of queues whose policy is not are not tried, and nothing is compared
-        with one that is not: compiling it would hold up everybody.
-    stand_in
-        Makes what decides in place of policies that cannot be used.
+    readiness
+        Policies that are compiled. Jobs of other queues wait, since compiling would delay all jobs.
+    make_stand_in
+        Factory of the fallback for policies that cannot be used.
     """
 
     def __init__(self, live: ControlState, make: ProfileFactory) -> None:
@@ -168,7 +167,7 @@ class Scheduler:
         return self._learnt(name).profile
 
     def renew(self, name: str) -> None:
-        """Make a policy again, as what bears its name is another by now; told by any thread, one at a time."""
+        """Create the policy of this name again, after it changed; called by any thread, one at a time."""
         self._renewals[name] += 1
         self._renewed += 1
         self.readiness.forget(name)
@@ -415,10 +414,11 @@ class Scheduler:
         return decisions
 
     def _is_infeasible(self, entry: Entry) -> bool:
-        """Tell whether a job surely does not fit, and need not be tried for anything else either.
+        """Report whether a job certainly does not fit, and need not be tried for any other purpose.
 
-        It may only go by what was refused while no more was free than the job would see: what is kept for others,
-        too, when it may use that. What waits for its policy is tried again when that is ready.
+        Only rejections count that saw at least as much free capacity as this job may use, including reserved capacity.
+        Jobs
+        whose policy is not ready are tried again when it is.
         """
         if self.unready(entry.queue):
             return True
@@ -493,17 +493,17 @@ def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
 
 
 def make_fallback(name: str, why: str, mix: Sequence[Job]) -> Profile:
-    """Make what decides in place of a policy that cannot be used, of which no one is told."""
+    """Create the fallback for a policy that cannot be used."""
     return make_unusable(name, why, PolicyOptions(mix=mix), Limits(), Unwatched())
 
 
 class Refused:
-    """What nothing could hold since something came free the last time.
+    """Requests that nothing could hold since capacity last became free.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     """
 
     def __init__(self, live: ControlState) -> None:
@@ -513,7 +513,7 @@ class Refused:
         self._infeasible_by_all = InfeasibilityCache()
 
     def note(self, entries: Iterable[Entry], by_all: bool) -> None:
-        """Note jobs that were refused; `by_all` where they might have used what is kept for others."""
+        """Record rejected jobs; `by_all` if they could use capacity reserved for others."""
         self._follow()
         for each in entries:
             if each.kind.alone:
@@ -522,7 +522,7 @@ class Refused:
                     self._infeasible_by_all.add(each.kind.rules, each.kind.asked)
 
     def covers(self, entry: Entry, *, by_all: bool) -> bool:
-        """Tell whether no replica of a job fits; `by_all` where it might use what is kept for others."""
+        """Report whether no replica of a job fits; `by_all` if it could use capacity reserved for others."""
         self._follow()
         known = self._infeasible_by_all if by_all else self._infeasible
         return known.is_infeasible(entry.kind.rules, entry.kind.asked)

@@ -13,7 +13,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_JOBS = 4
-"""Jobs of one batch up to which notes are taken: in a rush all goes into placing."""
+"""Maximum number of jobs of a batch with a score breakdown. Larger batches are placed without, to save time."""
 
 MAX_NODES = 500
 """Nodes of a fleet up to which they are; with more it takes longer than to decide."""
