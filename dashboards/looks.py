@@ -19,7 +19,7 @@ STEADY = {
     "measured": GOOD,
     "read": GOOD,
     "up": GOOD,
-    "told": CALM,
+    "reported": CALM,
     "scheduled": CALM,
     "deploying": "light-blue",
     "pending": "#8e8e8e",

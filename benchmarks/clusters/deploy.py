@@ -79,12 +79,12 @@ def deploy(seed: int) -> Result:
     bound = "Bound: through Karmada, when its binding names the cluster; directly, when the server has the object."
     if there := ways():
         rows = [row for way in there for row in _measure_real(way, seed)]
-        return Result("deploy", rows, [_told(REAL_JOBS, f"real API servers, each with {REAL_NODES} nodes"), bound])
+        return Result("deploy", rows, [_reported(REAL_JOBS, f"real API servers, each with {REAL_NODES} nodes"), bound])
     rows = [*_measure("directly", seed, ()), *_measure("through Karmada", seed, ("--karmada",))]
-    return Result("deploy", rows, [_told(JOBS, "2 API servers in one process, each with 200 nodes"), bound])
+    return Result("deploy", rows, [_reported(JOBS, "2 API servers in one process, each with 200 nodes"), bound])
 
 
-def _told(jobs: Jobs, where: str) -> str:
+def _reported(jobs: Jobs, where: str) -> str:
     return (
         f"{jobs.at_once} jobs submitted by {CONNECTIONS} connections at once, then {jobs.one_by_one} with a pause "
         f"of {jobs.pause_s:g} s after each; {where} with 8 GPUs, on the same cores. Times are those of jobs' events."

@@ -94,16 +94,16 @@ def _pods(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
     """Have a pod of each cluster go and come back, one after the other, and see how long each takes to be seen."""
     crowd, name = Crowd(NODES, PODS), "worker-000000"
     share, seen_s = crowd.cores * MILLI_PER_CORE, []
-    kept: dict[str, Any] = {}
+    retained: dict[str, Any] = {}
     for number in range(CHANGES):
         cluster = f"member{number % CLUSTERS + 1}"
         held = _held(served, cluster)
-        if back := kept.pop(cluster, None):
+        if back := retained.pop(cluster, None):
             began_s = time.monotonic()
             servers.order(cluster, "put", body=back)
         else:
             where = {"kind": "pods", "namespace": crowd.namespace}
-            (kept[cluster],) = servers.order(cluster, "list", **where, fields=f"metadata.name={name}")
+            (retained[cluster],) = servers.order(cluster, "list", **where, fields=f"metadata.name={name}")
             began_s = time.monotonic()
             servers.order(cluster, "delete", **where, name=name, grace_period_s=0)
         expected = held + (share if back else -share)

@@ -52,9 +52,9 @@ def fping(addresses: list[IPv6Address], how: ProbeConfig, spread_s: float) -> di
         )
         for own in addresses
     ]
-    told = "".join(each.communicate()[1] for each in running)
+    reported = "".join(each.communicate()[1] for each in running)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    counts = [(int(sent), int(received)) for sent, received in _COUNTS.findall(told)]
+    counts = [(int(sent), int(received)) for sent, received in _COUNTS.findall(reported)]
     return {
         "sent": sum(sent for sent, _ in counts),
         "received": sum(received for _, received in counts),

@@ -58,9 +58,9 @@ def known_rows(file: Path, episodes: int) -> list[Row]:
         When it cannot be read, or its trainings were of another length.
     """
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        rows = [Row(**record) for record in kept["rows"] if record["policy"] in {*LEARNED, *LITERAL}]
-        length = kept["episodes"]
+        retained = json.loads(file.read_text(encoding="utf-8"))
+        rows = [Row(**record) for record in retained["rows"] if record["policy"] in {*LEARNED, *LITERAL}]
+        length = retained["episodes"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RejectedError(f"is no kept comparison: {error}", where=str(file)) from None
     if length != episodes:

@@ -79,7 +79,7 @@ class QueueEmulation:
             ) from None
 
 
-def _reading(told: dict[str, Any]) -> LinkReading:
-    conditions = Conditions(**{name: told[name] for name in CONDITIONS})
-    counts = Counts(**{name: told[name] for name in COUNTS})
-    return LinkReading((told["ends"][0], told["ends"][1]), conditions, counts)
+def _reading(reported: dict[str, Any]) -> LinkReading:
+    conditions = Conditions(**{name: reported[name] for name in CONDITIONS})
+    counts = Counts(**{name: reported[name] for name in COUNTS})
+    return LinkReading((reported["ends"][0], reported["ends"][1]), conditions, counts)

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from seaway.domain.errors import UnavailableError
 
+ROOT = Path(__file__).resolve().parents[2]
+"""Folder from which the module of the emulator can be imported."""
+
 FILTERS = ("ip6tables", "iptables")
 """Programs that write the kernel's filter rules: for IPv6, which is needed, and for IPv4."""
 
@@ -49,7 +52,7 @@ def start(in_core: InCore, control: Path, log: Path, seed: int) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            cwd="/",
+            cwd=ROOT,
         ) as process,
     ):
         assert process.stdout is not None

@@ -55,9 +55,9 @@ def test_a_person_of_the_provider_comes_to_where_he_wanted(browser: Browser, url
         expect(page.locator(".who-name")).to_have_text("ada")
         expect(page.locator(".who-role")).to_have_text("operator")
         assert provider.asked[-1]["code_challenge_method"] == "S256"
-        kept = {each["name"]: each for each in looker.context.cookies()}
-        assert kept["seaway_token"]["httpOnly"] is True
-        assert "seaway_login" not in kept
+        retained = {each["name"]: each for each in looker.context.cookies()}
+        assert retained["seaway_token"]["httpOnly"] is True
+        assert "seaway_login" not in retained
 
 
 def test_a_log_in_that_has_ended_is_renewed_and_one_that_is_over_ends_at_the_provider_too(

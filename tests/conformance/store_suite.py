@@ -189,10 +189,10 @@ def streams_return_everything_in_order(opening: Opening) -> None:
     attempts = [make.attempt_of(job, number) for job in jobs[: count // 2] for number in (1, 2)]
     states = list(AttemptState)
     attempts = [replace(each, state=states[at % len(states)]) for at, each in enumerate(attempts)]
-    told = [make.pending_command_of(job, created_ns=NOW_NS - at // 3) for at, job in enumerate(jobs)]
-    store_all(store, Change(insert=[*attempts, *told]))
+    reported = [make.pending_command_of(job, created_ns=NOW_NS - at // 3) for at, job in enumerate(jobs)]
+    store_all(store, Change(insert=[*attempts, *reported]))
     assert list(store.held_attempts()) == [each for each in attempts if each.state.holds]
-    assert list(store.pending_commands()) == sorted(told, key=_age)
+    assert list(store.pending_commands()) == sorted(reported, key=_age)
     assert len(store.jobs(JobFilter(), count)) == MAX_ROWS
 
 
@@ -402,23 +402,23 @@ def changes_of_a_batch_see_each_other(opening: Opening) -> None:
     """A batch has the effect of its changes one after the other, even if they share rows."""
     store = led(opening)
     job = make.job_record()
-    told = make.pending_command_of(job)
+    reported = make.pending_command_of(job)
     changes = [
         Change(insert=[job, make.event_of(job)]),
-        Change(update=[replace(job, version=2)], insert=[told]),
+        Change(update=[replace(job, version=2)], insert=[reported]),
         Change(update=[replace(job, version=2)]),
-        Change(update=[replace(job, version=3, state=JobState.QUEUED)], delete=[told]),
-        Change(insert=[told]),
-        Change(delete=[told]),
-        Change(put=[replace(told, created_ns=NOW_NS + 1)]),
-        Change(insert=[replace(told, created_ns=NOW_NS + 2)]),
+        Change(update=[replace(job, version=3, state=JobState.QUEUED)], delete=[reported]),
+        Change(insert=[reported]),
+        Change(delete=[reported]),
+        Change(put=[replace(reported, created_ns=NOW_NS + 1)]),
+        Change(insert=[replace(reported, created_ns=NOW_NS + 2)]),
         Change(put=[make.cordon(reason="a")]),
         Change(put=[make.cordon(reason="b")]),
     ]
     outcomes = [CONFLICT if at in {2, 7} else STORED for at in range(len(changes))]
     assert store.commit(changes) == outcomes
     assert store.job(job.id) == replace(job, version=3, state=JobState.QUEUED)
-    assert list(store.pending_commands()) == [replace(told, created_ns=NOW_NS + 1)]
+    assert list(store.pending_commands()) == [replace(reported, created_ns=NOW_NS + 1)]
     assert store.cordons() == [make.cordon(reason="b")]
 
 
@@ -490,17 +490,17 @@ def pruning_keeps_what_lives(opening: Opening) -> None:
     deleted = make.job_record(state=JobState.DELETED, ended_ns=NOW_NS)
     fresh = make.job_record(state=JobState.FAILED, ended_ns=NOW_NS)
     holding = make.job_record(state=JobState.DELETED, ended_ns=old)
-    told = make.job_record(state=JobState.CANCELLED, ended_ns=old)
+    reported = make.job_record(state=JobState.CANCELLED, ended_ns=old)
     live = make.job_record(changed_ns=old, submitted_ns=old)
-    jobs = [over, deleted, fresh, holding, told, live]
+    jobs = [over, deleted, fresh, holding, reported, live]
     submitted(store, *jobs)
     ended = AttemptState.ENDED
     attempts = [make.attempt_of(job, state=ended) for job in jobs if job is not holding]
     store_all(store, Change(insert=[*attempts, make.attempt_of(holding, state=AttemptState.ENDING)]))
-    store_all(store, Change(insert=[make.pending_command_of(told), make.event_of(at_ns=old), make.event_of()]))
+    store_all(store, Change(insert=[make.pending_command_of(reported), make.event_of(at_ns=old), make.event_of()]))
     gone = store.prune(Retention(50, None, None, None), NOW_NS)
     assert (gone["jobs"], gone["attempts"], gone["events"]) == (2, 2, 3)
-    assert [job.id for job in jobs if store.job(job.id)] == [job.id for job in (fresh, holding, told, live)]
+    assert [job.id for job in jobs if store.job(job.id)] == [job.id for job in (fresh, holding, reported, live)]
     assert store.jobs(JobFilter(label=("a", "b")), 9) == []
     assert (store.events(0, 50, job_id=over.id), store.attempts(over.id)) == ([], [])
     assert store.prune(Retention(None, None, None, None), NOW_NS)["jobs"] == 0

@@ -14,7 +14,7 @@ from seaway.testing.backends import BackendSuite, BackendUnderTest
 from seaway.testing.builders import fleet, gpu, node
 from seaway.testing.clocks import VirtualClock
 
-OPTIONS = Options(waits=False, changes_kept=16)
+OPTIONS = Options(waits=False, max_changes=16)
 
 
 def small() -> Fleet:

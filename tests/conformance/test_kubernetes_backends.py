@@ -73,7 +73,7 @@ class Under:
 
     def made(self) -> BackendUnderTest:
         """Return it with its hooks, after its first list."""
-        wait(self.heard, "the first list")
+        wait(self.received, "the first list")
         return BackendUnderTest(
             self.cluster,
             lambda seconds: time.sleep(seconds / 20),
@@ -89,7 +89,7 @@ class Under:
             refuses_overbooking=False,
         )
 
-    def heard(self) -> bool:
+    def received(self) -> bool:
         """Report whether the cluster answers."""
         try:
             self.cluster.changes("", 0)
@@ -101,13 +101,13 @@ class Under:
         """Make servers hang, until that is noticed."""
         for server in {self.member.name: self.member, self.commands.name: self.commands}.values():
             server.faults.hang()
-        wait(lambda: not self.heard(), "the silence")
+        wait(lambda: not self.received(), "the silence")
 
     def reconnect(self) -> None:
         """End the hang."""
         for server in (self.member, self.commands):
             server.faults.clear()
-        wait(self.heard, "the cluster again")
+        wait(self.received, "the cluster again")
 
     def vanish(self, job_id: str, attempt: int, most: int | None = None) -> None:
         """Delete workloads as a user with kubectl would."""

@@ -53,7 +53,7 @@ def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
         limits = Limits(unreachable_timeout_s=0.4, unschedulable_timeout_s=0.2, pod_start_timeout_s=STUCK_S)
         backends = KubernetesBackends(tmp_path, replace(WISHES, limits=limits), seed=1)
         made = Under(server, backends.clusters()[0], backends.close, server)
-        wait(made.heard, "the first list")
+        wait(made.received, "the first list")
         yield made
         backends.close()
 
@@ -70,8 +70,8 @@ def test_a_queue_that_is_missing_for_long_refuses(under: Under) -> None:
     """A job without its queue is rejected after a while and frees its devices: another cluster may have the queue."""
     assert under.cluster.send([queued()])[0].result(10).done
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.FAILED], "that it is refused")
-    (told,) = workloads(under)
-    assert (told.cause, told.reason) == (Cause.REJECTED, MISSING)
+    (reported,) = workloads(under)
+    assert (reported.cause, reported.reason) == (Cause.REJECTED, MISSING)
 
 
 OLDER = (*KUBERNETES, replace(KUEUE_WORKLOADS, version="v1beta1"))
@@ -99,8 +99,8 @@ def test_a_view_does_without_kueue_where_it_may_not_see_it(tmp_path: Path, caplo
         with caplog.at_level(logging.WARNING):
             backends = KubernetesBackends(tmp_path, WISHES, seed=1)
             made = Under(server, backends.clusters()[0], backends.close, server)
-            wait(made.heard, "the first list")
+            wait(made.received, "the first list")
             wait(lambda: fault.hits > 2, "that it is tried again")
-        assert made.heard()
+        assert made.received()
         backends.close()
     assert caplog.text.count("Kueue's Workloads cannot be followed") == 1

@@ -68,8 +68,8 @@ def test_what_runs_is_not_told_as_left(under: Under) -> None:
     one = deploy(under.made())
     assert answer(under.cluster, one).done
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "the job running")
-    told = under.cluster.changes("", 0)
-    assert not under.cluster.changes(told.cursor, 2.0).complete
+    reported = under.cluster.changes("", 0)
+    assert not under.cluster.changes(reported.cursor, 2.0).complete
     assert [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING]
 
 

@@ -90,7 +90,7 @@ def under_test(
 ) -> BackendUnderTest:
     """Return a cluster with its hooks, after its first list with its node."""
 
-    def heard() -> bool:
+    def received() -> bool:
         try:
             seen = cluster.changes("", 0).inventory
         except UnavailableError:
@@ -99,13 +99,13 @@ def under_test(
 
     def disconnect() -> None:
         relay.block()
-        eventually(lambda: not heard(), "the silence")
+        eventually(lambda: not received(), "the silence")
 
     def reconnect() -> None:
         relay.unblock()
-        eventually(heard, "the cluster again")
+        eventually(received, "the cluster again")
 
-    eventually(heard, "the cluster")
+    eventually(received, "the cluster")
     return BackendUnderTest(
         cluster,
         lambda seconds: time.sleep(seconds / 2),

@@ -140,7 +140,7 @@ def of_kubernetes(event: Json) -> bool:
     return str(event["object"].get("metadata", {}).get("name", "")).endswith("ca.crt")
 
 
-def told(events: Iterator[Json], count: int) -> list[str]:
+def reported(events: Iterator[Json], count: int) -> list[str]:
     """Return the types and names of the next events, without bookmarks."""
     found = (one for one in events if one["type"] != "BOOKMARK" and not of_kubernetes(one))
     said = (next(found) for _ in range(count))
@@ -628,13 +628,13 @@ def test_watches_go_on_from_a_version(api: httpx.Client, maps: str) -> None:
     made(api.post(maps, json=config_map("b")))
     api.delete(f"{maps}/a")
     with watch(api, maps, resourceVersion=version) as events:
-        assert told(events, 1) == ["ADDED b"]
+        assert reported(events, 1) == ["ADDED b"]
         gone = next(one for one in events if not of_kubernetes(one))
         assert (gone["type"], gone["object"]["metadata"]["name"]) == ("DELETED", "a")
         assert int(gone["object"]["metadata"]["resourceVersion"]) > int(version)
         assert gone["object"]["kind"] == "ConfigMap"
         api.patch(f"{maps}/b", json={"data": {"x": "y"}}, headers=MERGE)
-        assert told(events, 1) == ["MODIFIED b"]
+        assert reported(events, 1) == ["MODIFIED b"]
 
 
 def test_watches_without_a_version_begin_with_what_there_is(api: httpx.Client, maps: str) -> None:
@@ -642,7 +642,7 @@ def test_watches_without_a_version_begin_with_what_there_is(api: httpx.Client, m
     made(api.post(maps, json=config_map("a")))
     for query in ({}, {"resourceVersion": "0"}):
         with watch(api, maps, fieldSelector="metadata.name=a", **query) as events:
-            assert told(events, 1) == ["ADDED a"]
+            assert reported(events, 1) == ["ADDED a"]
 
 
 def test_selectors_of_watches(api: httpx.Client, maps: str) -> None:
@@ -651,7 +651,7 @@ def test_selectors_of_watches(api: httpx.Client, maps: str) -> None:
     with watch(api, maps, resourceVersion=version, labelSelector="x=y") as events:
         for value in ({"x": "y"}, {"z": "1"}, {"x": None}, {"z": "2"}, {"x": "y"}):
             api.patch(f"{maps}/a", json={"metadata": {"labels": value}}, headers=MERGE)
-        assert told(events, 4) == ["ADDED a", "MODIFIED a", "DELETED a", "ADDED a"]
+        assert reported(events, 4) == ["ADDED a", "MODIFIED a", "DELETED a", "ADDED a"]
 
 
 def test_watches_end_in_time(api: httpx.Client, maps: str) -> None:
@@ -932,8 +932,8 @@ def test_jobs_end_when_their_pods_do(api: httpx.Client, space: str) -> None:
 
         def ended(name: str = name, kind: str = kind) -> Json | None:
             status = api.get(f"{jobs}/{name}").json().get("status", {})
-            told = {one["type"]: one for one in status.get("conditions", ())}
-            return status if told.get(kind, {}).get("status") == "True" else None
+            reported = {one["type"]: one for one in status.get("conditions", ())}
+            return status if reported.get(kind, {}).get("status") == "True" else None
 
         status = eventually(ended, f"the job is {kind}")
         reasons = {one["type"]: one.get("reason") for one in status["conditions"]}
@@ -996,11 +996,11 @@ def test_scheduler_says_why_not(api: httpx.Client, pods: str, host: str, space: 
     body["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "3"}}
     made(api.post(pods, json=body))
 
-    def told() -> Json | None:
+    def reported() -> Json | None:
         conditions = api.get(f"{pods}/a").json()["status"].get("conditions") or ()
         return next((one for one in conditions if one["type"] == "PodScheduled"), None)
 
-    condition = eventually(told, "the scheduler has tried")
+    condition = eventually(reported, "the scheduler has tried")
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert "nodes are available" in condition["message"]
     assert "1 Insufficient nvidia.com/gpu" in condition["message"]

@@ -8,7 +8,7 @@ It passes the same suite as the real ones (`tests.conformance.store_suite`).
 >>> store.ping()
 Traceback (most recent call last):
     ...
-Key of the rows of each type.
+seaway.domain.errors.UnavailableError: the store is set to fail
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class MemoryStore:
         after
             Let `commit` store everything first, as when only its answer is lost; other calls succeed.
         """
-        self._failures += [(error or UnavailableError("the store was told to fail"), after)] * times
+        self._failures += [(error or UnavailableError("the store is set to fail"), after)] * times
 
     def set_available(self, available: bool) -> None:
         """Make every call raise `UnavailableError` from now on, or none."""

@@ -89,8 +89,10 @@ def make_model(shapes: Shapes, weights: Weights, operators: Sequence[Operator]) 
                 else:
                     dim.dim_param = axis
     for name, values in weights.items():
-        kept = model.graph.initializer.add(name=name, data_type=_TYPES[str(values.dtype)], raw_data=values.tobytes())
-        kept.dims.extend(values.shape)
+        retained = model.graph.initializer.add(
+            name=name, data_type=_TYPES[str(values.dtype)], raw_data=values.tobytes()
+        )
+        retained.dims.extend(values.shape)
     for kind, taken, made in operators:
         model.graph.node.add(op_type=kind, input=taken, output=[made])
     return bytes(model.SerializeToString(deterministic=True))

@@ -33,7 +33,7 @@ SO_RCVBUFFORCE = 33
 
 
 class World:
-    """Three gateways ``gw-1`` to ``gw-3``, hosts ``host-N`` behind them, and the core, which has routes only to locators.
+    """Three gateways ``gw-1`` to ``gw-3``, hosts ``host-N`` behind them, and a core that routes locators only.
 
     Parameters
     ----------

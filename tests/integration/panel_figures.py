@@ -127,9 +127,9 @@ def share(amounts: list[dict[str, Any]]) -> float:
     return float(100 * sum(each["used"] for each in amounts) / sum(each["total"] for each in amounts))
 
 
-def of_fleet(told: Told) -> dict[Key, Shown]:
+def of_fleet(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of the fleet's dashboard."""
-    devices, clusters = told.devices, told.clusters
+    devices, clusters = reported.devices, reported.clusters
     cores = {each["uuid"]: share([each["core_milli"]]) for each in devices}
     idle = [each for each in devices if not each["slices"]]
     stranded = sum(
@@ -177,9 +177,9 @@ def of_fleet(told: Told) -> dict[Key, Shown]:
     }
 
 
-def of_devices(told: Told) -> dict[Key, Shown]:
+def of_devices(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of the devices' dashboard."""
-    devices = told.devices
+    devices = reported.devices
 
     def each_one(figure: Callable[[dict[str, Any]], float], most: int = 0) -> Shown:
         return Shown(("deviceuuid",), {(each["uuid"],): figure(each) for each in devices}, most)
@@ -216,9 +216,9 @@ def of_devices(told: Told) -> dict[Key, Shown]:
     }
 
 
-def of_vgpus(told: Told) -> dict[Key, Shown]:
+def of_vgpus(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of the vGPUs' dashboard."""
-    slices = told.slices
+    slices = reported.slices
 
     def each_one(figure: Callable[[dict[str, Any]], float], most: int = 0) -> Shown:
         return Shown(("deviceuuid", "pod"), {(each["uuid"], pod(each)): figure(each) for each in slices}, most)
@@ -252,9 +252,9 @@ def pod(held: dict[str, Any]) -> str:
     return held["pod"].rpartition("/")[2] or f"sw-{held['job_id']}-{held['attempt']}-{held['replica']}"
 
 
-def of_network(told: Told) -> dict[Key, Shown]:
+def of_network(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of the network's dashboard."""
-    links = told.links
+    links = reported.links
     net = {(each["sourceName"], each["targetName"]): each["net"] for each in links}
     from_users = {key: figures for key, figures in net.items() if key[0] == "gw-4"}
     between = {key: figures for key, figures in net.items() if "gw-4" not in key}
@@ -285,15 +285,15 @@ def of_network(told: Told) -> dict[Key, Shown]:
     }
 
 
-def of_scheduler(told: Told) -> dict[Key, Shown]:
+def of_scheduler(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of the scheduler's dashboard."""
-    waiting = sum(each["waiting"] for each in told.uses)
-    placed = Counter(each["policy"] for each in told.attempts)
-    ran = sum(each["running_at"] is not None for each in told.attempts)
+    waiting = sum(each["waiting"] for each in reported.uses)
+    placed = Counter(each["policy"] for each in reported.attempts)
+    ran = sum(each["running_at"] is not None for each in reported.attempts)
     return {
         ("scheduler", "Ready", ""): one(1),
         ("scheduler", "Jobs that wait", ""): one(waiting),
-        ("scheduler", "Longest wait", ""): one(max(each["longest_wait_s"] for each in told.uses), within=10),
+        ("scheduler", "Longest wait", ""): one(max(each["longest_wait_s"] for each in reported.uses), within=10),
         ("scheduler", "Placed per second", ""): one(placed.total()),
         ("scheduler", "Decisions", "placed"): one(placed.total()),
         ("scheduler", "Placed, by policy", "{{policy}}"): counted("policy", placed),
@@ -301,21 +301,21 @@ def of_scheduler(told: Told) -> dict[Key, Shown]:
     }
 
 
-def of_jobs(told: Told) -> dict[Key, Shown]:
+def of_jobs(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of the jobs' dashboard."""
-    states = told.states
+    states = reported.states
     waiting: Counter[str] = Counter()
-    for each in told.uses:
+    for each in reported.uses:
         waiting[each["queue"]] += each["waiting"]
-    longest = {each["queue"]: each["longest_wait_s"] for each in told.uses if each["waiting"]}
+    longest = {each["queue"]: each["longest_wait_s"] for each in reported.uses if each["waiting"]}
     waits = Shown(("queue",), {(name,): long for name, long in longest.items()}, within=10)
     there = {name: count for name, count in states.items() if count and name not in ENDED}
     done, failed = states["completed"], states["failed"]
-    ran = [each for each in told.attempts if each["running_at"] is not None]
-    never = [each for each in told.attempts if each["running_at"] is None and each["ended_at"] is not None]
+    ran = [each for each in reported.attempts if each["running_at"] is not None]
+    never = [each for each in reported.attempts if each["running_at"] is None and each["ended_at"] is not None]
     reached = {
         "pending": sum(states.values()),
-        "scheduled": len(told.attempts),
+        "scheduled": len(reported.attempts),
         "running": len(ran),
         "completed": done,
         "failed": failed,
@@ -332,7 +332,7 @@ def of_jobs(told: Told) -> dict[Key, Shown]:
         ("jobs", "Queues", "Longest wait now"): waits,
         ("jobs", "Waiting", "{{queue}}"): counted("queue", waiting),
         ("jobs", "Longest wait", "{{queue}}"): waits,
-        ("jobs", "How long jobs waited", "{{le}}"): all_in("le", {"+Inf": len(told.attempts)}),
+        ("jobs", "How long jobs waited", "{{le}}"): all_in("le", {"+Inf": len(reported.attempts)}),
         ("jobs", "Jobs by state", "{{state}}"): counted("state", there),
         ("jobs", "Into each state", "{{state}}"): all_in("state", reached),
         ("jobs", "What became of deployments", "{{outcome}}"): counted(
@@ -344,10 +344,10 @@ def of_jobs(told: Told) -> dict[Key, Shown]:
     }
 
 
-def expected(told: Told) -> dict[Key, Shown]:
+def expected(reported: Told) -> dict[Key, Shown]:
     """Return the expected values of all panels that the API has values for."""
     parts = (of_fleet, of_devices, of_vgpus, of_network, of_scheduler, of_jobs)
-    return {key: shown for part in parts for key, shown in part(told).items()}
+    return {key: shown for part in parts for key, shown in part(reported).items()}
 
 
 AGE = "an age: it goes on between the scrape and the question"

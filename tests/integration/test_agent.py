@@ -253,10 +253,10 @@ def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> 
     """An agent with an address from the control plane ends when that changes; one with a fixed address continues."""
     reach = ["--server", served.url]
     first, second = (token_file(served, tmp_path, gateway) for gateway in ("gw-1", "gw-2"))
-    told = ("--address", "fd00:51d:1::2")
+    reported = ("--address", "fd00:51d:1::2")
     with (
         Agent(tmp_path, "gw-1", TOWNS[0], *reach, "--token-file", str(first)) as asking,
-        Agent(tmp_path, "gw-2", TOWNS[1], *reach, "--token-file", str(second), *told) as knowing,
+        Agent(tmp_path, "gw-2", TOWNS[1], *reach, "--token-file", str(second), *reported) as knowing,
     ):
         until(lambda: "targets to probe" in asking.said and "targets to probe" in knowing.said)
         changed = network()

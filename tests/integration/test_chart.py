@@ -44,7 +44,7 @@ ALL: dict[str, Any] = {
         "usage": {"everySeconds": 60, "exporters": "a=b:1@gpu"},
     },
     "settings": {
-        "control": {"grace_period_s": 120, "unhealthy_cluster_threshold": 0.4, "reserve": False},
+        "control": {"grace_period_s": 120, "unhealthy_cluster_threshold": 0.4, "reservations": False},
         "oidc": {"issuer": "https://id.example", "roles": {"admins": "admin"}},
         "clusters": {"request_timeout_s": 5},
     },

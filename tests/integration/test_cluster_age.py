@@ -44,7 +44,7 @@ NODES_SOURCE, SPARED = "nodes", "rays"
 
 
 @dataclass
-class Heard:
+class Observation:
     """A cluster whose sources a test controls; it accepts all commands.
 
     Attributes
@@ -98,7 +98,7 @@ class Story:
     """A control plane over clusters whose sources a test controls."""
 
     clock: VirtualClock
-    clusters: dict[str, Heard]
+    clusters: dict[str, Observation]
     plane: SmallControlPlane
 
     def state(self, name: str = "alpha") -> ClusterState:
@@ -124,9 +124,9 @@ class Story:
 class _Clusters:
     """These clusters, without a network."""
 
-    of: Sequence[Heard]
+    of: Sequence[Observation]
 
-    def clusters(self) -> Sequence[Heard]:
+    def clusters(self) -> Sequence[Observation]:
         """Return the clusters."""
         return self.of
 
@@ -142,7 +142,7 @@ class _Clusters:
 def story(patience_s: float = 10, stale_after_s: float = STALE_S, grace_period_s: float = GRACE_S) -> Story:
     """Create three clusters and wait until they are observed."""
     clock = VirtualClock()
-    clusters = {name: Heard(name, lambda: clock.monotonic_ns() / 1e9, patience_s) for name in NAMES}
+    clusters = {name: Observation(name, lambda: clock.monotonic_ns() / 1e9, patience_s) for name in NAMES}
     settings = ControlSettings(assume_timeout_s=1000, stale_after_s=stale_after_s, grace_period_s=grace_period_s)
     plane = SmallControlPlane(_Clusters([*clusters.values()]), clock=clock, settings=settings)
     plane.run(5)

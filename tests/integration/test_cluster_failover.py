@@ -16,7 +16,7 @@ from seaway.application.views import Amount
 from seaway.domain.job_state import JobState
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
-from tests.integration.test_cluster_faults import CONTROL, World, heard, world
+from tests.integration.test_cluster_faults import CONTROL, World, received, world
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_w
     first = made.place(job_id)
     last_seen_s = time.monotonic()
     made.partition(first)
-    made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
+    made.wait(lambda: received(made) == len(made.members) - 1, "that the cluster is aged")
     assert running(made, job_id)()
     made.wait(running(made, job_id, 2), "the job elsewhere")
     assert made.place(job_id) != first
@@ -56,7 +56,7 @@ def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_w
     back_s = time.monotonic()
     made.wait(lambda: made.left() == {(job_id, 2)}, "that the old copy is removed")
     assert time.monotonic() - back_s < SOON_S
-    made.wait(lambda: heard(made) == len(made.members), "the cluster again")
+    made.wait(lambda: received(made) == len(made.members), "the cluster again")
     assert made.seen.ended_s[job_id, 1] - back_s < SOON_S
     assert running(made, job_id, 2)()
     assert len(made.pods(job_id)) == 1
@@ -67,9 +67,9 @@ def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> No
     job_id = made.submit(template="deployment")
     made.wait(running(made, job_id), "the job")
     made.partition(made.place(job_id))
-    made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
+    made.wait(lambda: received(made) == len(made.members) - 1, "that the cluster is aged")
     made.recover()
-    made.wait(lambda: heard(made) == len(made.members), "the cluster again")
+    made.wait(lambda: received(made) == len(made.members), "the cluster again")
     time.sleep(CONTROL.grace_period_s)
     assert running(made, job_id)()
     assert made.seen.began_s.keys() == {(job_id, 1)}
@@ -80,7 +80,7 @@ def test_what_ended_while_its_cluster_was_silent_is_known_when_it_returns(made: 
     job_id = made.submit()
     made.wait(running(made, job_id), "the job")
     made.partition(made.place(job_id))
-    made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
+    made.wait(lambda: received(made) == len(made.members) - 1, "that the cluster is aged")
     made.finish(job_id)
     made.recover()
     made.wait(lambda: made.state(job_id) is JobState.COMPLETED, "its end")

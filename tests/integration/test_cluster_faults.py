@@ -484,13 +484,13 @@ def world(folder: Path, *, karmada: bool, seed: int = 0) -> Iterator[World]:
     """Create a world, wait until all its clusters are observed, and stop it."""
     made = World(folder, karmada=karmada, seed=seed)
     try:
-        made.wait(lambda: heard(made) == len(made.members), "all clusters")
+        made.wait(lambda: received(made) == len(made.members), "all clusters")
         yield made
     finally:
         made.close()
 
 
-def heard(made: World) -> int:
+def received(made: World) -> int:
     """Count the clusters that answer."""
     return sum(each.state.value == "up" for each in made.plane.overview.clusters())
 
@@ -505,16 +505,16 @@ def test_no_job_is_lost_and_none_runs_twice_past_the_grace_period(seed: int, kar
     with world(tmp_path, karmada=karmada, seed=seed) as made:
         outlast(made)
         short = live_through(made)
-        told = dict(made.suffered())
+        reported = dict(made.suffered())
         made.recover()
-        made.wait(lambda: heard(made) == len(made.members), f"all clusters again after {told}")
-        made.wait(lambda: made.settled(short), f"that all is calm after {told}")
+        made.wait(lambda: received(made) == len(made.members), f"all clusters again after {reported}")
+        made.wait(lambda: made.settled(short), f"that all is calm after {reported}")
         running = {each for each in made.jobs if made.state(each) is JobState.RUNNING}
-        made.wait(lambda: {each for each, _ in made.left()} <= running, f"that all is tidied up after {told}")
-        made.wait(lambda: not [*made.store.pending_commands()], f"that all removals are confirmed after {told}")
+        made.wait(lambda: {each for each, _ in made.left()} <= running, f"that all is tidied up after {reported}")
+        made.wait(lambda: not [*made.store.pending_commands()], f"that all removals are confirmed after {reported}")
         made.check()
-        assert sum(told.values()) >= FAULTS
-        assert {each: told.get(each, 0) for each in NAMED if told.get(each, 0) < LEAST} == {}
+        assert sum(reported.values()) >= FAULTS
+        assert {each: reported.get(each, 0) for each in NAMED if reported.get(each, 0) < LEAST} == {}
 
 
 def outlast(made: World) -> None:

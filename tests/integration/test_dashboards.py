@@ -150,14 +150,14 @@ def calm(watched: Watched) -> Watched:
     watched.demo.rest()
 
     def settled() -> bool:
-        told = {state: count for (state,), count in watched.by("seaway_jobs", "state").items() if count}
+        reported = {state: count for (state,), count in watched.by("seaway_jobs", "state").items() if count}
         known = watched.demo.get("/job-counts")["states"]
         over = {"completed", "failed"}
         there = {state: count for state, count in known.items() if count and state not in over}
         ended = watched.by("seaway_jobs_reached_total", "state")
         return (
-            told.keys() <= {"running", "queued"}
-            and told == there
+            reported.keys() <= {"running", "queued"}
+            and reported == there
             and all(ended[state,] == known[state] for state in over)
         )
 
@@ -285,7 +285,7 @@ def test_panels_show_what_the_api_says(calm: Watched) -> None:
 
 def test_every_series_is_the_apis(calm: Watched) -> None:
     """The series behind panels, of clusters, devices, vGPUs and links, equal the API's JSON."""
-    told: dict[str, dict[tuple[str, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
+    reported: dict[str, dict[tuple[str, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
 
     def differing() -> list[str]:
         data = calm.demo.get("/metrics")["data"]
@@ -294,12 +294,12 @@ def test_every_series_is_the_apis(calm: Watched) -> None:
         for name, series in data.items():
             labels = sorted(series[0].keys() - {"value"})
             for each in series:
-                told[name][tuple(str(each[label]) for label in labels)].append(each["value"])
+                reported[name][tuple(str(each[label]) for label in labels)].append(each["value"])
             seen = calm.by(name, *labels)
-            if seen.keys() != told[name].keys() or any(
-                all(value != pytest.approx(one) for one in told[name][key]) for key, value in seen.items()
+            if seen.keys() != reported[name].keys() or any(
+                all(value != pytest.approx(one) for one in reported[name][key]) for key, value in seen.items()
             ):
-                found.append(f"{name}: {seen}, and the API told {dict(told[name])}")
+                found.append(f"{name}: {seen}, and the API told {dict(reported[name])}")
         return found
 
     with suppress(AssertionError):

@@ -246,8 +246,8 @@ def test_an_older_backup_may_lack_columns_and_tables(url: str, tmp_path: Path) -
     database.backup(url, file, NOW_NS)
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     start = next(at for at, line in enumerate(lines) if b'"table":"tokens"' in line)
-    kept = [line for at, line in enumerate(lines) if not start <= at <= start + 2]
-    file.write_bytes(gzip.compress(b"".join(kept), 1))
+    retained = [line for at, line in enumerate(lines) if not start <= at <= start + 2]
+    file.write_bytes(gzip.compress(b"".join(retained), 1))
     assert database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file).rows["tokens"] == 0
 
 
@@ -320,8 +320,8 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
     other = make.policy_record(name="other", content=pack(cluster_policy()))
     store_all(store, Change(insert=[other, make.policy_record(name="broken")]))
     store.close()
-    told: list[tuple[int, int]] = []
-    found = database.check(url, lambda done, of: told.append((done, of)))
+    reported: list[tuple[int, int]] = []
+    found = database.check(url, lambda done, of: reported.append((done, of)))
     assert found == [
         f"attempt 1 of job {ended.id} is running, but the job is failed at attempt 1",
         f"attempt 1 of job {twice.id} is running, but the job is running at attempt 2",
@@ -331,4 +331,4 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
         "policy broken is damaged: not a policy file, or a truncated one; import it again",
         "policy other is damaged: it is another by its digest; import it again",
     ]
-    assert told[-1] == (6, 6)
+    assert reported[-1] == (6, 6)

@@ -236,9 +236,8 @@ import sys
 from random import Random
 from seaway.adapters.sqlalchemy import open_store
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.overload import Pulse
 from seaway.domain.job_spec import JobIds
-from seaway.testing import records as make
+from tests.fakes import records as make
 
 make.IDS = JobIds(Random(int(sys.argv[2])))
 store = open_store(sys.argv[1])

@@ -19,7 +19,7 @@ from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
         ("oracle://u:s3cret@h/d", "does not know databases called 'oracle'"),
         ("sqlite://", "names no database"),
         ("postgresql://u:s3cret@h", "names no database"),
-        ("mysql://u:s3cret@h:port/d", "no URL"),
+        ("mysql://u:s3cret@h:port/d", "not a URL"),
     ],
 )
 def test_a_wrong_url_is_rejected(url: str, says: str) -> None:

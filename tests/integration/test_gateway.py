@@ -275,7 +275,9 @@ def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
     name = bare.name("gw-1")
     _ip(name, "-6 route add fd00:a:3::/64 via fd00:c:1::1 dev wan proto static")
     before = everything(name)
-    with pytest.raises(RejectedError, match=r"else's route to fd00:a:3::/64 dev wan \(set by static, metric 1024\)"):
+    with pytest.raises(
+        RejectedError, match=r"another program's route to fd00:a:3::/64 dev wan \(set by static, metric 1024\)"
+    ):
         bare.machine("gw-1").converge(desired(NETWORK, "gw-1"))
     assert everything(name) == before
     _ip(name, "-6 route del fd00:a:3::/64 proto static")

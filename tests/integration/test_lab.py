@@ -243,7 +243,7 @@ def test_agents_end_with_their_lab() -> None:
 
 
 @pytest.mark.parametrize("told", ["words", "one word", "variable", "file"])
-def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(told: str, tmp_path: Path) -> None:
+def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(reported: str, tmp_path: Path) -> None:
     """An agent that was started by hand ends with the lab that it probes in, and one of another namespace does not."""
     name = f"{NAME}-told"
     found = labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
@@ -254,7 +254,7 @@ def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(told: s
         "one word": ([f"--netns={place}"], {}),
         "variable": ([], {"SEAWAY_AGENT_NETNS": place}),
         "file": (["--config", str(file)], {}),
-    }[told]
+    }[reported]
     command = [sys.executable, "-m", "seaway", "agent", "--gateway", "gw-1", "-f", str(found.network)]
     with (
         subprocess.Popen([*command, *words], env={**os.environ, **variables}, stderr=subprocess.PIPE) as agent,
@@ -279,11 +279,11 @@ def test_one_that_waits_for_its_address_ends_too() -> None:
     place = f"seaway-{NAME}-nowhere"
     start = ("seaway", "agent", "--gateway", "gw-1", "--server", "http://127.0.0.1:1")
     token = {**os.environ, "SEAWAY_TOKEN": "sw_1_x"}
-    told = {**token, "SEAWAY_AGENT_NETNS": place}
+    reported = {**token, "SEAWAY_AGENT_NETNS": place}
     with (
         subprocess.Popen([sys.executable, "-m", *start, f"--netns={place}"], env=token) as by_word,
-        subprocess.Popen([sys.executable, "-m", *start], env=told) as by_variable,
-        subprocess.Popen(["sleep", "60"], env=told) as other,
+        subprocess.Popen([sys.executable, "-m", *start], env=reported) as by_variable,
+        subprocess.Popen(["sleep", "60"], env=reported) as other,
     ):
         try:
             wait_until(lambda: {*netns.processes([place])} == {by_word.pid, by_variable.pid})

@@ -114,8 +114,8 @@ class World:
         """Return the text of the first event of a kind."""
         with self.plane.client.stream("GET", "/api/v1/events", headers={"last-event-id": "0"}) as answer:
             for line in answer.iter_lines():
-                if line.startswith("data:") and (told := json.loads(line.removeprefix("data:")))["kind"] == kind:
-                    return str(told["reason"])
+                if line.startswith("data:") and (reported := json.loads(line.removeprefix("data:")))["kind"] == kind:
+                    return str(reported["reason"])
         raise AssertionError(f"no event of kind {kind}")
 
     def routes(self, gateway: str) -> str:

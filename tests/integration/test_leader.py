@@ -93,10 +93,10 @@ class Replica:
 class Pair:
     """Two processes on one database, with one cluster that also has the Lease."""
 
-    def __init__(self, folder: Path, url: str, cluster: ApiServer, told: Told, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, url: str, cluster: ApiServer, reported: Told, stack: ExitStack) -> None:
         self.folder = folder
         self.cluster = cluster
-        self.told = told
+        self.reported = reported
         self._url = url
         self._stack = stack
         self.client = httpx.Client()
@@ -213,9 +213,9 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
         for number in range(2):
             cluster.put(gpu_node(f"node-{number}", 4))
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway"}})
-        told = Told()
-        cluster.app.before.append(told)
-        pair = Pair(tmp_path, database.new_database(), cluster, told, stack)
+        reported = Told()
+        cluster.app.before.append(reported)
+        pair = Pair(tmp_path, database.new_database(), cluster, reported, stack)
         stack.callback(pair.client.close)
         yield pair
 
@@ -245,7 +245,7 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
     assert pair.marked("first") is True
     assert second.get("/api/v1/jobs").status_code == 503
     jobs = [pair.submit(number) for number in range(12)]
-    assert pair.told.writes(second.token) == ["PATCH /api/v1/namespaces/seaway/pods/second"]
+    assert pair.reported.writes(second.token) == ["PATCH /api/v1/namespaces/seaway/pods/second"]
 
     before = pair.leader()
     killed_s = time.monotonic()
@@ -296,7 +296,7 @@ def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
     assert first.process.returncode == 4, said
     assert "Traceback" not in said, said
     assert said.splitlines()[-1].startswith("error: ")
-    assert pair.told.writes(first.token, woken_s) == []
+    assert pair.reported.writes(first.token, woken_s) == []
     assert pair.events([*jobs, gone]) == stored
     pair.prove(jobs)
 

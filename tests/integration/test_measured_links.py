@@ -147,7 +147,7 @@ async def test_links_are_filtered_by_source_target_and_cluster(world: World) -> 
         short = {(each["sourceName"], each["targetName"]) for each in await world.get("/links", **query)}
         rich = (await world.get("/fleet/links", **query))["links"]
         assert short == {(each["source"], each["target"]) for each in rich if each["state"] == "measured"} | {
-            (each["source"], each["target"]) for each in rich if each["state"] == "told"
+            (each["source"], each["target"]) for each in rich if each["state"] == "reported"
         }
         return short
 
@@ -215,8 +215,8 @@ async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: Wo
         ("gw-1", "gw-2", "b", "a"),
     )
     assert metrics.keys() == LINK_METRICS.keys()
-    told = ("site", "gw-a", "", ""), ("site", "gw-b", "", "")
-    assert not any(each[:2] in {one[:2] for one in told} for series in metrics.values() for each in series)
+    reported = ("site", "gw-a", "", ""), ("site", "gw-b", "", "")
+    assert not any(each[:2] in {one[:2] for one in reported} for series in metrics.values() for each in series)
     assert metrics["UserToClusterLatency"] == {to_1: 10 * MS}
     assert metrics["UserToClusterJitter"] == {to_1: MS}
     assert metrics["UserToClusterPacketLoss"] == {to_1: 0, to_2: 1}
@@ -279,7 +279,7 @@ async def test_clusters_stand_behind_the_gateway_that_is_configured(world: World
     world.rig.step()
     clusters = (await world.get("/fleet/clusters"))["clusters"]
     assert {each["name"]: each["gateway"] for each in clusters} == {"a": "gw-a", "b": "gw-b"}
-    assert {each["state"] for each in (await world.get("/fleet/links"))["links"]} == {"told"}
+    assert {each["state"] for each in (await world.get("/fleet/links"))["links"]} == {"reported"}
 
 
 async def test_bandwidth_is_promised_and_what_is_promised_is_not_given_twice(world: World) -> None:

@@ -55,10 +55,10 @@ async def test_a_replay_is_known_after_a_restart(tmp_path: Path) -> None:
         assert (await client.post(applied, json=written, headers=as_agent)).status_code == 204
     async with started(url, clock) as (plane, client):
         assert (await client.post(REPORTS, json=report, headers=as_agent)).status_code == 409
-        assert plane.controller.live.book.links(clock.now_ns()) == ()
+        assert plane.controller.live.link_table.links(clock.now_ns()) == ()
         agents = (await client.get("/api/v1/network/agents", headers=as_operator)).json()
         assert (agents["version"], agents["agents"][2]["reports"]) == ("1", 1)
         wanted = (await client.get("/api/v1/network/gateways/gw-3", headers=as_agent)).json()
         assert wanted["applied"] == {"gw-1": "direct"}
         assert (await client.post(REPORTS, json={**report, "number": 4}, headers=as_agent)).status_code == 204
-        assert len(plane.controller.live.book.links(clock.now_ns())) == 1
+        assert len(plane.controller.live.link_table.links(clock.now_ns())) == 1

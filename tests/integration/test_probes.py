@@ -332,13 +332,13 @@ def test_the_kernel_keeps_away_what_is_no_reply_to_a_socket(inside: Namespace, v
     """Of two sockets with one address, the sender gets only the reply, not its own request; the other gets nothing."""
     own, echo = (OWN, packets.V6) if version == 6 else (OWN_4, packets.V4)
     with (
-        inside.call(lambda: open_icmp(version, own, 7)) as asks,
+        inside.call(lambda: open_icmp(version, own, 7)) as queries,
         inside.call(lambda: open_icmp(version, own, 8)) as other,
     ):
-        asks.sendto(packets.encode_request(echo, 7, 1, b"payload"), (str(own), 0))
-        assert readable(asks.fileno(), 5000)
-        assert asks.recv(2048)[-len(b"payload") - packets.HEADER_BYTES] == echo.reply
-        assert not readable(asks.fileno(), 50)
+        queries.sendto(packets.encode_request(echo, 7, 1, b"payload"), (str(own), 0))
+        assert readable(queries.fileno(), 5000)
+        assert queries.recv(2048)[-len(b"payload") - packets.HEADER_BYTES] == echo.reply
+        assert not readable(queries.fileno(), 50)
         assert not readable(other.fileno(), 0)
 
 

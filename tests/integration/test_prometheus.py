@@ -157,14 +157,14 @@ def test_a_large_fleet_is_scraped_cluster_by_cluster_and_nothing_twice(tmp_path:
                 panel = next(each for each in asked(name, DASHBOARDS[name](Language.ENGLISH)) if each.title == title)
                 (shown,) = await_series(client, re.sub(r"\$\w+", ".*", panel.query))
                 assert float(shown["value"][1]) == figure, title
-            told = [each["metric"] for each in await_series(client, '{__name__=~".+"}')]
+            reported = [each["metric"] for each in await_series(client, '{__name__=~".+"}')]
             scraped = Counter(
                 frozenset((label, value) for label, value in each.items() if label not in {"job", "instance"})
-                for each in told
+                for each in reported
                 if each["__name__"] != "up" and not each["__name__"].startswith(("scrape_", "ALERTS"))
             )
             assert [each for each, times in scraped.items() if times > 1] == []
-            names = {each["__name__"] for each in told}
+            names = {each["__name__"] for each in reported}
             assert names >= {re.split(r"[{ ]", line)[0] for line in before.splitlines() if not line.startswith("#")}
         server.end()
 

@@ -113,11 +113,11 @@ def _plane(backends: KubernetesBackends | KarmadaBackends) -> ControlPlane:
     settings = Settings(server=ServerSettings(no_auth=True))
     plane = make_plane(settings, MemoryStore(), backends, clock, dispatcher=InPlace(clock), random=Random(1))
 
-    def heard() -> bool:
+    def received() -> bool:
         plane.controller.step()
         return len(plane.overview.gpu_uses()) == 4
 
-    wait(heard, "the nodes")
+    wait(received, "the nodes")
     return plane
 
 
@@ -154,7 +154,7 @@ def known(plane: ControlPlane, devices: int = 2) -> Callable[[], bool]:
     return lambda: sum(each.used is not None for each in plane.overview.gpu_uses()) == devices
 
 
-def told(plane: ControlPlane) -> Callable[[], bool]:
+def reported(plane: ControlPlane) -> Callable[[], bool]:
     """Return a function that reports whether both exporters were read: only HAMi's monitor reports cores."""
     both = known(plane)
     return lambda: both() and any(each.used and each.used.core_milli for each in plane.overview.gpu_uses())
@@ -168,7 +168,7 @@ async def test_from_exporter_to_metrics(tmp_path: Path) -> None:
     with ApiServer("east") as server:
         furnish(server)
         with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
-            wait(told(plane), "real use")
+            wait(reported(plane), "real use")
             data = await series(plane)
             assert by_device(data["GPUDeviceMemoryUsed"]) == {"GPU-node-1-0": 20 * GIB, "GPU-node-1-1": 2 * GIB}
             assert by_device(data["GPUDeviceMemoryAllocated"])["GPU-node-1-0"] == 8 * GIB
@@ -185,7 +185,7 @@ async def test_from_exporter_to_the_fleet(tmp_path: Path) -> None:
     with ApiServer("east") as server:
         furnish(server)
         with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
-            wait(told(plane), "real use")
+            wait(reported(plane), "real use")
             devices = (await asked(plane, "/api/v1/fleet/devices")).json()["devices"]
             used = {each["uuid"]: each["used"] for each in devices}
             assert used["GPU-node-2-0"] is None
@@ -256,7 +256,7 @@ async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: 
                 return counts["unreadable"] >= 3 and counts["silent"] >= 3 and counts["broken"] >= 2
 
             wait(all_met, "every trouble")
-            wait(told(plane), "the others' figures")
+            wait(reported(plane), "the others' figures")
             data = await series(plane)
             assert by_device(data["GPUDeviceMemoryUsed"]) == {"GPU-node-1-0": 20 * GIB, "GPU-node-1-1": 2 * GIB}
             plane.controller.step()

@@ -254,7 +254,7 @@ def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -
         "How full interfaces are": [('{gateway="gw-1", direction="in"}', 95), ('{gateway="gw-1", direction="out"}', 5)],
         "Do agents report?": [('{gateway="gw-1"}', 3)],
     }
-    told = {
+    reported = {
         'seaway_gateway_used_mbps{gateway="gw-1", direction="in"': 950,
         'seaway_gateway_used_mbps{gateway="gw-1", direction="out"': 50,
         'seaway_gateway_speed_mbps{gateway="gw-1"': 1000,
@@ -264,7 +264,7 @@ def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -
         "interval": "1m",
         "input_series": [
             {"series": f'{each}, instance="{instance}"}}', "values": f"{value}x10"}
-            for each, value in told.items()
+            for each, value in reported.items()
             for instance in ("one", "two")
         ],
         "promql_expr_test": [

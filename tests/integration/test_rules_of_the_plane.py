@@ -35,7 +35,7 @@ def fires(
     at: str,
     not_at: str,
     every: str = "1m",
-    **told: tuple[str, dict[str, str]],
+    **reported: tuple[str, dict[str, str]],
 ) -> None:
     """Check that an alert fires at a time, for exactly the given labels, and not before.
 
@@ -52,7 +52,7 @@ def fires(
             "exp_labels": {**labels, **rule["labels"]},
             "exp_annotations": {"summary": summary, "description": rule["annotations"]["description"]},
         }
-        for summary, labels in told.values()
+        for summary, labels in reported.values()
     ]
     for each in expected:  # the description names its labels
         for label, value in each["exp_labels"].items():
@@ -253,8 +253,8 @@ MATTERS = {
 def test_one_seaway_does_not_answer_for_another(name: str, tmp_path: Path) -> None:
     """A working Seaway in one namespace does not hide a failed one in another, which the alert names."""
     series, well, ill, says = MATTERS[name]
-    told = {series % OTHER: f"{well}x60", **{series % each: f"{well}x10 {ill}x50" for each in OURS}}
-    fires(tmp_path, name, told, not_at="10m", at="14m", it=(says, CALLED))
+    reported = {series % OTHER: f"{well}x60", **{series % each: f"{well}x10 {ill}x50" for each in OURS}}
+    fires(tmp_path, name, reported, not_at="10m", at="14m", it=(says, CALLED))
 
 
 def test_a_seaway_whose_targets_are_gone_is_told_of_beside_another(tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_seaway_whose_targets_are_gone_is_told_of_beside_another(tmp_path: Pat
 def test_a_replica_that_stands_by_is_no_alert(name: str, tmp_path: Path) -> None:
     """Of the replicas of one Seaway, the leader is enough."""
     series, well, ill, _ = MATTERS[name]
-    told = {series % each: f"{value}x60" for each, value in zip(OURS, (well, ill), strict=True)}
-    fires(tmp_path, name, told, not_at="5m", at="30m")
+    reported = {series % each: f"{value}x60" for each, value in zip(OURS, (well, ill), strict=True)}
+    fires(tmp_path, name, reported, not_at="5m", at="30m")
 
 
 def test_a_slow_database_is_not_hidden_by_a_busier_one(tmp_path: Path) -> None:

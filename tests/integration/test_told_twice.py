@@ -35,7 +35,7 @@ EVERY = [
 """Queries of current values."""
 
 
-def told() -> Iterator[tuple[str, str, float]]:
+def reported() -> Iterator[tuple[str, str, float]]:
     """Yield the samples of a process with two clusters, a device each: metric, labels, value."""
     for number, cluster in enumerate(("a", "b"), 1):
         yield "ClusterGPUCorePercentage", f'cluster="{cluster}"', 50.0 * number
@@ -63,7 +63,7 @@ def told() -> Iterator[tuple[str, str, float]]:
             yield "seaway_gateway_used_mbps", labels, 100.0 * number
         yield "seaway_gateway_speed_mbps", f'gateway="gw-{cluster}"', 1000
         yield "seaway_agent_last_seen_seconds", f'gateway="gw-{cluster}"', number
-    for state in ("measured", "told", "stale", "unknown"):
+    for state in ("measured", "reported", "stale", "unknown"):
         yield "seaway_links", f'state="{state}"', 2
 
 
@@ -78,7 +78,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, now_s: int) -> Iterator[htt
     """Run a Prometheus with samples of one target, and later of two."""
     folder = tmp_path_factory.mktemp("takeover")
     by_name: dict[str, list[str]] = {}
-    for name, labels, figure in told():
+    for name, labels, figure in reported():
         for ago_s, targets in TOLD_BY.items():
             by_name.setdefault(name, []).extend(
                 f"{name}{{{labels},{each}}} {figure} {now_s - ago_s}" for each in targets

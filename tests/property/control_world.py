@@ -271,8 +271,8 @@ class World:
         """Inject a fault into a cluster, if possible."""
         clusters = self.clusters.clusters()
         cluster = clusters[which % len(clusters)]
-        books, workloads = cluster._state.books, list(cluster._state.records)  # noqa: SLF001  # to pick a victim
-        node, device = _pick(list(books.nodes), which), _pick(list(books.devices), which)
+        ledger, workloads = cluster._state.ledger, list(cluster._state.records)  # noqa: SLF001  # to pick a victim
+        node, device = _pick(list(ledger.nodes), which), _pick(list(ledger.devices), which)
         victim = _pick(workloads, which) if workloads else ("none", 0)
         acts: dict[str, Callable[[], object]] = {
             "node": lambda: cluster.fail_node(node, seconds),
@@ -386,7 +386,7 @@ class World:
 
     def check_events(self) -> None:
         """Check that every job's events report only allowed transitions, with reasons, up to its present state."""
-        told: defaultdict[str, list[JobState]] = defaultdict(list)
+        reported: defaultdict[str, list[JobState]] = defaultdict(list)
         last = 0
         for event in sorted(self.store._rows(Event), key=lambda each: each.id):  # noqa: SLF001
             assert event.id > last
@@ -395,9 +395,9 @@ class World:
             assert event.actor
             assert event.reason
             if event.state:
-                told[event.job_id].append(JobState(event.state))
+                reported[event.job_id].append(JobState(event.state))
         for job_id in self.ids:
-            states = told[job_id]
+            states = reported[job_id]
             assert states[0] is JobState.PENDING
             assert states[-1] is self.plane.job(job_id).state
             for now, then in pairwise(states):
@@ -424,8 +424,8 @@ class World:
             if idle and not list(self.store.pending_commands()) and not list(self.store.held_attempts()):
                 break
         else:
-            told = [(row.id, row.spec.demand.request, row.state, row.reason) for row in left]
-            raise AssertionError(f"never ended: {told} {list(self.store.pending_commands())}")
+            reported = [(row.id, row.spec.demand.request, row.state, row.reason) for row in left]
+            raise AssertionError(f"never ended: {reported} {list(self.store.pending_commands())}")
         self.check_events()
         for attempt in self.store._rows(Attempt):  # noqa: SLF001
             assert attempt.state is AttemptState.ENDED

@@ -59,14 +59,14 @@ def test_forgetting_changes_no_decision(
     plans, free = [], []
     for forgets in (False, True):
         snapshot, policy = Snapshot(parts), make_policy(name, PolicyOptions(mix=held))
-        kept = decide(snapshot, JobQueue(snapshot, held), policy)
+        retained = decide(snapshot, JobQueue(snapshot, held), policy)
         left = decide(snapshot, JobQueue(snapshot, gone), policy)
         snapshot.release(left.decisions, left.slices, np.arange(len(left.decisions)))
         if forgets:
-            snapshot.retain_demands(set(kept.decisions[:, PLAN_DEMAND].tolist()))
+            snapshot.retain_demands(set(retained.decisions[:, PLAN_DEMAND].tolist()))
         plan = decide(snapshot, JobQueue(snapshot, new), policy)
         plans.append([str(each) for each in plan.placements()])
-        snapshot.release(kept.decisions, kept.slices, np.arange(len(kept.decisions)))
+        snapshot.release(retained.decisions, retained.slices, np.arange(len(retained.decisions)))
         free.append((snapshot.arrays.nodes.tolist(), snapshot.arrays.devices.tolist()))
     assert plans[0] == plans[1]
     assert free[0] == free[1]

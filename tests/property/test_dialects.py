@@ -349,8 +349,8 @@ def test_a_record_adds_up_whatever_slots_are_left_out(slots: list[list[tuple[str
     texts = ["".join(f"{uuid},NVIDIA,{memory},{cores}:" for uuid, memory, cores in slot) + ";" for slot in slots]
     spec = {"containers": [{"name": f"c{i}"} for i in range(len(slots))]}
     expected = sorted((uuid, memory, cores * 10) for slot in slots for uuid, memory, cores in slot)
-    for kept in (texts, [text for text in texts if text != ";"]):
-        notes = {"hami.io/vgpu-node": "n1", RECORDS[0]: "".join(kept)}
+    for retained in (texts, [text for text in texts if text != ";"]):
+        notes = {"hami.io/vgpu-node": "n1", RECORDS[0]: "".join(retained)}
         found = read_pod(decoded({"metadata": {"annotations": notes}, "spec": spec}, PodObject), None)
         assert sorted((each.uuid, each.memory_mib, each.core_milli) for each in found.held) == expected
         assert found.problems == ()

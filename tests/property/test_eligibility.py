@@ -57,10 +57,10 @@ def test_noise_within_half_the_band_flips_eligibility_at_most_once(
 def test_single_probes_that_are_lost_flip_no_bound_on_loss(lost: list[bool], always: list[int], bound: int) -> None:
     """Whatever the other losses of every window, a loss that varies by one probe flips eligibility once at most."""
     window = len(always)
-    kept: list[bool] = []
+    retained: list[bool] = []
     for each in lost:  # never two in one window
-        kept.append(each and not any(kept[-window + 1 :]))
-    rounds = [(MS, 5 - always[at % window] - one) for at, one in enumerate(kept)]
+        retained.append(each and not any(retained[-window + 1 :]))
+    rounds = [(MS, 5 - always[at % window] - one) for at, one in enumerate(retained)]
     seen = judged([(MS, 5 - each) for each in always] + rounds)[window:]
     assert flips([loss for _, loss in seen], bound) <= 1
 

@@ -512,7 +512,7 @@ class World:
         self.lines = [plain and found[0].mode != "mig" for plain, found in zip(lines, fleet, strict=False)]
         for at in range(len(fleet)):
             self.show(at)
-        self.hear()
+        self.receive()
         self.fleet.set_state("alpha", ClusterState.UP)
 
     def show(self, at: int) -> None:
@@ -521,7 +521,7 @@ class World:
         written = node_object(name, self.hami.nodes[name], self.hami.most[name], lines=self.lines[at])
         self.view.put_node(decoded(written, NodeObject))
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """Apply the cluster's changes to the fleet."""
         changes = self.view.changes(self.cursor, 0)
         self.cursor = changes.cursor
@@ -556,7 +556,7 @@ class World:
             self.view.put_pod(decoded({**body, "status": {"phase": "Succeeded"}}, PodObject))
         else:
             self.view.drop_pod(f"default/{name}")
-        self.hear()
+        self.receive()
 
     def turn(self, which: int, *, health: bool) -> None:
         """Change the health of a card, or let a user cordon or uncordon it."""
@@ -567,7 +567,7 @@ class World:
         else:
             card.cordoned = not card.cordoned
         self.show(at)
-        self.hear()
+        self.receive()
 
     def come(self, pod: Json) -> None:
         """Let HAMi place another user's pod, if it can."""
@@ -579,7 +579,7 @@ class World:
         body = pod_object(name, pod, node, self.hami.held[name][1], "Running")
         self.view.put_pod(decoded(body, PodObject))
         self.strangers[name] = body
-        self.hear()
+        self.receive()
 
     def submit(self, spec: JobSpec) -> None:
         """Let Seaway place a job, and HAMi its pods; if Seaway does not, HAMi must not either."""

@@ -57,7 +57,7 @@ def profile(name: str, level: Level, *, plain: bool = False) -> Profile:
     return policy
 
 
-def books(arrays: FleetArrays) -> dict[str, np.ndarray]:
+def accounts(arrays: FleetArrays) -> dict[str, np.ndarray]:
     """Copy the tables of free resources."""
     return {table: getattr(arrays, table).copy() for table in BOOKS}
 
@@ -94,7 +94,7 @@ def test_nothing_is_given_twice(name: str, level: Level, fleet: Fleet, queue: li
 @given(fleet=fleets(), queue=jobs())
 def test_releasing_a_plan_leaves_nothing(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
     """When every decision of a plan is released, the fleet is as it was before."""
-    before = books(Snapshot(fleet).arrays)
+    before = accounts(Snapshot(fleet).arrays)
     plan = planned(fleet, queue, name, level)
     plan.snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
     assert_books(plan.snapshot.arrays, before)
@@ -154,7 +154,7 @@ def test_rolling_back_is_exact(fleet: Fleet, queue: list[Job], held: list[Job], 
     policy = profile("bestfit", "node", plain=plain)
     decide(snapshot, JobQueue(snapshot, held), policy)
     jobs_ = JobQueue(snapshot, queue)
-    before = books(snapshot.arrays)
+    before = accounts(snapshot.arrays)
     statement, placer = Statement(snapshot, jobs_), placer_for(snapshot, policy)
     for number in range(len(queue)):
         if queue[number].replicas > 1:

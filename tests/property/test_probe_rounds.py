@@ -68,21 +68,23 @@ def carried_out(world: World) -> OpenRound:
     """Apply the events to a round."""
     probes = world.targets * world.count
     secrets = bytes(at % 251 for at in range(probes * SECRET_BYTES))
-    books = OpenRound(world.targets, world.count, TIMEOUT_NS, secrets, world.offset_ns(START_NS - 1))
+    open_round = OpenRound(world.targets, world.count, TIMEOUT_NS, secrets, world.offset_ns(START_NS - 1))
     sent_ns = list(accumulate([GAP_NS] * (probes - 1), initial=START_NS))
     come = sorted((sent_ns[probe] + delay, probe) for probe, delays in enumerate(world.delays_ns) for delay in delays)
     sent = 0
     for before, now in pairwise([START_NS - 1, *world.looks_ns, END_NS]):
         while sent < probes and sent_ns[sent] <= now:
-            books.sent(sent, sent_ns[sent])
+            open_round.sent(sent, sent_ns[sent])
             sent += 1
         arrived = [
-            Arrival(probe, books.secret(probe), at + world.offset_ns(at)) for at, probe in come if before < at <= now
+            Arrival(probe, open_round.secret(probe), at + world.offset_ns(at))
+            for at, probe in come
+            if before < at <= now
         ]
         orphans = [Arrival(arrival.probe, b"mistaken", arrival.wall_ns) for arrival in arrived]
         compared_ns = now + READING_NS
-        books.arrived([*orphans, *arrived], compared_ns, world.offset_ns(compared_ns))
-    return books
+        open_round.arrived([*orphans, *arrived], compared_ns, world.offset_ns(compared_ns))
+    return open_round
 
 
 def firsts(world: World, target: int) -> list[int | None]:
@@ -105,7 +107,7 @@ def test_a_clock_that_is_set_hides_answers_and_changes_none(world: World) -> Non
         first = firsts(world, target)
         true = [delay for delay in first if delay is not None and delay <= TIMEOUT_NS]
         remaining = iter(true)
-        assert all(told in remaining for told in measured.rtts_ns)
+        assert all(reported in remaining for reported in measured.rtts_ns)
         assert measured.sent + measured.discarded == world.count
         assert len(measured.rtts_ns) + measured.discarded >= len(true)
         assert measured.sent - len(measured.rtts_ns) <= len(first) - len(true)

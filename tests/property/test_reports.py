@@ -66,10 +66,10 @@ def test_a_report_is_taken_as_it_came_or_left_no_trace() -> None:
             asyncio.run(scene.reports.take(given_, "::1"))
         except (SeawayError, orjson.JSONEncodeError):  # a value that is not JSON cannot be sent
             refused += 1
-            assert (scene.book.taken, len(scene.store.commits)) == ([], before)
+            assert (scene.link_table.taken, len(scene.store.commits)) == ([], before)
             return
         taken += 1
-        assert [rounds for _, rounds in scene.book.taken] == [given_.rounds]
+        assert [rounds for _, rounds in scene.link_table.taken] == [given_.rounds]
         for each, written in zip(given_.rounds, report["rounds"], strict=True):
             assert 0 <= each.received <= each.sent <= MAX_PROBES
             assert (each.latency_ns is None) is (each.received == 0)

@@ -115,9 +115,9 @@ def test_what_could_mean_something_else_is_refused(read: Callable[[object], int]
 )
 def test_what_is_no_amount_is_refused_by_all(read: Callable[[object], int], value: object) -> None:
     """Booleans, NaN, negative and absurd amounts and other types are rejected, and the error lists valid forms."""
-    with pytest.raises(RejectedError, match=r"use .*like|more than all") as told:
+    with pytest.raises(RejectedError, match=r"use .*like|more than all") as reported:
         read(value)
-    assert len(str(told.value)) < 250
+    assert len(str(reported.value)) < 250
 
 
 def test_the_error_says_where() -> None:

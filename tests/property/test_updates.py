@@ -81,18 +81,18 @@ def same_columns(one: FleetArrays, other: FleetArrays, tables: tuple[str, ...]) 
 
 def history(fleet: Fleet, past: list[Change]) -> History:
     """Apply a history with best fit."""
-    told = History.of(fleet, make_policy("bestfit"))
-    told.live(past)
-    return told
+    reported = History.of(fleet, make_policy("bestfit"))
+    reported.live(past)
+    return reported
 
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes())
 def test_snapshot_in_the_end_is_that_of_the_fleet_in_the_end(fleet: Fleet, past: list[Change]) -> None:
     """After everything is released, each node, device, cluster and link is as if the fleet had always been so."""
-    told = history(fleet, past)
-    told.release_all()
-    snapshot, fresh = told.snapshot, Snapshot(told.fleet())
+    reported = history(fleet, past)
+    reported.release_all()
+    snapshot, fresh = reported.snapshot, Snapshot(reported.fleet())
     assert snapshot.node_index.keys() == fresh.node_index.keys()
     nodes = np.delete(np.arange(len(fresh.arrays.nodes)), [NODE_DEVICE_FIRST, NODE_DEVICE_END])
     for at, n in fresh.node_index.items():
@@ -110,25 +110,25 @@ def test_snapshot_in_the_end_is_that_of_the_fleet_in_the_end(fleet: Fleet, past:
 @given(fleet=fleets(), past=changes(), queue=jobs(most=3))
 def test_rules_are_judged_by_the_fleet_in_the_end(fleet: Fleet, past: list[Change], queue: list[Job]) -> None:
     """After everything is released, each node accepts or rejects a job as if the fleet had always been so."""
-    told = history(fleet, past)
-    told.release_all()
-    fresh = Snapshot(told.fleet())
+    reported = history(fleet, past)
+    reported.release_all()
+    fresh = Snapshot(reported.fleet())
     for each in queue:
-        verdicts, expected = refusals(told.snapshot, each), refusals(fresh, each)
+        verdicts, expected = refusals(reported.snapshot, each), refusals(fresh, each)
         for at, n in fresh.node_index.items():
-            assert bool(verdicts[told.snapshot.node_index[at]]) == bool(expected[n])
+            assert bool(verdicts[reported.snapshot.node_index[at]]) == bool(expected[n])
 
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), past=changes())
 def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
     """After every change, rooms, blocks and sums of clusters over open nodes equal a new computation."""
-    told = History.of(fleet, make_policy("bestfit"))
+    reported = History.of(fleet, make_policy("bestfit"))
     for change in past:
-        told.go(change)
-        anew = copy_arrays(told.snapshot.arrays)
+        reported.go(change)
+        anew = copy_arrays(reported.snapshot.arrays)
         refresh_all(anew)
-        same_columns(told.snapshot.arrays, anew, ("nodes", "devices", "blocks", "clusters"))
+        same_columns(reported.snapshot.arrays, anew, ("nodes", "devices", "blocks", "clusters"))
         for sum_, figure in SUMS:
             figures = anew.nodes[figure] * anew.nodes[NODE_OPEN]
             sums = np.bincount(anew.nodes[NODE_CLUSTER], figures, len(fleet.clusters))
@@ -139,14 +139,14 @@ def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
 @given(fleet=fleets(), past=changes())
 def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Change]) -> None:
     """Only nodes and devices that shrank under running replicas can be over capacity."""
-    told = History.of(fleet, make_policy("bestfit"))
+    reported = History.of(fleet, make_policy("bestfit"))
     for change in past:
-        told.go(change)
-        arrays = told.snapshot.arrays
-        for at, n in told.snapshot.node_index.items():
-            assert at in told.shrunk or (arrays.nodes[[NODE_CPU_FREE, NODE_PODS_FREE], n] >= 0).all()
-        for uuid, d in told.snapshot.device_index.items():
-            if uuid not in told.shrunk:
+        reported.go(change)
+        arrays = reported.snapshot.arrays
+        for at, n in reported.snapshot.node_index.items():
+            assert at in reported.shrunk or (arrays.nodes[[NODE_CPU_FREE, NODE_PODS_FREE], n] >= 0).all()
+        for uuid, d in reported.snapshot.device_index.items():
+            if uuid not in reported.shrunk:
                 assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE], d] >= 0).all()
                 assert arrays.devices[DEVICE_MIG, d] >= 0 or arrays.devices[DEVICE_CORE_FREE, d] >= 0
 
@@ -160,18 +160,18 @@ def test_what_is_remembered_decides_as_what_is_worked_out_anew(
 ) -> None:
     """A policy with a history decides as one that sees the fleet for the first time."""
     options = PolicyOptions(mix=MIX, plain=plain)
-    told = History.of(fleet, make_policy(name, options))
+    reported = History.of(fleet, make_policy(name, options))
     for change in past:
         if not isinstance(change, Place) or change.undone:
-            told.go(change)
+            reported.go(change)
             continue
-        twin = told.snapshot.copy()
-        plan = told.place(change.jobs)
+        twin = reported.snapshot.copy()
+        plan = reported.place(change.jobs)
         anew = decide(twin, JobQueue(twin, change.jobs), make_policy(name, options))
         np.testing.assert_array_equal(plan.decisions, anew.decisions)
         np.testing.assert_array_equal(plan.slices, anew.slices)
         same_columns(
-            told.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
+            reported.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
         )
 
 
@@ -200,16 +200,16 @@ def test_copies_keep_to_themselves(
     fleet: Fleet, past: list[Change], queue: list[Job], one: list[Change], other: list[Change]
 ) -> None:
     """A copy of a snapshot is independent of it, in both directions."""
-    told = history(fleet, past)
+    reported = history(fleet, past)
     later = [each for change in [*one, *other] if isinstance(change, Place) for each in change.jobs]
-    JobQueue(told.snapshot, [*queue, *later])  # so that no line is added to the shared table
-    twin = History.of(told.fleet(), told.policy)
-    twin.snapshot = told.snapshot.copy()
+    JobQueue(reported.snapshot, [*queue, *later])  # so that no line is added to the shared table
+    twin = History.of(reported.fleet(), reported.policy)
+    twin.snapshot = reported.snapshot.copy()
     before = state(twin.snapshot)
-    told.place(queue)
-    told.live(one)
+    reported.place(queue)
+    reported.live(one)
     same_state(twin.snapshot, before)
-    before = state(told.snapshot)
+    before = state(reported.snapshot)
     twin.place(queue)
     twin.live(other)
-    same_state(told.snapshot, before)
+    same_state(reported.snapshot, before)

@@ -76,20 +76,20 @@ def test_the_comparison_trains_five_algorithms_on_each_instance(tmp_path: Path) 
 def test_what_is_known_needs_no_training(tmp_path: Path) -> None:
     """Of a study that was kept the rows of trained policies count, of the same length alone; its heuristics do not."""
     rows = [Row("sac", "cluster", "x-seed0", 0, placed=7), Row("greedy", "cluster", "x-seed0", 0, placed=8)]
-    kept = tmp_path / "comparison.json"
-    kept.write_text(json.dumps({"episodes": 200, "rows": [row.record() for row in rows]}))
+    retained = tmp_path / "comparison.json"
+    retained.write_text(json.dumps({"episodes": 200, "rows": [row.record() for row in rows]}))
 
-    known = comparison.known_rows(kept, 200)
+    known = comparison.known_rows(retained, 200)
 
     assert known == rows[:1]
     asked = comparison.Comparison(tmp_path, [Path("x-seed0")], known=known)
     assert [each.algo for each in comparison.trainings(asked)][:4] == ["eade-ddpg", "ddpg", "td3", "ppo"]
     assert comparison.measured(asked, []) == []
     with pytest.raises(RejectedError, match="trainings of 200 episodes, not 1000"):
-        comparison.known_rows(kept, 1000)
-    kept.write_text("[]")
+        comparison.known_rows(retained, 1000)
+    retained.write_text("[]")
     with pytest.raises(RejectedError, match="no kept comparison"):
-        comparison.known_rows(kept, 200)
+        comparison.known_rows(retained, 200)
 
 
 def test_effects_share_the_training_with_all_defaults(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; columns that are empty in all rows are left out."""
     rows = [[cell(each) for each in row] for row in rows]
-    kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
-    lines = [[head[i] for i in kept], ["---"] * len(kept), *([row[i] for i in kept] for row in rows)]
+    retained = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    lines = [[head[i] for i in retained], ["---"] * len(retained), *([row[i] for i in retained] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 

@@ -18,7 +18,7 @@ from seaway.api.http.finding import find, tenant_asked
 from seaway.api.http.pipeline import who_of
 from seaway.api.http.queries import Word
 from seaway.api.http.routes import Header, operation, router
-from seaway.api.hub import Hub, Listener, Wish
+from seaway.api.hub import Hub, Listener, Subscription
 from seaway.api.job_views import LARGEST_ID
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, SeawayError
@@ -45,9 +45,9 @@ async def follow_events(
     """
     who = who_of(request)
     job_id = (await find(request, job)).id if job else ""
-    wish = Wish(tenant_asked(who, tenant), job_id, bool(who.tenant))
+    subscription = Subscription(tenant_asked(who, tenant), job_id, bool(who.tenant))
     begin = _last_event(request)
-    listener = Listener(who, wish)
+    listener = Listener(who, subscription)
     hub: Hub = request.app.state.hub
     await hub.join(listener)
     if begin is None:
@@ -98,7 +98,7 @@ class Stream(Response):
         """Send what happened between what was sent last and what comes live."""
         listener = self._listener
         while listener.sent < upto and not listener.closed:
-            events, reached = await self._hub.missed(listener.sent, upto, listener.wish)
+            events, reached = await self._hub.missed(listener.sent, upto, listener.subscription)
             if events:
                 await self._send(send, self._hub.encode(events))
             listener.sent = reached

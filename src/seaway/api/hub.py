@@ -32,7 +32,7 @@ ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_remove
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Subscription:
     """Which events a user wants.
 
     Attributes
@@ -71,9 +71,9 @@ class Listener:
         Whether the stream ends.
     """
 
-    def __init__(self, who: Who, wish: Wish) -> None:
+    def __init__(self, who: Who, subscription: Subscription) -> None:
         self.who = who
-        self.wish = wish
+        self.subscription = subscription
         self.sent = 0
         self.lagging = False
         self.closed = False
@@ -138,7 +138,7 @@ class Hub:
         self._store = store
         self._access = access
         self._threads = threads
-        self._listeners: dict[Wish, set[Listener]] = defaultdict(set)
+        self._listeners: dict[Subscription, set[Listener]] = defaultdict(set)
         self._count = 0
         self._encoded: OrderedDict[int, bytes] = OrderedDict()
         self._news: asyncio.Event | None = None
@@ -163,17 +163,17 @@ class Hub:
         async with self._starting:
             if self._task is None:
                 await self._start()
-        self._listeners[listener.wish].add(listener)
+        self._listeners[listener.subscription].add(listener)
         self._count += 1
 
     def leave(self, listener: Listener) -> None:
         """Let a listener go."""
-        group = self._listeners.get(listener.wish, set())
+        group = self._listeners.get(listener.subscription, set())
         if listener in group:
             group.remove(listener)
             self._count -= 1
             if not group:
-                del self._listeners[listener.wish]
+                del self._listeners[listener.subscription]
 
     def close(self) -> None:
         """End all streams, so that the server can stop; none is begun after."""
@@ -183,18 +183,24 @@ class Hub:
         for listener in self._everybody():
             listener.close()
 
-    async def missed(self, after: int, upto: int, wish: Wish) -> tuple[Sequence[Event], int]:
+    async def missed(self, after: int, upto: int, subscription: Subscription) -> tuple[Sequence[Event], int]:
         """Return some of the events between two ids that a wish asks for, and the id they reach up to."""
         events = self._feed.since(after)
         if events is not None:
             events = [event for event in events if event.id <= upto]
             part = events[:MAX_ROWS]
-            return [event for event in part if wish.wants(event)], part[-1].id if len(part) < len(events) else upto
+            return [event for event in part if subscription.wants(event)], part[-1].id if len(part) < len(
+                events
+            ) else upto
         rows = await self._threads.read(
-            self._store.events, after, MAX_ROWS, tenant="" if wish.job_id else wish.tenant, job_id=wish.job_id
+            self._store.events,
+            after,
+            MAX_ROWS,
+            tenant="" if subscription.job_id else subscription.tenant,
+            job_id=subscription.job_id,
         )
         reached = rows[-1].id if len(rows) == MAX_ROWS else upto
-        return [event for event in rows if event.id <= upto and wish.wants(event)], reached
+        return [event for event in rows if event.id <= upto and subscription.wants(event)], reached
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Write events as the stream has them; each is written once for all."""
@@ -247,8 +253,8 @@ class Hub:
             if not events:
                 return
             self.last = events[-1].id
-            for wish, group in self._listeners.items():
-                if bytes_of := self.encode([event for event in events if wish.wants(event)]):
+            for subscription, group in self._listeners.items():
+                if bytes_of := self.encode([event for event in events if subscription.wants(event)]):
                     for listener in group:
                         self._give(listener, bytes_of, self.last)
             if len(events) < MAX_ROWS:

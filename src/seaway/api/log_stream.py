@@ -22,7 +22,7 @@ from seaway.api.events import MEDIA_TYPE, RETRY
 from seaway.api.http.finding import find
 from seaway.api.http.pipeline import RequestPipeline, header_of, pipeline_of, who_of
 from seaway.api.http.routes import Header, operation, router
-from seaway.api.hub import HEARTBEAT, Hub, Listener, Wish
+from seaway.api.hub import HEARTBEAT, Hub, Listener, Subscription
 from seaway.api.job_views import MAX_LINES, MAX_REPLICA, ContainerName
 from seaway.api.jobs import JobRef
 from seaway.application.fleet.overview import Log
@@ -66,14 +66,14 @@ async def follow_log(
     pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
     await pipeline.threads.read(pipeline.plane.overview.log, found, replica, container)
-    listener = Listener(who_of(request), Wish("", found.id, confined=True))
+    listener = Listener(who_of(request), Subscription("", found.id, confined=True))
     hub: Hub = request.app.state.hub
     await hub.join(listener)
-    return LogStream(pipeline, hub, listener, _Wish(found.id, replica, container, tail), place)
+    return LogStream(pipeline, hub, listener, _LogRequest(found.id, replica, container, tail), place)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _LogRequest:
     """Which log is followed, and with how many of its lines that begins."""
 
     job_id: str
@@ -143,14 +143,16 @@ class LogStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, pipeline: RequestPipeline, hub: Hub, listener: Listener, wish: _Wish, place: _Place) -> None:
+    def __init__(
+        self, pipeline: RequestPipeline, hub: Hub, listener: Listener, subscription: _LogRequest, place: _Place
+    ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._pipeline = pipeline
         self._hub = hub
         self._listener = listener
-        self._wish = wish
-        self._tail = wish.tail
+        self._subscription = subscription
+        self._tail = subscription.tail
         self._place = place
         self._pause_s = PAUSE_S
         self._why = ""
@@ -193,13 +195,15 @@ class LogStream(Response):
     async def _job(self) -> JobRecord | None:
         """Return the job as it is now; None when the stream is to end, for the job or the store is not there."""
         with suppress(SeawayError):
-            return await self._pipeline.threads.read(self._pipeline.plane.store.job, self._wish.job_id)
+            return await self._pipeline.threads.read(self._pipeline.plane.store.job, self._subscription.job_id)
         return None
 
     async def _log(self, job: JobRecord) -> Log | None:
         """Return where the job's latest attempt writes."""
         find_log = self._pipeline.plane.overview.log
-        return await self._pipeline.threads.read(find_log, job, self._wish.replica, self._wish.container)
+        return await self._pipeline.threads.read(
+            find_log, job, self._subscription.replica, self._subscription.container
+        )
 
     async def _end(self, why: str) -> None:
         """Say that no more comes, and why there was nothing, if so."""
@@ -230,7 +234,7 @@ class LogStream(Response):
                 if over:
                     break
                 await self._listener.wake.wait()
-                if await self._heard() and await self._moved_on(log):
+                if await self._received() and await self._moved_on(log):
                     break
             if reading.done():
                 reading.result()
@@ -255,11 +259,11 @@ class LogStream(Response):
             async with asyncio.timeout(self._pause_s):
                 while not self._listener.closed:
                     await self._listener.wake.wait()
-                    if await self._heard():
+                    if await self._received():
                         return
         self._pause_s = min(2 * self._pause_s, MAX_PAUSE_S)
 
-    async def _heard(self) -> bool:
+    async def _received(self) -> bool:
         """Pass a sign of life on; tell whether there was something of the job."""
         if self._listener.lagging:
             self._listener.catch_up(self._hub.last)

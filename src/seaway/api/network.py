@@ -161,8 +161,8 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     if who_of(request).speaks_for(gateway):
         active.asked(gateway)
     fields = wanted_fields(gateway, orjson.Fragment(there.text), there.version, wanted, active.applied(gateway))
-    told = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
-    return read_reply(request, fields, f"{there.version}.{sha256(told).hexdigest()[:16]}")
+    reported = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
+    return read_reply(request, fields, f"{there.version}.{sha256(reported).hexdigest()[:16]}")
 
 
 @operation(

@@ -174,7 +174,7 @@ async def list_evaluations(request: Request) -> Response:
     pipeline = pipeline_of(request)
 
     def read() -> list[dict[str, object]]:
-        return [evaluation_fields(each) for each in pipeline.plane.evaluations.kept()]
+        return [evaluation_fields(each) for each in pipeline.plane.evaluations.retained()]
 
     return json_reply({"evaluations": await pipeline.threads.read(read)})
 

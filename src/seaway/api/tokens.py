@@ -33,9 +33,9 @@ routes = router("access")
 async def who_am_i(request: Request) -> Response:
     """Say who asks, and how large what they send may be."""
     who, settings = who_of(request), pipeline_of(request).plane.settings
-    told = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
+    reported = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
     largest = settings.body_limit_bytes
-    return json_reply({**told, "max_body_bytes": largest, "max_policy_file_bytes": max(largest, LARGEST_FILE)})
+    return json_reply({**reported, "max_body_bytes": largest, "max_policy_file_bytes": max(largest, LARGEST_FILE)})
 
 
 @operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})

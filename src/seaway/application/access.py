@@ -143,7 +143,7 @@ class Access:
         self._held: dict[str, _Held] = {}
         self._changes = 0
         self._lock = Lock()
-        writer.listen(self._hear)
+        writer.listen(self._receive)
         self.refresh()
 
     def refresh(self) -> None:
@@ -302,7 +302,7 @@ class Access:
         expires_ns = held.who.expires_ns
         return None if expires_ns is not None and expires_ns <= self._clock.now_ns() else held.who
 
-    def _hear(self, changes: Sequence[Change]) -> None:
+    def _receive(self, changes: Sequence[Change]) -> None:
         """Take over the tokens of changes that were stored; called on the writer's thread."""
         tokens = [
             record

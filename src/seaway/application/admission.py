@@ -70,7 +70,7 @@ PLAIN = PlainTemplates()
 REMEMBERED = 50_000
 """Requests whose verdict is remembered; then all are forgotten."""
 
-MAX_TOLD = 20
+MAX_REPORTED = 20
 """Unknown clusters that are told of one job."""
 
 
@@ -119,7 +119,7 @@ class Admission:
         if before is not None:
             known = {(each.where, each.message) for each in self._unknown_names(before, seen_by)}
             problems = [each for each in problems if (each.where, each.message) not in known]
-        if not problems and (before is None or _asks(spec) != _asks(before)):
+        if not problems and (before is None or _requirements(spec) != _requirements(before)):
             problems = _rejected(self._never_fits(spec))
         _require_none(problems)
 
@@ -176,7 +176,7 @@ class Admission:
             known = [each.name for each in self._empty.clusters]
             problems += [
                 _unknown("cluster", name, known, where="placement.clusters")
-                for name in sorted(clusters.difference(known))[:MAX_TOLD]
+                for name in sorted(clusters.difference(known))[:MAX_REPORTED]
             ]
         return problems
 
@@ -188,9 +188,9 @@ class Admission:
         with self._lock, self._controller.lock:
             if self._make == fleet.make:
                 return
-            told = fleet.fleet()
-            self._gateways = frozenset(gateway.name for gateway in told.gateways)
-            self._empty = Snapshot(_at_its_best(told, fleet.surveyed)) if told.clusters else None
+            reported = fleet.fleet()
+            self._gateways = frozenset(gateway.name for gateway in reported.gateways)
+            self._empty = Snapshot(_at_its_best(reported, fleet.surveyed)) if reported.clusters else None
             self._verdicts.clear()
             self._make = fleet.make
 
@@ -248,7 +248,7 @@ class Admission:
         return said
 
 
-def _asks(spec: JobSpec) -> Hashable:
+def _requirements(spec: JobSpec) -> Hashable:
     """Return what a job asks of the fleet, by which queue."""
     return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, spec.queue
 

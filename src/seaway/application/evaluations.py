@@ -22,7 +22,7 @@ class Evaluations:
         self._store, self._writer, self._clock = store, writer, clock
         self._changing = threading.Lock()
 
-    def kept(self) -> list[EvaluationRecord]:
+    def retained(self) -> list[EvaluationRecord]:
         """Return all, by name."""
         return self._store.evaluations()
 
@@ -34,7 +34,7 @@ class Evaluations:
         UnknownError
             When there is none.
         """
-        for each in self.kept():
+        for each in self.retained():
             if each.name == name:
                 return each
         raise UnknownError(f"evaluation {name[:63]!r} not found")
@@ -53,7 +53,7 @@ class Evaluations:
             When there is another of its name, or there are too many.
         """
         with self._changing:
-            there = {each.name: each for each in self.kept()}
+            there = {each.name: each for each in self.retained()}
             if name in there and there[name].rows == rows:
                 return there[name], False
             if name in there:
@@ -63,14 +63,14 @@ class Evaluations:
             if len(there) >= MOST:
                 raise ConflictError(f"there are {MOST} evaluations already; remove one first")
             record = EvaluationRecord(name, rows, actor, self._clock.now_ns())
-            self._store_told(Change(insert=[record]), f"evaluation {name} kept", actor)
+            self._store_with_event(Change(insert=[record]), f"evaluation {name} kept", actor)
         return record, True
 
     def remove(self, name: str, actor: str) -> None:
         """Remove an evaluation; raises as `look_up`."""
         with self._changing:
-            self._store_told(Change(delete=[self.look_up(name)]), f"evaluation {name} removed", actor)
+            self._store_with_event(Change(delete=[self.look_up(name)]), f"evaluation {name} removed", actor)
 
-    def _store_told(self, change: Change, reason: str, actor: str) -> None:
+    def _store_with_event(self, change: Change, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), "policy", reason, actor))
         self._writer.require(change)

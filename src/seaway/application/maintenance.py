@@ -69,7 +69,7 @@ class Maintenance:
     def __init__(self, duties: list[Duty], clock: Clock) -> None:
         self._clock = clock
         now_ns = clock.monotonic_ns()
-        self._turns = [
+        self._schedule = [
             _Turn(duty, now_ns + int((duty.interval_s if duty.first_s is None else duty.first_s) * NS_PER_S))
             for duty in duties
         ]
@@ -89,10 +89,10 @@ class Maintenance:
 
     def step(self) -> float:
         """Do what is due; return the seconds until the next is."""
-        for turn in self._turns:
+        for turn in self._schedule:
             if turn.due_ns <= self._clock.monotonic_ns():
                 self._do(turn)
-        next_ns = min((turn.due_ns for turn in self._turns), default=self._clock.monotonic_ns() + 3600 * NS_PER_S)
+        next_ns = min((turn.due_ns for turn in self._schedule), default=self._clock.monotonic_ns() + 3600 * NS_PER_S)
         return max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_S)
 
     def _do(self, turn: _Turn) -> None:

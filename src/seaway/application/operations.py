@@ -68,7 +68,7 @@ class Operations:
         self._require_place(cluster, node)
         cordon = Cordon(cluster, node, drain, reason, actor, self._clock.now_ns())
         verb = "drained" if drain else "cordoned"
-        self._store_told(Change(put=[cordon]), verb, f"{_place(cluster, node)}: {reason or verb}", actor)
+        self._store_with_event(Change(put=[cordon]), verb, f"{_place(cluster, node)}: {reason or verb}", actor)
         return cordon
 
     def uncordon(self, cluster: str, node: str, actor: str) -> None:
@@ -84,7 +84,7 @@ class Operations:
             self._require_place(cluster, node)
             return
         text = f"{_place(cluster, node)} takes new work again"
-        self._store_told(Change(delete=[cordon]), "uncordoned", text, actor)
+        self._store_with_event(Change(delete=[cordon]), "uncordoned", text, actor)
 
     def _require_place(self, cluster: str, node: str) -> None:
         with self._controller.lock:
@@ -123,7 +123,7 @@ class Operations:
         wanted = [name] if name else sorted(orphans)
         if wanted:
             text = f"{', '.join(wanted[:3])}{f' and {len(wanted) - 3} more' if len(wanted) > 3 else ''}"
-            self._store_told(
+            self._store_with_event(
                 Change(), "orphans_removed", f"{cluster} is to remove {text}, which no job accounts for", actor
             )
         with self._controller.lock:
@@ -163,7 +163,7 @@ class Operations:
             _require_meant(meant, self._store.queues(), queue.name, "queue")
             self._require_policies(queue)
             self._require_seen(queue)
-            self._store_told(Change(put=[queue]), "queue", text, actor)
+            self._store_with_event(Change(put=[queue]), "queue", text, actor)
         return queue
 
     def delete_queue(self, name: str, actor: str, meant: Meant | None = None) -> None:
@@ -173,7 +173,7 @@ class Operations:
             _require_meant(meant, [queue], name, "queue")
             self._require_unused(JobFilter(queue=name), f"queue {name!r}")
             _require_not_default(name, "queue")
-            self._store_told(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
+            self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
 
     def activate_policy(self, name: str, queue: str, actor: str, *, shadow: bool = False) -> tuple[Queue, str]:
         """Let a policy decide for a queue, or be its shadow.
@@ -247,7 +247,7 @@ class Operations:
         text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
         with self._setting_up:
             _require_meant(meant, self._store.pools(), pool.name, "pool")
-            self._store_told(Change(put=[pool]), "pool", text, actor)
+            self._store_with_event(Change(put=[pool]), "pool", text, actor)
         return pool
 
     def delete_pool(self, name: str, actor: str, meant: Meant | None = None) -> None:
@@ -259,13 +259,13 @@ class Operations:
             users = [queue.name for queue in self._store.queues() if queue.pool == name]
             if users:
                 raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
-            self._store_told(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
+            self._store_with_event(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
 
     def put_tenant(self, tenant: Tenant, actor: str, meant: Meant | None = None) -> Tenant:
         """Make or change a tenant; raises as `put_queue` where it is another by now."""
         with self._setting_up:
             _require_meant(meant, self._store.tenants(), tenant.name, "tenant")
-            self._store_told(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
+            self._store_with_event(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
         return tenant
 
     def delete_tenant(self, name: str, actor: str, meant: Meant | None = None) -> None:
@@ -297,7 +297,7 @@ class Operations:
         change.add(left)
         text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
         text += f", with {removed} jobs that were over" if removed else ""
-        self._store_told(change, "tenant", text, actor)
+        self._store_with_event(change, "tenant", text, actor)
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
         """Remove a tenant's jobs, which are over, but for the last of them: return how many, and what is left to do."""
@@ -330,7 +330,7 @@ class Operations:
         if live:
             raise ConflictError(f"{what} has {live} unfinished job{'s' if live > 1 else ''}")
 
-    def _store_told(self, change: Change, kind: str, reason: str, actor: str) -> None:
+    def _store_with_event(self, change: Change, kind: str, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), kind, reason, actor))
         self._writer.require(change)
 

@@ -13,7 +13,7 @@ from seaway.application.records import Event, PolicyRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
 from seaway.domain.tenancy import Queue
-from seaway.learning.policies.check import check_speed, read_policy, try_apart
+from seaway.learning.policies.check import check_speed, read_policy, try_in_subprocess
 from seaway.learning.policies.file import PolicyFile, pack, unpack
 from seaway.learning.policies.library import Library, ShippedLibrary
 from seaway.learning.policies.monitor import Counts
@@ -90,7 +90,7 @@ class Policies:
         clock: Clock,
         trusted: Sequence[PublicKey] = (),
         shipped: Library | None = None,
-        try_out: Callable[[bytes], None] = try_apart,
+        try_out: Callable[[bytes], None] = try_in_subprocess,
         stop_s: float = 0,
     ) -> None:
         self._store = store
@@ -202,7 +202,7 @@ class Policies:
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
             verb = "brought" if there is None else "signed again"
             text = f"policy {name} {verb}: {file.manifest.algo}, of level {file.manifest.level}"
-            self._store_told(name, Change(put=[record]), text, actor)
+            self._store_with_event(name, Change(put=[record]), text, actor)
             self._records()[name] = record
             self._tell_of(name)
         return self.look_up(name), there is None
@@ -227,14 +227,14 @@ class Policies:
                 if name in self.profiles:
                     raise ConflictError(f"policy {name!r} is a file in policies.profiles_dir; remove that, and restart")
                 raise UnknownError(f"there is no trained policy {name!r}")
-            if meant and not meant(self._told(record)):
+            if meant and not meant(self._reported(record)):
                 raise StaleError(f"the policy {name!r} is another by now than the one that is meant; read it again")
-            self._store_told(name, Change(delete=[record]), f"policy {name} removed", actor)
+            self._store_with_event(name, Change(delete=[record]), f"policy {name} removed", actor)
             del self._records()[name]
             self._files.pop(name, None)
             self._tell_of(name)
 
-    def _told(self, record: PolicyRecord) -> Brought | None:
+    def _reported(self, record: PolicyRecord) -> Brought | None:
         """Return what is told of a policy; None of one that cannot be read any more, which may be removed."""
         try:
             return self.look_up(record.name)
@@ -259,7 +259,7 @@ class Policies:
                 self._stored = {each.name: each for each in self._store.policies()}
             return self._stored
 
-    def _store_told(self, name: str, change: Change, reason: str, actor: str) -> None:
+    def _store_with_event(self, name: str, change: Change, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), "policy", reason, actor))
         try:
             self._writer.require(change)

@@ -21,7 +21,7 @@ ACCEPTED, TAKEN_IN = "accepted", "taken in"
 """What is told of a job when it is stored, and when the loop has it."""
 
 
-def told(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
+def job_event(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
     """Tell what happened to a job, as it is after that."""
     return Event(
         at_ns=job.changed_ns,
@@ -52,17 +52,17 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
 def blocked(job: JobRecord, reason: str, actor: str, now_ns: int) -> Change:
     """Store why a job does not go on from where it is."""
     after = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
-    return Change(update=[after], insert=[told(after, actor, "blocked")])
+    return Change(update=[after], insert=[job_event(after, actor, "blocked")])
 
 
 def accepted(job: JobRecord) -> Change:
     """Store a new job."""
-    return Change(insert=[job, told(job, job.submitted_by)])
+    return Change(insert=[job, job_event(job, job.submitted_by)])
 
 
 def stepped(job: JobRecord, actor: str) -> Change:
     """Store a job that went on to another state."""
-    return Change(update=[job], insert=[told(job, actor)])
+    return Change(update=[job], insert=[job_event(job, actor)])
 
 
 def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str) -> Change:
@@ -70,7 +70,8 @@ def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str
     change = stepped(scheduled, actor)
     if queued.state is not JobState.QUEUED:
         change.insert.insert(
-            0, replace(told(queued, actor, reason=TAKEN_IN), at_ns=scheduled.changed_ns, state=JobState.QUEUED.value)
+            0,
+            replace(job_event(queued, actor, reason=TAKEN_IN), at_ns=scheduled.changed_ns, state=JobState.QUEUED.value),
         )
     change.insert.append(attempt)
     for cluster in attempt.clusters:
@@ -126,4 +127,4 @@ def respecified(
         after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)
         return after, change
     after = replace(job, spec=spec, changed_ns=now_ns, version=job.version + 1)
-    return after, Change(update=[after], insert=[told(after, actor, "updated", reason)])
+    return after, Change(update=[after], insert=[job_event(after, actor, "updated", reason)])

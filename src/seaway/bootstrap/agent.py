@@ -61,7 +61,7 @@ class Reflecting:
         """Where it makes its socket."""
         self._now_s = now_s
         self._again_s: float | None = None  # when a port is tried again that another user has
-        self._told = ""
+        self._reported = ""
         self._heeded: Assignment | None = None
         self._port = 0
         self._reflector: Reflector | None = None
@@ -100,11 +100,11 @@ class Reflecting:
             reflector = self.place.call(lambda: Reflector(self._address, port))
         except RejectedError as error:
             self._again_s = self._now_s() + AGAIN_S
-            if str(error) != self._told:
+            if str(error) != self._reported:
                 log.warning("others' datagrams are not sent back: %s; tried again every %g s", error, AGAIN_S)
-            self._told = str(error)
+            self._reported = str(error)
             return
-        self._told = ""
+        self._reported = ""
         self._reflector, self._port = reflector, port
         self._thread = threading.Thread(target=reflector.serve, name="reflector", daemon=True)
         self._thread.start()
@@ -204,16 +204,16 @@ def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], 
     """
     if known.address or known.controller is None or settings.address == ANY:
         return known.address
-    told = ""
+    reported = ""
     while True:
         try:
             return known.controller.own_address()
         except SeawayError as error:
             if pause is None:
                 raise
-            if str(error) != told:
+            if str(error) != reported:
                 log.warning("asking for the own address: %s; tried again every %g s", error, ASK_S)
-                told = str(error)
+                reported = str(error)
         pause(ASK_S)
 
 

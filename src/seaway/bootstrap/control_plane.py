@@ -74,20 +74,20 @@ class JsonDocuments:
         return orjson.dumps(network_text(config)).decode()
 
 
-def make_network(store: Store, writer: Writer, clock: Clock, book: LinkTable, steering: Steering) -> Network:
+def make_network(store: Store, writer: Writer, clock: Clock, link_table: LinkTable, steering: Steering) -> Network:
     """Put it together; the link book goes by it from now on, and traffic is steered along its paths."""
     agents = Agents(store, writer, clock)
     network = Network(
         Configuration(store, writer, clock, JsonDocuments()),
         ActivePaths(store, writer, clock),
         agents,
-        Reports(writer, clock, agents, book),
+        Reports(writer, clock, agents, link_table),
     )
-    network.configuration.follow(lambda config: book.use(config, clock.now_ns()))
+    network.configuration.follow(lambda config: link_table.use(config, clock.now_ns()))
     for follower in (network.active.use, agents.use, network.reports.use):
         network.configuration.follow(follower)
-    network.active.follow(book.choose)
-    steering.path_controller = ActivePathController(network.active, book, clock)
+    network.active.follow(link_table.choose)
+    steering.path_controller = ActivePathController(network.active, link_table, clock)
     return network
 
 
@@ -173,7 +173,9 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     if isinstance(talker, Threads):
         talker.on_report = controller.wake
     bandwidths = make_bandwidths(settings.network, clock)
-    book = controller.live.book = LinkTable(settings.network.links, settings.control.sample_interval_s, bandwidths)
+    link_table = controller.live.link_table = LinkTable(
+        settings.network.links, settings.control.sample_interval_s, bandwidths
+    )
     controller.scheduler.readiness = CompileReadiness(lambda name: warm(name, trained.unwatched), ready=POLICIES)
     controller.scheduler.readiness.on_ready = controller.wake
     controller.scheduler.make_stand_in = trained.make_stand_in
@@ -200,9 +202,9 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         cluster_removal=ClusterRemoval(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
         whatif=WhatIf(controller, admission),
-        network=make_network(store, writer, clock, book, controller.steering),
+        network=make_network(store, writer, clock, link_table, controller.steering),
         policies=policies,
-        traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.interval_s, clock, random),
+        traffic=TrafficWatch(bandwidths, link_table.gateways, settings.network.bandwidth.interval_s, clock, random),
         alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, clock),
         evaluations=Evaluations(store, writer, clock),
     )

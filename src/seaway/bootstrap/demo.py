@@ -75,7 +75,7 @@ def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], see
         Told how many jobs ended, of how many.
     """
     with _demo_plane(fleet, seed) as (plane, clock):
-        specs, refused = _at_the_door(plane, _specs(fleet, count, seed))
+        specs, refused = _admitted(plane, _specs(fleet, count, seed))
         start_ns, records = clock.now_ns(), _submit(plane, specs, seed)
         plane.controller.step()
         plane.controller.step()
@@ -135,7 +135,7 @@ def _from(gateway: str, demand: Demand) -> Demand:
     return replace(demand, gateway=gateway, network=demand.network if gateway else NO_NEED)
 
 
-def _at_the_door(plane: ControlPlane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
+def _admitted(plane: ControlPlane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
     """Return which jobs are let in, and why others are not, as for anybody who submits."""
     let_in, refused = [], {}
     for spec in specs:

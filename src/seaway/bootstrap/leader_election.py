@@ -57,7 +57,7 @@ class Leadership:
         When the kubeconfig is none.
     """
 
-    def __init__(self, settings: LeaderSettings, told: Callable[[], None]) -> None:
+    def __init__(self, settings: LeaderSettings, reported: Callable[[], None]) -> None:
         from seaway.adapters.kubernetes.connection.api import Api
         from seaway.adapters.kubernetes.connection.contexts import current_context
         from seaway.adapters.kubernetes.connection.credentials import Credentials
@@ -73,7 +73,7 @@ class Leadership:
         namespace = settings.namespace or _own_namespace()
         self._candidate = Candidate(self._api, namespace, settings.lease, self.identity, terms)
         self._sign = PodLeaderLabel(self._api, namespace, settings.pod) if settings.pod else NoLeaderLabel()
-        self._told = told
+        self._reported = reported
         self._trouble = ""
         self.can_follow = False
         self.waiting = "the lease has not been asked for yet"
@@ -87,7 +87,9 @@ class Leadership:
         """Begin to wait for the Lease."""
         from seaway.adapters.kubernetes.leadership import lead
 
-        self._leading = self._reactor.submit(lead(self._candidate, self._terms, self._random, self._sign, self._hear))
+        self._leading = self._reactor.submit(
+            lead(self._candidate, self._terms, self._random, self._sign, self._receive)
+        )
         self._leading.add_done_callback(self._ended)
 
     @property
@@ -106,7 +108,7 @@ class Leadership:
             self._reactor.run(self._api.close(), RELEASE_S)
         self._reactor.close()
 
-    def _hear(self, stand: LeadershipStatus) -> None:
+    def _receive(self, stand: LeadershipStatus) -> None:
         if stand.label_error != self._trouble:
             self._trouble = stand.label_error
             log.warning("%s", stand.label_error or "the pod is marked now")
@@ -117,14 +119,14 @@ class Leadership:
         self.waiting, self.can_follow = stand.reason, stand.can_take_over
         if stand.leads and not self._led:
             self._led = True
-            self._told()
+            self._reported()
 
     def _ended(self, leading: Future[str]) -> None:
         if leading.cancelled():
             return
         error = leading.exception()
         self.lost = f"leading failed: {error!r}" if error else leading.result()
-        self._told()
+        self._reported()
 
 
 @dataclass(frozen=True)

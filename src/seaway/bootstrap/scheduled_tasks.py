@@ -30,9 +30,9 @@ class Backups:
         Writes a backup to a file.
     """
 
-    def __init__(self, folder: Path, kept: int, clock: Clock, write: Callable[[Path], object]) -> None:
+    def __init__(self, folder: Path, retained: int, clock: Clock, write: Callable[[Path], object]) -> None:
         self._folder = folder
-        self._kept = kept
+        self._retained = retained
         self._clock = clock
         self._write = write
 
@@ -47,7 +47,7 @@ class Backups:
         finally:
             unfinished.unlink(missing_ok=True)
         backups = self._oldest_first()
-        for old in backups[: len(backups) - self._kept] if 0 < self._kept < len(backups) else ():
+        for old in backups[: len(backups) - self._retained] if 0 < self._retained < len(backups) else ():
             old.unlink()
         return path
 

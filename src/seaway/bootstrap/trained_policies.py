@@ -15,7 +15,7 @@ from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.choice import Learned
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
-from seaway.learning.policies.make import joined_edition, make_learned, make_plugin, make_unusable
+from seaway.learning.policies.make import joined_version, make_learned, make_plugin, make_unusable
 from seaway.learning.policies.manifest import Level
 from seaway.learning.policies.monitor import Counts, Unwatched, Watch
 from seaway.learning.policies.session import Session
@@ -101,7 +101,7 @@ class Trained:
                 raise RejectedError(f"plugin {TRAINED!r} with policy {policy!r}: {error}") from error
 
         profile = profile_from(outline, options, {TRAINED: plugin})
-        return profile.with_version(joined_edition(outline, files)) if files else profile
+        return profile.with_version(joined_version(outline, files)) if files else profile
 
     def profile(self, name: str, mix: Sequence[Job]) -> Profile:
         """Make a policy that consists of plugins, for a mix of jobs of the past; raises as `make`."""

@@ -20,7 +20,7 @@ from seaway.client.calls import service as service_calls
 from seaway.client.calls import tenancy as tenancy_calls
 from seaway.client.config import Target
 from seaway.client.connection import content, request, settings
-from seaway.client.feed import Feed, Heard, LogFeed
+from seaway.client.feed import Feed, LogFeed, Observation
 from seaway.client.following import Following, Stream, Until, Wait
 from seaway.client.retries import Pace, Retries
 
@@ -199,16 +199,16 @@ class AsyncClient:
             Only what came after the event of this id. None starts with a job's first event, or, for all
             jobs, with what comes from now on.
         """
-        async for heard in self.listen(job, after=after):
-            yield heard.event()
+        async for received in self.listen(job, after=after):
+            yield received.event()
 
-    async def listen(self, job: str | None = None, *, after: int | None = None) -> AsyncGenerator[Heard]:
+    async def listen(self, job: str | None = None, *, after: int | None = None) -> AsyncGenerator[Observation]:
         """Follow events as `follow` does, each as the body that the API shows."""
         feed = Feed(after=after)
         if job is not None:
             feed = Feed(str((await self.body(job_calls.job(job)))["id"]), after or 0)
-        async for heard in self._heard(feed):
-            yield heard
+        async for received in self._received(feed):
+            yield received
 
     def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> AsyncGenerator[str]:
         """Follow what a replica writes, line by line as it does, until the job is over.
@@ -222,7 +222,7 @@ class AsyncClient:
         tail
             With how many of the lines that are there already it begins.
         """
-        return self._heard(LogFeed(job, replica, tail, container))
+        return self._received(LogFeed(job, replica, tail, container))
 
     async def wait(self, job: str, until: Until = "finished", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.
@@ -243,9 +243,9 @@ class AsyncClient:
         found = await self.send(job_calls.job(job))
         feed = Feed(found.id, 0)
         while not wait.done(found) and not feed.is_over():
-            async with aclosing(self._heard(feed, wait)) as events:
-                async for heard in events:
-                    if wait.matters(heard):
+            async with aclosing(self._received(feed, wait)) as events:
+                async for received in events:
+                    if wait.matters(received):
                         break
             found = await self.send(job_calls.job(found.id))
         return found
@@ -282,7 +282,7 @@ class AsyncClient:
                     return content(call, response)
             await self._pause(pause)
 
-    async def _heard(self, stream: Stream[T], wait: Wait | None = None) -> AsyncGenerator[T]:
+    async def _received(self, stream: Stream[T], wait: Wait | None = None) -> AsyncGenerator[T]:
         following = Following(stream, self.pace, self.target.server, wait)
         while not following.is_over():
             try:

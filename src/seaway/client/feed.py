@@ -28,7 +28,7 @@ LARGEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Observation:
     """One event as it came: its id, and its body as the API shows it."""
 
     id: int
@@ -48,7 +48,7 @@ class Reader:
         self._rest = b""
         self._data: list[bytes] = []
 
-    def read(self, chunk: bytes) -> list[Heard]:
+    def read(self, chunk: bytes) -> list[Observation]:
         """Take in what came, and return the events that are whole.
 
         Raises
@@ -59,9 +59,9 @@ class Reader:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LARGEST:
             raise AnswerError("the stream of events has a line without end")
-        return [heard for line in lines if (heard := self._line(line.removesuffix(b"\r")))]
+        return [received for line in lines if (received := self._line(line.removesuffix(b"\r")))]
 
-    def _line(self, line: bytes) -> Heard | None:
+    def _line(self, line: bytes) -> Observation | None:
         if line:
             name, _, value = line.partition(b":")
             if name == b"data":
@@ -72,7 +72,7 @@ class Reader:
         data, self._data = b"\n".join(self._data), []
         try:
             body = orjson.loads(data)
-            return Heard(int(body["id"]), body)
+            return Observation(int(body["id"]), body)
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             raise AnswerError("the stream holds what is not an event") from None
 
@@ -106,15 +106,15 @@ class Feed:
             headers["Last-Event-ID"] = str(self._after)
         return Call("GET", f"{PREFIX}/events", Data(), {"job": self._job_id or None}, headers)
 
-    def read(self, chunk: bytes) -> list[Heard]:
+    def read(self, chunk: bytes) -> list[Observation]:
         """Take in what came, and return the events that are new."""
         fresh = []
-        for heard in self._reader.read(chunk):
-            if self._over or (self._after is not None and heard.id <= self._after):
+        for received in self._reader.read(chunk):
+            if self._over or (self._after is not None and received.id <= self._after):
                 continue
-            self._after = heard.id
-            fresh.append(heard)
-            self._over = bool(self._job_id) and heard.body.get("state") in OVER
+            self._after = received.id
+            fresh.append(received)
+            self._over = bool(self._job_id) and received.body.get("state") in OVER
         return fresh
 
 

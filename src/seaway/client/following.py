@@ -9,7 +9,7 @@ import httpx
 from seaway.client.call import Call
 from seaway.client.connection import CONNECT_S, SILENCE_S, request
 from seaway.client.errors import WaitedTooLongError
-from seaway.client.feed import OVER, Heard
+from seaway.client.feed import OVER, Observation
 from seaway.client.retries import Pace, Retries
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class Wait:
         """Tell whether a job is where it was waited for."""
         return job.state in self._wanted
 
-    def matters(self, heard: Heard) -> bool:
+    def matters(self, received: Observation) -> bool:
         """Tell whether an event is a reason to look at the job."""
-        return heard.body.get("state") in self._wanted
+        return received.body.get("state") in self._wanted
 
     def left_s(self, now_s: float, most_s: float) -> float:
         """Return for how long to listen, at most `most_s`.
@@ -96,7 +96,7 @@ class Following(Generic[T]):
         self._pace = pace
         self._server = server
         self._wait = wait or Wait("finished", None, 0.0)
-        self._tries = self._anew()
+        self._tries = self._retries()
 
     def is_over(self) -> bool:
         """Tell whether nothing more will come."""
@@ -109,7 +109,7 @@ class Following(Generic[T]):
 
     def read(self, chunk: bytes) -> list[T]:
         """Take in what came, and return what is whole; failures before this count no more."""
-        self._tries = self._anew()
+        self._tries = self._retries()
         return self._stream.read(chunk)
 
     def goes_on(self) -> bool:
@@ -136,5 +136,5 @@ class Following(Generic[T]):
     def _left_s(self, most_s: float) -> float:
         return self._wait.left_s(self._pace.clock(), most_s)
 
-    def _anew(self) -> Retries:
+    def _retries(self) -> Retries:
         return Retries(self._pace, self._server, repeatable=True)

@@ -34,8 +34,8 @@ SHOWN = 200
 def error_of(response: httpx.Response) -> SeawayError:
     """Make an error of an answer that has been read and is none of success."""
     status = response.status_code
-    told = _problem(response)
-    detail = str(told.get("detail") or told.get("title") or _unexplained(response))
+    reported = _problem(response)
+    detail = str(reported.get("detail") or reported.get("title") or _unexplained(response))
     if status in PLAIN:
         return PLAIN[status](detail)
     if status < httpx.codes.BAD_REQUEST or status == httpx.codes.METHOD_NOT_ALLOWED:
@@ -44,7 +44,7 @@ def error_of(response: httpx.Response) -> SeawayError:
         return UnavailableError(detail, retry_after_s=retry_after_s(response))
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return InvariantError(f"the server failed: {detail}")
-    return _rejected(UnknownError if status in GONE else RejectedError, detail, told.get("errors"))
+    return _rejected(UnknownError if status in GONE else RejectedError, detail, reported.get("errors"))
 
 
 PLAIN: dict[int, type[SeawayError]] = {
@@ -69,16 +69,16 @@ GONE = frozenset({httpx.codes.NOT_FOUND, httpx.codes.GONE})
 
 def retry_after_s(response: httpx.Response) -> int:
     """Return after how many seconds the server wants to be asked again."""
-    told = response.headers.get("Retry-After", "")
-    return min(int(told), MAX_RETRY_AFTER_S) if told.isdecimal() else RETRY_AFTER_S
+    reported = response.headers.get("Retry-After", "")
+    return min(int(reported), MAX_RETRY_AFTER_S) if reported.isdecimal() else RETRY_AFTER_S
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
     try:
-        told = orjson.loads(response.content)
+        reported = orjson.loads(response.content)
     except orjson.JSONDecodeError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return reported if isinstance(reported, dict) else {}
 
 
 def _unexplained(response: httpx.Response) -> str:
@@ -89,7 +89,7 @@ def _unexplained(response: httpx.Response) -> str:
 def _rejected(kind: type[RejectedError], detail: str, errors: object) -> RejectedError:
     """Make one error of a problem; its fields lead where it names some."""
     fields = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
-    told = [RejectedError(str(each.get("message", detail)), where=str(each.get("field", ""))) for each in fields]
-    if not told:
+    reported = [RejectedError(str(each.get("message", detail)), where=str(each.get("field", ""))) for each in fields]
+    if not reported:
         return kind(detail)
-    return kind(told[0].message, where=told[0].where, also=tuple(told[1:]))
+    return kind(reported[0].message, where=reported[0].where, also=tuple(reported[1:]))

@@ -66,7 +66,7 @@ class Retries:
         self._server = server
         self._repeatable = repeatable
         self._failures = 0
-        self._told = ""
+        self._reported = ""
         self._ends = pace.clock() + pace.patience_s
 
     def answered(self, response: httpx.Response) -> float | None:
@@ -113,8 +113,8 @@ class Retries:
         return pause
 
     def _tell(self, why: str) -> None:
-        if why != self._told:
-            self._told = why
+        if why != self._reported:
+            self._reported = why
             self._pace.on_wait(why)
 
     def _pause(self) -> float:

@@ -20,7 +20,7 @@ from seaway.client.calls import service as service_calls
 from seaway.client.calls import tenancy as tenancy_calls
 from seaway.client.config import Target
 from seaway.client.connection import content, request, settings
-from seaway.client.feed import Feed, Heard, LogFeed
+from seaway.client.feed import Feed, LogFeed, Observation
 from seaway.client.following import Following, Stream, Until, Wait
 from seaway.client.retries import Pace, Retries
 
@@ -198,15 +198,15 @@ class Client:
             Only what came after the event of this id. None starts with a job's first event, or, for all
             jobs, with what comes from now on.
         """
-        for heard in self.listen(job, after=after):
-            yield heard.event()
+        for received in self.listen(job, after=after):
+            yield received.event()
 
-    def listen(self, job: str | None = None, *, after: int | None = None) -> Generator[Heard]:
+    def listen(self, job: str | None = None, *, after: int | None = None) -> Generator[Observation]:
         """Follow events as `follow` does, each as the body that the API shows."""
         feed = Feed(after=after)
         if job is not None:
             feed = Feed(str(self.body(job_calls.job(job))["id"]), after or 0)
-        yield from self._heard(feed)
+        yield from self._received(feed)
 
     def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Generator[str]:
         """Follow what a replica writes, line by line as it does, until the job is over.
@@ -220,7 +220,7 @@ class Client:
         tail
             With how many of the lines that are there already it begins.
         """
-        return self._heard(LogFeed(job, replica, tail, container))
+        return self._received(LogFeed(job, replica, tail, container))
 
     def wait(self, job: str, until: Until = "finished", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.
@@ -241,9 +241,9 @@ class Client:
         found = self.send(job_calls.job(job))
         feed = Feed(found.id, 0)
         while not wait.done(found) and not feed.is_over():
-            with closing(self._heard(feed, wait)) as events:
-                for heard in events:
-                    if wait.matters(heard):
+            with closing(self._received(feed, wait)) as events:
+                for received in events:
+                    if wait.matters(received):
                         break
             found = self.send(job_calls.job(found.id))
         return found
@@ -279,7 +279,7 @@ class Client:
                     return content(call, response)
             self._pause(pause)
 
-    def _heard(self, stream: Stream[T], wait: Wait | None = None) -> Generator[T]:
+    def _received(self, stream: Stream[T], wait: Wait | None = None) -> Generator[T]:
         following = Following(stream, self.pace, self.target.server, wait)
         while not following.is_over():
             try:

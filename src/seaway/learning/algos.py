@@ -11,14 +11,14 @@ from typing import Any
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.agents.settings import DdpgSettings
-from seaway.learning.baselines.settings import DdpgRivalSettings, PpoSettings, SacSettings, Td3Settings
+from seaway.learning.baselines.settings import DdpgBaselineSettings, PpoSettings, SacSettings, Td3Settings
 from seaway.learning.instances.instance import Instance
 from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.training.learner import Learner
 from seaway.learning.training.settings import Run
 
 OURS = "seaway.learning.training.ddpg"
-RIVALS = "seaway.learning.baselines.learner"
+BASELINES = "seaway.learning.baselines.learner"
 
 NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
 """What every algorithm needs of seaway[learn], to learn or to keep what it learned."""
@@ -57,9 +57,9 @@ class Algo:
     needs: Sequence[str] = NEEDED
 
 
-def rival(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # the settings of any rival
+def baseline(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # the settings of any rival
     """Describe an algorithm of Stable-Baselines3."""
-    return Algo(f"{says} of Stable-Baselines3", RIVALS, defaults, needs=(*NEEDED, "stable_baselines3"))
+    return Algo(f"{says} of Stable-Baselines3", BASELINES, defaults, needs=(*NEEDED, "stable_baselines3"))
 
 
 ALGOS: Mapping[str, Algo] = {
@@ -75,9 +75,9 @@ ALGOS: Mapping[str, Algo] = {
         replace(DdpgSettings(), attention=0, expert_share=0.0),
         {"figures": SEEN, **dict.fromkeys(("attention", "expert_share", "expert_pool"), PLAIN)},
     ),
-    "td3": rival("TD3", Td3Settings()),
-    "sac": rival("SAC", SacSettings()),
-    "ppo": rival("PPO", PpoSettings()),
+    "td3": baseline("TD3", Td3Settings()),
+    "sac": baseline("SAC", SacSettings()),
+    "ppo": baseline("PPO", PpoSettings()),
     "pilot": Algo(
         "our own: attention over a shortlist of nodes, for fleets of any size",
         "seaway.learning.pilot.train",
@@ -85,7 +85,7 @@ ALGOS: Mapping[str, Algo] = {
         dict.fromkeys(("departures", "offers"), TWICE) | {"fitting": NODES},
         mixed=True,
     ),
-    "sb3-ddpg": rival("DDPG", DdpgRivalSettings()),
+    "sb3-ddpg": baseline("DDPG", DdpgBaselineSettings()),
 }
 
 

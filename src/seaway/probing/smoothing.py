@@ -24,8 +24,8 @@ def ewma(before: float, value: float, elapsed_s: float, half_life_s: float) -> f
     doi:10.1080/00401706.1959.10489860. For values at uneven times: A. Eckner, "Algorithms for unevenly spaced time
     series: moving averages and other rolling operators" (2012), section 3, the average for the last point.
     """
-    kept = 2.0 ** (-max(0.0, elapsed_s) / half_life_s) if half_life_s > 0 else 0.0
-    return kept * before + (1.0 - kept) * value
+    retained = 2.0 ** (-max(0.0, elapsed_s) / half_life_s) if half_life_s > 0 else 0.0
+    return retained * before + (1.0 - retained) * value
 
 
 def quantile(values: Sequence[int], share: float) -> int:

@@ -148,8 +148,8 @@ def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:
     """Raise a bound to what links keep, and drop it in the end."""
     asked: int = getattr(demand.network, bound)
     exact = bound == "max_loss_ppm"
-    kept = {figure if exact else _rounded(figure) for figure in figures if figure > asked}
-    values = [*sorted(kept), 0] if asked else []
+    retained = {figure if exact else _rounded(figure) for figure in figures if figure > asked}
+    values = [*sorted(retained), 0] if asked else []
     return _network_change(demand, bound, values)
 
 
@@ -170,8 +170,8 @@ def _wider(demand: Demand, field: str, rules: str) -> Change:
     """Drop what narrows down where a demand may go."""
 
     def changed(before: Demand, _: int) -> Demand:
-        kept = getattr(before, rules)
-        return replace(before, **{rules: replace(kept, **{field: type(getattr(kept, field))()})})
+        retained = getattr(before, rules)
+        return replace(before, **{rules: replace(retained, **{field: type(getattr(retained, field))()})})
 
     named = len(getattr(getattr(demand, rules), field))
     return Change(field, named, (0,) if named else (), changed)

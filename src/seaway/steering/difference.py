@@ -92,7 +92,7 @@ def difference(desired: GatewayState, present: CurrentState) -> Difference:
     Raises
     ------
     RejectedError
-        When something is in the way, like another user's route; `also` has what else is.
+        When something is in the way, like another program's route; `also` has what else is.
     """
     routes = tuple(_with_neighbours(route, present) for route in desired.routes)
     if wrong := tuple(obstacles(routes, desired, present)):
@@ -103,8 +103,8 @@ def difference(desired: GatewayState, present: CurrentState) -> Difference:
     changes: list[Change] = list(_set(settings, present))
     there = {route.destination: route for route in present.routes if metric_of(route) == METRIC}
     changes += _written(routes, there)
-    kept = {route.destination for route in routes}
-    gone = [route for route in present.routes if route.destination not in kept or metric_of(route) != METRIC]
+    retained = {route.destination for route in routes}
+    gone = [route for route in present.routes if route.destination not in retained or metric_of(route) != METRIC]
     changes += map(Remove, sorted(gone, key=lambda route: isinstance(route, SidRoute)))
     changes += _set_back(settings, present)
     return Difference(tuple(changes), remembered, dict(_lost(settings, present)))

@@ -101,7 +101,7 @@ def _conflicting_routes(routes: Iterable[SidRoute | PathRoute], present: Current
         if other is not None:
             dev = f" dev {other.interface}" if other.interface else ""
             yield (
-                f"another user's route to {route.destination}{dev} (set by {_setter(other.protocol)}, metric "
+                f"another program's route to {route.destination}{dev} (set by {_setter(other.protocol)}, metric "
                 f"{other.metric}) is in the way: remove it, or take {route.destination} out of the configuration"
             )
         elif isinstance(route, SidRoute) and route.destination.network_address in present.addresses:

@@ -184,15 +184,15 @@ class Top(App[None]):
         while True:
             with suppress(SeawayError):
                 async with aclosing(self.client.listen(after=after)) as events:
-                    async for heard in events:
-                        after = heard.id
-                        self._hear(heard.body)
+                    async for received in events:
+                        after = received.id
+                        self._receive(received.body)
             self.due.changed()
             await asyncio.sleep(AGAIN_S)
             while self.contact.refusal:
                 await asyncio.sleep(AGAIN_S)
 
-    def _hear(self, event: Body) -> None:
+    def _receive(self, event: Body) -> None:
         self._latest = line(event, named=True)
         touched = self.view.touched_by(event)
         self._touched |= touched

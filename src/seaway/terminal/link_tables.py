@@ -16,7 +16,7 @@ from seaway.terminal.words import NONE, Body, bar, clock, loss, rate, rtt, secon
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "told": ""}
+STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "reported": ""}
 """Colours of how much what is known is worth; the word is always there too."""
 
 MUCH_LOSS_PPM = 10_000

@@ -118,7 +118,7 @@ class Listing(ScrollView, can_focus=True):
         """How many rows fit."""
         return max(self.scrollable_content_region.height - HEAD, 1)
 
-    def show(self, rows: Sequence[Body], *, empty: str | None = None, anew: bool = False) -> None:
+    def show(self, rows: Sequence[Body], *, empty: str | None = None, reset: bool = False) -> None:
         """Show other rows.
 
         Parameters
@@ -131,7 +131,7 @@ class Listing(ScrollView, can_focus=True):
         before, at = self.current, self._cursor
         self._rows = rows
         self._empty = self._empty if empty is None else empty
-        if anew or not self._held or before is None:
+        if reset or not self._held or before is None:
             self._held, self._cursor = False, 0
         else:
             self._cursor = self._found(before[self._key], at)

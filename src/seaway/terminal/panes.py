@@ -148,14 +148,14 @@ class FleetPane(Pane):
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read the nodes that are seen, or those that go with what was typed."""
-        tree, text, anew = self.fleet, self.text, self.fleet.text != self.text
+        tree, text, reset = self.fleet, self.text, self.fleet.text != self.text
         tree.clusters = clusters
         if text:
             cluster, name = tree.asked(text)
             page = await client.body(fleet_calls.nodes(cluster=cluster, name=name, limit=FOUND).first)
             tree.text, tree.found = text, page["nodes"]
-            told, more = of_all(len(tree.found), page["found"]["nodes"], "found"), "type more of the name"
-            self.say(f"{told} with {name!r} in the name", more if page["next"] else "", "esc shows all")
+            reported, more = of_all(len(tree.found), page["found"]["nodes"], "found"), "type more of the name"
+            self.say(f"{reported} with {name!r} in the name", more if page["next"] else "", "esc shows all")
         else:
             tree.text = ""
             for cluster, after in tree.wanted(self.listing.seen):
@@ -164,10 +164,10 @@ class FleetPane(Pane):
                 if cluster in tree.nodes:  # it may have been folded meanwhile
                     tree.nodes[cluster].take(after, page)
             self.say("→ unfolds, ← folds, enter shows a node or job")
-        self._show(anew=anew)
+        self._show(reset=reset)
 
-    def _show(self, *, anew: bool = False) -> None:
-        self.listing.show(self.fleet.lines(), empty="nothing of that name" if self.text else "no clusters", anew=anew)
+    def _show(self, *, reset: bool = False) -> None:
+        self.listing.show(self.fleet.lines(), empty="nothing of that name" if self.text else "no clusters", reset=reset)
 
     @on(Listing.Moved)
     def _read_more(self) -> None:
@@ -240,9 +240,12 @@ class QueuePane(Pane):
         rows = sorted(page["jobs"], key=lambda each: (-each["priority"], each["submitted_at"]))
         self.listing.show(rows)
         total = await total_of(client, page, asked)
-        told = of_all(len(rows), total, "wait", "newest")
+        reported = of_all(len(rows), total, "wait", "newest")
         self.say(
-            told, "priority first, then age", f"with {self.text}" if self.text else "", narrow_down(len(rows), total)
+            reported,
+            "priority first, then age",
+            f"with {self.text}" if self.text else "",
+            narrow_down(len(rows), total),
         )
         await self._explain(client)
 
@@ -276,11 +279,11 @@ class JobsPane(Pane):
         self._most = JOBS
         self._more = False
         self._sort = SORTS[0]
-        self._anew = False
+        self._reset = False
 
     def find(self, text: str) -> None:
         """Ask for other jobs."""
-        self._most, self._anew = JOBS, True
+        self._most, self._reset = JOBS, True
         super().find(text)
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
@@ -289,8 +292,8 @@ class JobsPane(Pane):
         page = await client.body(job_calls.jobs(limit=most, **asked).first)
         total, count = await total_of(client, page, asked), len(page["jobs"])
         self._more = count < total
-        self.listing.show(self._sorted(page["jobs"]), anew=self._anew)
-        self._anew = False
+        self.listing.show(self._sorted(page["jobs"]), reset=self._reset)
+        self._reset = False
         self.say(
             of_all(count, total, "job" if total == 1 else "jobs", "newest"),
             self.text or "not over",
@@ -316,7 +319,7 @@ class JobsPane(Pane):
     def action_sort(self) -> None:
         """Sort by something else."""
         self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
-        self._anew = True
+        self._reset = True
         self.due.at_once()
 
     @property

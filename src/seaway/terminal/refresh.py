@@ -99,7 +99,7 @@ class Contact:
     def __init__(self, server: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.server = server
         self._clock = clock
-        self._heard_s = clock()
+        self._received_s = clock()
         self._asked_s: float | None = None
         self._silence = ""
         self.refusal = ""
@@ -113,7 +113,7 @@ class Contact:
 
     def answered(self) -> None:
         """Take note of an answer."""
-        self._heard_s, self._asked_s = self._clock(), None
+        self._received_s, self._asked_s = self._clock(), None
         self._silence = self.refusal = self.objection = ""
 
     def failed(self, error: SeawayError) -> None:
@@ -122,7 +122,7 @@ class Contact:
         if isinstance(error, UnauthenticatedError):
             self.refusal = str(error)
         elif isinstance(error, RejectedError | ForbiddenError):
-            self._heard_s, self._silence, self.objection = self._clock(), "", str(error)
+            self._received_s, self._silence, self.objection = self._clock(), "", str(error)
         else:
             self._silence = str(error)
 
@@ -136,7 +136,7 @@ class Contact:
         if self.refusal:
             return f"the token is refused: {self.refusal}. Sign in with `seaway login`, then come back; r asks again"
         if self._silence:
-            return f"silent for {seconds(self._clock() - self._heard_s)}, what you see is old: {self._silence}"
+            return f"silent for {seconds(self._clock() - self._received_s)}, what you see is old: {self._silence}"
         if self._asked_s is not None and self._clock() - self._asked_s > SLOW_S:
             return f"{self.server} has not answered for {seconds(self._clock() - self._asked_s)}; still waiting"
         return self.objection

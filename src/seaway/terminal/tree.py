@@ -227,7 +227,7 @@ def condition(line: Body) -> Text:
     return Text()
 
 
-def heard(line: Body) -> str:
+def received(line: Body) -> str:
     """Say how old is what is known of a cluster."""
     return seconds(line["last_seen_s"]) if line["kind"] == CLUSTER else ""
 
@@ -298,7 +298,7 @@ def note(line: Body) -> str:
 FLEET_COLUMNS = (
     Column("NAME", name),
     Column("STATE", condition, drop=1),
-    Column("HEARD", heard, right=True, drop=7),
+    Column("HEARD", received, right=True, drop=7),
     Column("GPU CORES", milli),
     Column("GPU MEMORY", memory, drop=2),
     Column("IN USE", real, right=True, drop=4),

@@ -116,19 +116,19 @@ class Watch:
 
     def look(self) -> Changes:
         """Ask once, and take over what is said."""
-        told = self._under.backend.changes(self._cursor, 0)
-        self._cursor = told.cursor
-        if told.complete:
+        reported = self._under.backend.changes(self._cursor, 0)
+        self._cursor = reported.cursor
+        if reported.complete:
             self.workloads.clear()
-        for copy in told.workloads:
+        for copy in reported.workloads:
             key = (copy.job_id, copy.attempt)
             if copy.phase is WorkloadPhase.GONE:
                 self.workloads.pop(key, None)
                 self.gone.append(key)
             else:
                 self.workloads[key] = copy
-        self.cluster = told.inventory or self.cluster
-        return told
+        self.cluster = reported.inventory or self.cluster
+        return reported
 
     def until(self, what: Callable[[], bool], why: str) -> None:
         """Look, and let time pass, until something is so."""
@@ -307,12 +307,12 @@ class BackendSuite:
         send(under, first)
         watch.until_phase(first, WorkloadPhase.RUNNING)
         send(under, second)
-        told = watch.look()
-        while not told.workloads:
+        reported = watch.look()
+        while not reported.workloads:
             under.go_on(0.5)
-            told = watch.look()
-        assert not told.complete
-        assert {copy.job_id for copy in told.workloads} == {second.job_id}
+            reported = watch.look()
+        assert not reported.complete
+        assert {copy.job_id for copy in reported.workloads} == {second.job_id}
         watch.until_phase(second, WorkloadPhase.RUNNING)
         quiet = watch.look()
         assert not quiet.complete
@@ -326,27 +326,27 @@ class BackendSuite:
         send(under, deployment)
         Watch(under).until_phase(deployment, WorkloadPhase.RUNNING)
         for _ in range(2):
-            told = under.backend.changes(cursor, 0)
-            assert [copy.job_id for copy in told.workloads] == [deployment.job_id]
+            reported = under.backend.changes(cursor, 0)
+            assert [copy.job_id for copy in reported.workloads] == [deployment.job_id]
 
     def test_a_strange_cursor_brings_everything(self, under: BackendUnderTest) -> None:
         """A cursor that the cluster does not know is answered by all there is."""
         deployment = deploy(under)
         send(under, deployment)
         Watch(under).until_phase(deployment, WorkloadPhase.RUNNING)
-        told = under.backend.changes("of-another-time-99", 0)
-        assert told.complete
-        assert told.inventory is not None
-        assert [copy.job_id for copy in told.workloads] == [deployment.job_id]
+        reported = under.backend.changes("of-another-time-99", 0)
+        assert reported.complete
+        assert reported.inventory is not None
+        assert [copy.job_id for copy in reported.workloads] == [deployment.job_id]
 
     def test_a_late_cursor_brings_everything(self, under: BackendUnderTest) -> None:
         """A cursor from before more than is remembered is answered by all there is."""
         overrun = have(under.overrun)
         cursor = under.backend.changes("", 0).cursor
         overrun()
-        told = under.backend.changes(cursor, 0)
-        assert told.complete
-        assert told.inventory is not None
+        reported = under.backend.changes(cursor, 0)
+        assert reported.complete
+        assert reported.inventory is not None
 
     def test_a_cluster_that_does_not_answer_says_so_in_time(self, under: BackendUnderTest) -> None:
         """Every call to it ends with `UnavailableError`; what runs goes on, and is there afterwards."""

@@ -61,17 +61,17 @@ class Login:
 
 def token_of(cookies: Mapping[str, str]) -> str:
     """Return the token that a browser keeps; empty for none."""
-    return _kept(cookies, TOKEN)
+    return _retained(cookies, TOKEN)
 
 
 def renewal_of(cookies: Mapping[str, str]) -> str:
     """Return by what a token is renewed; empty for nothing."""
-    return _kept(cookies, RENEWAL)
+    return _retained(cookies, RENEWAL)
 
 
 def hint_of(cookies: Mapping[str, str]) -> str:
     """Return by what a provider knows whom to log out; empty for nothing."""
-    return _kept(cookies, HINT)
+    return _retained(cookies, HINT)
 
 
 def theme_of(cookies: Mapping[str, str]) -> str:
@@ -114,7 +114,7 @@ def keep(response: Response, name: str, value: str, *, secure: bool) -> None:
     response.set_cookie(name, value, max_age=KEPT_S, samesite="lax", secure=secure, path="/")
 
 
-def _kept(cookies: Mapping[str, str], name: str) -> str:
+def _retained(cookies: Mapping[str, str], name: str) -> str:
     return "".join(cookies.get(part, "") for part in _names(name))
 
 

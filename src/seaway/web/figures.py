@@ -10,7 +10,7 @@ from babel.dates import format_timedelta
 from babel.numbers import format_decimal
 from babel.units import format_unit
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "clock", "span", "exact")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "duration", "clock", "span", "exact")
 """What templates have as filters."""
 
 MIB_PER_GIB = 1024
@@ -69,7 +69,7 @@ def ago(moment: str, locale: Locale) -> str:
     return format_timedelta(-since, add_direction=True, locale=locale)
 
 
-def lasting(seconds: float, locale: Locale) -> str:
+def duration(seconds: float, locale: Locale) -> str:
     """Write how long something takes."""
     return format_timedelta(timedelta(seconds=seconds), locale=locale)
 

@@ -186,9 +186,9 @@ def _trouble(visit: Visit) -> None:
     line = ui.label().classes("trouble").props("role=status")
     line.set_visibility(False)
 
-    def told(error: SeawayError | None) -> None:
+    def show_error(error: SeawayError | None) -> None:
         if error is not None:
             line.set_text(f"{visit.words('Not up to date:')} {error}")
         line.set_visibility(error is not None)
 
-    visit.troubles.append(told)
+    visit.error_listeners.append(show_error)

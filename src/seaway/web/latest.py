@@ -34,7 +34,7 @@ class Turn:
         return not self._ended
 
     async def follow(
-        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
+        self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> bool:
         """Follow a call as `Visit.follow` does, for as long as the choice counts; return whether it still does.
 
@@ -44,13 +44,13 @@ class Turn:
             What goes wrong with the first answer, as long as it counts.
         """
 
-        def hear(value: T) -> Awaitable[None] | None:
-            return heard(value) if self.counts() else None
+        def receive(value: T) -> Awaitable[None] | None:
+            return callback(value) if self.counts() else None
 
         if not self.counts():
             return False
         try:
-            stop = await self._visit.follow(call, hear, interval_s)
+            stop = await self._visit.follow(call, receive, interval_s)
         except SeawayError:
             if self.counts():
                 raise

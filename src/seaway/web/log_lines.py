@@ -28,7 +28,7 @@ class News:
     lines: list[str]
     left_out: int = 0
     joins: bool = True
-    anew: bool = False
+    restart: bool = False
 
 
 def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
@@ -49,9 +49,9 @@ def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
     News(lines=['d', 'e'], left_out=0, joins=False, again=False)
     """
     new = added(before, now, whole=whole)
-    kept = list(now if new is None else new)[-MAX_LINES:]
-    left_out = len(now if new is None else new) - len(kept)
-    return News(kept, left_out, joins=new is not None or whole, anew=new is None and whole)
+    retained = list(now if new is None else new)[-MAX_LINES:]
+    left_out = len(now if new is None else new) - len(retained)
+    return News(retained, left_out, joins=new is not None or whole, restart=new is None and whole)
 
 
 def added(before: Sequence[str], now: Sequence[str], *, whole: bool = False) -> list[str] | None:

@@ -21,7 +21,7 @@ from seaway.web.api_client import Asker
 
 T = TypeVar("T")
 
-Heard = Callable[[T], Awaitable[None] | None]
+Callback = Callable[[T], Awaitable[None] | None]
 """Takes an answer."""
 
 EVERY_S = 0.5
@@ -63,7 +63,7 @@ class Follower(Generic[T]):
     """
 
     asker: Asker
-    heard: Heard[T]
+    callback: Callback[T]
     failed: Callable[[SeawayError | None], None]
     knows: int = 0
     """Which answer he was told last, counted from 1."""
@@ -181,9 +181,9 @@ class QueryCache:
     def _go_on(self, line: _Line[T]) -> None:
         """Ask again and again, for as long as anybody looks."""
         if line.task is None and line.is_looked_at():
-            line.task = asyncio.create_task(self._keep_asking(line), name=f"follow {line.call.path}")
+            line.task = asyncio.create_task(self._poll(line), name=f"follow {line.call.path}")
 
-    async def _keep_asking(self, line: _Line[T]) -> None:
+    async def _poll(self, line: _Line[T]) -> None:
         pause_s = line.interval_s
         while line.is_looked_at():
             if not await _within(line.again.wait(), pause_s):
@@ -267,7 +267,7 @@ async def _tell(line: _Line[T], follower: Follower[T]) -> None:
         while follower.knows != line.number and not follower.left:
             follower.knows = line.number
             assert line.value is not None
-            done = follower.heard(line.value)
+            done = follower.callback(line.value)
             if inspect.isawaitable(done):
                 await done
     except Exception:

@@ -69,7 +69,7 @@ class Entrance:
             response = self._form(request, wanted)
             cookies.drop_login(response)
             return response
-        return self._kept(request, RedirectResponse(wanted, 303), login)
+        return self._retained(request, RedirectResponse(wanted, 303), login)
 
     async def _log_in(self, request: Request) -> Response:
         """Take a token."""
@@ -81,7 +81,7 @@ class Entrance:
             login = await self._login(request, Given((token,)))
         except SeawayError as error:
             return self._form(request, wanted, error)
-        return self._kept(request, RedirectResponse(wanted, 303), login)
+        return self._retained(request, RedirectResponse(wanted, 303), login)
 
     async def _log_out(self, request: Request) -> Response:
         """Have the browser forget its token; who logged in at a provider is logged out there, too."""
@@ -125,7 +125,7 @@ class Entrance:
             login = await self._login(request, await self._provider.finish(request.url.query, begun))
         except SeawayError as error:
             return self._form(request, wanted, error)
-        response = self._kept(request, RedirectResponse(wanted, 303), login)
+        response = self._retained(request, RedirectResponse(wanted, 303), login)
         cookies.keep_begun(response, "", secure=self._secure(request))
         return response
 
@@ -138,7 +138,7 @@ class Entrance:
         except SeawayError:
             return Response(status_code=204)
         await self._renewals.renewed(str(form.get("page", "")), who, login.token)
-        return self._kept(request, Response(status_code=204), login)
+        return self._retained(request, Response(status_code=204), login)
 
     async def _holds(self, request: Request) -> bool:
         """Tell whether the token that a browser keeps lets it in."""
@@ -173,7 +173,7 @@ class Entrance:
                 return Login(token, given.renewal, given.hint)
         raise refused
 
-    def _kept(self, request: Request, response: Response, login: Login) -> Response:
+    def _retained(self, request: Request, response: Response, login: Login) -> Response:
         cookies.keep_login(response, login, secure=self._secure(request))
         return response
 

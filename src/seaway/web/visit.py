@@ -16,7 +16,7 @@ from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
 from seaway.web.api_client import Asker
-from seaway.web.query_cache import EVERY_S, Follower, Heard, QueryCache
+from seaway.web.query_cache import EVERY_S, Callback, Follower, QueryCache
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class Visit:
     theme: str
     request: Request
     client: Client
-    troubles: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
+    error_listeners: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
     """Told when following fails, and with None when it is well again."""
 
     _stops: dict[Follower[Any], Callable[[], None]] = field(default_factory=dict)
     _wrong: dict[Follower[Any], SeawayError] = field(default_factory=dict)
-    _kept: dict[str, str | None] | None = None
+    _retained: dict[str, str | None] | None = None
     _ended: bool = False
     _held: Callable[[], None] = lambda: None  # until it is looked at
 
@@ -118,13 +118,13 @@ class Visit:
         return await self.asker.all(paged)
 
     async def follow(
-        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
+        self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
-        """Have `heard` take the answer of a call now, and whenever it has changed; return what ends that.
+        """Have `callback` take the answer of a call now, and whenever it has changed; return what ends that.
 
         It is asked again only while his browser is connected.
 
-        Elements that `heard` makes belong to where this is called. It ends by itself with the page.
+        Elements that `callback` makes belong to where this is called. It ends by itself with the page.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Visit:
         async def in_place(value: T) -> None:
             with slot:
                 try:
-                    done = heard(value)
+                    done = callback(value)
                     if inspect.isawaitable(done):
                         await done
                 except Exception as error:  # noqa: BLE001  # it is told and logged as those of pressing something
@@ -171,7 +171,9 @@ class Visit:
         """Follow who he is, together with those who have the same token."""
         self._held = await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
-    async def _follow(self, scope: object, call: Call[T], heard: Heard[T], interval_s: float) -> Callable[[], None]:
+    async def _follow(
+        self, scope: object, call: Call[T], callback: Callback[T], interval_s: float
+    ) -> Callable[[], None]:
         if self._over():
             raise UnauthenticatedError("your token does not hold any more")
 
@@ -181,7 +183,7 @@ class Visit:
             else:
                 self._say(follower, error)
 
-        follower = Follower(self.asker, heard, failed, looks=lambda: self.client.has_socket_connection)
+        follower = Follower(self.asker, callback, failed, looks=lambda: self.client.has_socket_connection)
         stop = await self.query_cache.follow(scope, call, follower, interval_s)
 
         def end() -> None:
@@ -206,8 +208,8 @@ class Visit:
         self._wrong.pop(follower, None)
         if error is not None:
             self._wrong[follower] = error
-        for told in self.troubles:
-            told(next(reversed(self._wrong.values()), None))
+        for show_error in self.error_listeners:
+            show_error(next(reversed(self._wrong.values()), None))
 
     def _failed(self, error: Exception) -> None:
         """Tell him that something that he did, or that came, could not be dealt with; the log has it, too."""
@@ -244,14 +246,14 @@ class Visit:
         self._address(query, back=True)
 
     def _address(self, query: Mapping[str, str | None], *, back: bool) -> None:
-        before, self._kept = self._here(), {**(self.query if self._kept is None else self._kept), **query}
+        before, self._retained = self._here(), {**(self.query if self._retained is None else self._retained), **query}
         ui.run_javascript(turning(self._here(), back=back and self._here() != before))
 
     def _here(self) -> str:
         """Return the page's address with what is looked at."""
-        if self._kept is None:
+        if self._retained is None:
             return addresses.here(self.request)
-        text = urlencode({name: value for name, value in self._kept.items() if value})
+        text = urlencode({name: value for name, value in self._retained.items() if value})
         path = self.request.url.path
         return f"{path}?{text}" if text else path
 

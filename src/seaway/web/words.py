@@ -43,7 +43,7 @@ class Words:
         said = self.known.get(english) or english
         return said.format(**parts) if parts else said
 
-    def told(self, english: str) -> str:
+    def translated(self, english: str) -> str:
         """Say what the API says: in the language where it is known, else in English that is marked as such."""
         if self.language == FIRST or not english:
             return english

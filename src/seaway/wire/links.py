@@ -64,7 +64,7 @@ class KnownLinkOut(Shown):
     """What can still be promised to a job."""
     path: str
     """Which path traffic takes; empty for the way that routes lead."""
-    state: Literal["told", "measured", "stale", "unknown"]
+    state: Literal["reported", "measured", "stale", "unknown"]
     """Told by a cluster and measured by nobody; measured; without a round for a while; or not known at all."""
     age_s: float | None
     """Seconds since the latest round began; null without one."""
@@ -213,7 +213,7 @@ class LinkMatrix(Shown):
     gateways: list[GatewayOut]
     values: list[list[int | None]]
     """Null where nothing answers, or no one knows, and from a gateway to itself."""
-    states: list[list[Literal["told", "measured", "stale", "unknown"] | None]]
+    states: list[list[Literal["reported", "measured", "stale", "unknown"] | None]]
     """As of a link; null where there is none."""
 
 

@@ -98,12 +98,12 @@ def read_value(model: type[Message], value: object) -> Message:
 
 def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
     """Make one error of all that is wrong with a message; the first leads."""
-    told: dict[str, RejectedError] = {}
+    reported: dict[str, RejectedError] = {}
     for each in error.errors(include_url=False):
         path = _path(each)
-        if path not in told and len(told) < MAX_ERRORS:
-            told[path] = RejectedError(_message(each, model), where=path)
-    first, *others = told.values()
+        if path not in reported and len(reported) < MAX_ERRORS:
+            reported[path] = RejectedError(_message(each, model), where=path)
+    first, *others = reported.values()
     return RejectedError(first.message, where=first.where, also=tuple(others))
 
 

@@ -87,9 +87,9 @@ def use_fields(use: QueueUsage) -> dict[str, Any]:
 
 def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     """Show a job that waits as the fields of `WaitingOut`."""
-    told = reason_fields(reason)
-    explained = told["explanation"] or {"nodes": 0, "filtered": []}
-    named = {name: told[name] for name in ("message", "code", "params")}
+    reported = reason_fields(reason)
+    explained = reported["explanation"] or {"nodes": 0, "filtered": []}
+    named = {name: reported[name] for name in ("message", "code", "params")}
     return {
         **job_fields(place.job),
         "position": place.position,

@@ -106,9 +106,9 @@ def apply_to(live: Json | None, applied: Json, manager: str, part: str, moment: 
     owners[me] = set(wanted)
     others = set().union(*(fields for who, fields in owners.items() if who != me))
     given_up = [path for path in mine if path not in wanted and path not in others]
-    kept = {path[:-1] for path in others if path[-1] == ITSELF}
+    retained = {path[:-1] for path in others if path[-1] == ITSELF}
     for path in sorted(given_up, key=_items_last):
-        if path[-1] != ITSELF or path[:-1] not in kept:
+        if path[-1] != ITSELF or path[:-1] not in retained:
             drop(live, path)
     body: Json = combine(live, applied)
     _write(body, owners, _times(entries), moment)

@@ -160,8 +160,8 @@ class FaultList:
             else:
                 watcher.silencers.discard(self)
             watcher.wake()
-        for told in self.followers:
-            told()
+        for reported in self.followers:
+            reported()
 
 
 async def _either(*waits: Coroutine[object, object, object]) -> None:

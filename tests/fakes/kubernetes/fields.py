@@ -43,7 +43,7 @@ def fields_of(body: Json, *, maps: bool = False) -> Fields:
     --------
     >>> fields_of({"metadata": {"name": "a", "labels": {"b": "c"}}, "spec": {"ports": [{"port": 1}]}})
     {('f:metadata', 'f:labels', 'f:b'): 'c', ('f:spec', 'f:ports', 'k:{"port":1,"protocol":"TCP"}', '.'): None, \
-    ('f:spec', 'f:ports', 'k:{"port":1,"protocol":"TCP"}', 'f:port'): 1}
+('f:spec', 'f:ports', 'k:{"port":1,"protocol":"TCP"}', 'f:port'): 1}
     """
     found: Fields = {}
     for name, value in body.items():

@@ -154,10 +154,10 @@ class Lister:
                 {"Retry-After": "1"},
             )  # fmt: skip
         if match == "Exact" and version != store.version:
-            kept = self._states.get((kind, namespace, version))
-            if kept is None:
+            retained = self._states.get((kind, namespace, version))
+            if retained is None:
                 raise expired("The resourceVersion for the provided list is too old.")
-            return kept
+            return retained
         return State(store.version, list(store.all(kind, namespace)))
 
     def _resume(self, kind: Kind, namespace: str, token: str) -> tuple[State, str]:

@@ -289,14 +289,14 @@ def _respecified(body: Json, before: Json) -> bool:
 
 def _fixed(spec: Json) -> Json:
     """Return the immutable part of a pod's spec."""
-    kept = {
+    retained = {
         key: value for key, value in spec.items() if key not in ("activeDeadlineSeconds", "tolerations", "nodeName")
     }
-    kept["nodeName"] = spec.get("nodeName", "")
+    retained["nodeName"] = spec.get("nodeName", "")
     for name in ("containers", "initContainers"):
         items: Sequence[Json] = spec.get(name) or ()
-        kept[name] = [{key: value for key, value in one.items() if key not in _MAY_CHANGE} for one in items]
-    return kept
+        retained[name] = [{key: value for key, value in one.items() if key not in _MAY_CHANGE} for one in items]
+    return retained
 
 
 def _go_map(labels: Json) -> str:

@@ -236,8 +236,8 @@ class ApiServer:
         self._tell()
 
     def _tell(self) -> None:
-        for told in self.fault_list.followers:
-            told()
+        for reported in self.fault_list.followers:
+            reported()
 
     @property
     def answers(self) -> bool:

@@ -113,12 +113,12 @@ def test_a_gateway_without_exporter_or_interface_is_not_looked_at(exporter: str,
 
 def test_a_gateway_whose_exporter_is_another_begins_again() -> None:
     """The counters of one exporter are not compared with another's."""
-    told = Told([Page(200, page(1, 1), 0), Page(200, page(2, 2), NS_PER_S)])
-    meter = NodeExporters(told, 30)
+    reported = Told([Page(200, page(1, 1), 0), Page(200, page(2, 2), NS_PER_S)])
+    meter = NodeExporters(reported, 30)
     moved = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://elsewhere/metrics")
     meter.read([GATEWAY])
     assert meter.read([moved])["gw-1"] == Reading(None, 10_000)
-    assert told.asked == [GATEWAY.exporter, moved.exporter]
+    assert reported.asked == [GATEWAY.exporter, moved.exporter]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=15))

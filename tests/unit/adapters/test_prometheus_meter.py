@@ -89,9 +89,9 @@ def test_series_of_two_exporters_are_not_taken_for_one() -> None:
 
 def test_one_question_asks_for_everything_at_the_right_place() -> None:
     """It has both rates over the window, the speed and the age, of the gateway's exporter and interface."""
-    told = Told(Page(200, answer(), 0))
-    PrometheusMeter(told, "http://p:9090/prefix/", LABELS, 60).read([GATEWAY])
-    parts = urlsplit(told.asked[0])
+    reported = Told(Page(200, answer(), 0))
+    PrometheusMeter(reported, "http://p:9090/prefix/", LABELS, 60).read([GATEWAY])
+    parts = urlsplit(reported.asked[0])
     assert (parts.netloc, parts.path) == ("p:9090", "/prefix/api/v1/query")
     asked = parse_qs(parts.query)["query"][0]
     where = 'instance="[fd00::1]:9100",device="wan"'
@@ -110,11 +110,11 @@ def test_labels_are_filled_in_and_nothing_else_is_changed() -> None:
 def test_a_gateway_without_exporter_can_be_known_by_its_name() -> None:
     """It is measured if the labels need no missing value, and its interface is named."""
     bare = GatewayConfig("gw-2", ip_address("fd00::2"), interface="wan")
-    told = Told(NoPage(""))
-    assert not PrometheusMeter(told, "http://p", LABELS, 60).covers(bare)
-    assert PrometheusMeter(told, "http://p", 'instance="{name}"', 60).covers(bare)
+    reported = Told(NoPage(""))
+    assert not PrometheusMeter(reported, "http://p", LABELS, 60).covers(bare)
+    assert PrometheusMeter(reported, "http://p", 'instance="{name}"', 60).covers(bare)
     nameless = GatewayConfig("gw-2", ip_address("fd00::2"), exporter="http://there/")
-    assert not PrometheusMeter(told, "http://p", LABELS, 60).covers(nameless)
+    assert not PrometheusMeter(reported, "http://p", LABELS, 60).covers(nameless)
 
 
 def test_what_stands_in_braces_has_to_be_known() -> None:

@@ -208,9 +208,9 @@ def test_who_waits_is_woken() -> None:
 
     def watch(cursor: str) -> None:
         while not phases or phases[-1] is not WorkloadPhase.SUCCEEDED:
-            told = alpha.changes(cursor, 60)
-            cursor = told.cursor
-            phases.extend(copy.phase for copy in told.workloads)
+            reported = alpha.changes(cursor, 60)
+            cursor = reported.cursor
+            phases.extend(copy.phase for copy in reported.workloads)
         alpha.changes(cursor, 60)
 
     watcher = Thread(target=watch, args=(cursor,))

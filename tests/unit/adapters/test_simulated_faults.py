@@ -30,12 +30,12 @@ def test_a_node_that_fails_takes_its_copies_along() -> None:
     alpha = running(1, 0)
     cursor = alpha.cluster.changes("", 0).cursor
     alpha.cluster.fail_node("node-0", for_s=60)
-    told = alpha.cluster.changes(cursor, 0)
-    copy = told.workloads[0]
+    reported = alpha.cluster.changes(cursor, 0)
+    copy = reported.workloads[0]
     assert (copy.phase, copy.reason) == (WorkloadPhase.FAILED, "node node-0 failed")
     assert [each.reason for each in copy.replicas] == ["stopped, for replica 1 failed", "node node-0 failed"]
-    assert told.inventory is not None
-    assert [each.ready for each in told.inventory.nodes] == [False, True, True]
+    assert reported.inventory is not None
+    assert [each.ready for each in reported.inventory.nodes] == [False, True, True]
     assert "not ready" in alpha.send(deployment("b"))[0].reason
     alpha.clock.advance_s(60)
     assert alpha.send(deployment("b"))[0].done
@@ -189,21 +189,21 @@ def history(seed: int, data: Path, step_s: float = 1) -> tuple[list[Entry], list
         Interval of reads between commands, which are sent every 4 seconds.
     """
     alpha = world(replace(EVERYTHING, seed=seed), data)
-    heard = []
+    received = []
     for number in range(300):
         try:
             commands = (
                 deployment(f"j{number}", places=(number % 3,), expected_duration_s=30),
                 removal(f"j{number - 20}"),
             )
-            heard.append(str(alpha.send(*commands)))
+            received.append(str(alpha.send(*commands)))
         except UnavailableError as error:
-            heard.append(str(error))
+            received.append(str(error))
         for _ in range(round(4 / step_s)):
             alpha.clock.advance_s(step_s)
             alpha.cluster.slow_down(None)  # makes it read the clock
     alpha.backends.close()
-    return read_journal(journal_path(data, "alpha")), heard
+    return read_journal(journal_path(data, "alpha")), received
 
 
 def test_one_seed_gives_one_history(tmp_path: Path) -> None:

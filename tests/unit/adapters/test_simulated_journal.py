@@ -137,7 +137,7 @@ def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
     path = journal_path(tmp_path, "alpha")
     long = len(read_journal(path))
     for _ in range(2):
-        short = SimulatedBackends(small(), alpha.clock, Options(waits=False, journal_kept=50), tmp_path)
+        short = SimulatedBackends(small(), alpha.clock, Options(waits=False, journal_size=50), tmp_path)
         after = short.cluster("alpha").changes("", 0)
         assert (after.workloads, after.inventory) == (before.workloads, before.inventory)
         short.close()

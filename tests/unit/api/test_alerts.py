@@ -21,10 +21,10 @@ async def test_what_is_wrong_is_told_to_those_who_may_see_it(rig: Rig) -> None:
     for _ in range(int(300 / EVERY_S) + 1):
         rig.plane.alerts.look()
         rig.clock.advance_s(EVERY_S)
-    for role, told in (("operator", ["SeawayQueueLong"]), ("other", ["SeawayQueueLong"]), ("viewer", [])):
+    for role, reported in (("operator", ["SeawayQueueLong"]), ("other", ["SeawayQueueLong"]), ("viewer", [])):
         async with rig.client(role) as client:
             answer = await client.get("/api/v1/alerts")
-        assert [each["name"] for each in answer.json()["alerts"]] == told, role
+        assert [each["name"] for each in answer.json()["alerts"]] == reported, role
     async with rig.client("operator") as client:
         (alert,) = (await client.get("/api/v1/alerts")).json()["alerts"]
     assert (alert["of"], alert["severity"], alert["bound"]) == ("theirs", "warning", 3600)

@@ -29,7 +29,7 @@ async def test_a_process_that_was_replaced_is_not_ready(rig: Rig) -> None:
 async def test_what_is_stored_comes_first(rig: Rig) -> None:
     """While the state in memory does not match the database, it is not ready, with that reason."""
     rig.store.fail_next()
-    with pytest.raises(Exception, match="told to fail"):
+    with pytest.raises(Exception, match="set to fail"):
         rig.plane.operations.cordon("a", "", "ada", "repair")
     async with rig.client("user") as client:
         answer = await client.get("/readyz")

@@ -129,8 +129,8 @@ async def test_a_list_can_be_filtered(rig: Rig) -> None:
         assert (counts.json()["total"], counts.json()["states"]["pending"]) == (3, 1)
         for params in ({"stat": "x"}, {"state": "x"}, {"limit": 0}, {"after": "x"}, {"submitted_from": "now"}):
             assert (await client.get(JOBS, params=params)).status_code == 422, params
-        told = (await client.get(JOBS, params={"label": "=="})).text
-        assert "'==' does not do; a label is written key=value, like team=a" in told
+        reported = (await client.get(JOBS, params={"label": "=="})).text
+        assert "'==' does not do; a label is written key=value, like team=a" in reported
 
 
 async def test_a_change_names_the_version_it_is_meant_for(rig: Rig) -> None:
@@ -264,9 +264,9 @@ async def test_attempts_tell_of_the_replicas_that_are_asked_for(rig: Rig) -> Non
     async with rig.client("viewer") as client:
         path = f"{JOBS}/{job['id']}/attempts"
         for query, wanted in (({}, [0, 1, 2]), ({"first": 1, "replicas": 1}, [1]), ({"first": 3}, [])):
-            told = (await client.get(path, params=query)).json()
-            assert [each["replica"] for each in told["attempts"][0]["placements"]] == wanted
-            assert sorted(each["replica"] for copy in told["workloads"] for each in copy["replicas"]) == wanted
+            reported = (await client.get(path, params=query)).json()
+            assert [each["replica"] for each in reported["attempts"][0]["placements"]] == wanted
+            assert sorted(each["replica"] for copy in reported["workloads"] for each in copy["replicas"]) == wanted
 
 
 async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:

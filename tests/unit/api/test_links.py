@@ -90,6 +90,6 @@ async def test_the_matrix_has_a_figure_of_each_link_and_nothing_where_there_is_n
             ("site", [], "site"),
         ]
         assert matrix["values"] == [[None] * 3, [None] * 3, [1_000_000, 9_000_000, None]]
-        assert matrix["states"] == [[None] * 3, [None] * 3, ["told", "told", None]]
+        assert matrix["states"] == [[None] * 3, [None] * 3, ["reported", "reported", None]]
         free = (await client.get("/api/v1/fleet/links/matrix", params={"figure": "free"})).json()
         assert free["values"][2] == [1000, 1000, None]

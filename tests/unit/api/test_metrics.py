@@ -99,9 +99,9 @@ async def test_names_of_others_stay_hidden_from_tenants(rig: Rig) -> None:
     await rig.submit("other", queue="theirs", name="secret")
     rig.step(2)
     live = rig.plane.controller.live.fleet
-    told = live.clusters["a"].cluster
-    assert told is not None
-    node = told.nodes[0]
+    reported = live.clusters["a"].cluster
+    assert reported is not None
+    node = reported.nodes[0]
     taken = DeviceSlice(node.devices[0].uuid, 1024, 100)
     live.occupy("a", [UnmanagedPod("hidden-namespace/hidden-pod", node.name, (taken,))], complete=True)
     for path in ("/metrics", "/api/v1/metrics"):
@@ -171,8 +171,8 @@ async def families(rig: Rig, role: str = "operator") -> dict[str, Metric]:
 
 async def test_every_help_stands_on_its_own(rig: Rig) -> None:
     """It is read alone: it names the subject, and the unit if there is one."""
-    told = await families(rig)
-    ours = {name: each.documentation for name, each in told.items() if name.startswith("seaway_")}
+    reported = await families(rig)
+    ours = {name: each.documentation for name, each in reported.items() if name.startswith("seaway_")}
     assert [(name, says) for name, says in ours.items() if VAGUE.search(says) or len(says.split()) < FEWEST] == []
     timed = {name: says for name, says in ours.items() if name.endswith("_seconds")}
     assert len(timed) > 5
@@ -181,22 +181,24 @@ async def test_every_help_stands_on_its_own(rig: Rig) -> None:
 
 async def test_what_has_not_happened_yet_is_there_with_nothing(rig: Rig) -> None:
     """The first event then is an increase: placements of each queue's policy, and waits in each queue."""
-    told = await families(rig)
-    placed = {one.labels["policy"]: one.value for one in told["seaway_jobs_placed"].samples}
+    reported = await families(rig)
+    placed = {one.labels["policy"]: one.value for one in reported["seaway_jobs_placed"].samples}
     queues = rig.plane.controller.live.queues.values()
     assert placed == dict.fromkeys((each.policy for each in queues), 0)
-    waits = {one.labels["queue"] for one in told["seaway_queue_wait_seconds"].samples if one.name.endswith("_count")}
+    waits = {
+        one.labels["queue"] for one in reported["seaway_queue_wait_seconds"].samples if one.name.endswith("_count")
+    }
     assert waits == {each.name for each in queues}
-    assert {one.value for one in told["seaway_queue_wait_seconds"].samples} == {0}
+    assert {one.value for one in reported["seaway_queue_wait_seconds"].samples} == {0}
 
 
 async def test_what_runs_and_what_it_takes_is_told(rig: Rig) -> None:
     """Its version, and the process as Prometheus' own clients tell of it; to a tenant's viewer nothing of that."""
-    told = await families(rig)
-    (build,) = told["seaway_build_info"].samples
+    reported = await families(rig)
+    (build,) = reported["seaway_build_info"].samples
     assert (build.labels["version"], build.value) == (__version__, 1)
     process = {"process_cpu_seconds", "process_resident_memory_bytes", "process_start_time_seconds", "process_open_fds"}
-    assert process <= told.keys()
+    assert process <= reported.keys()
     assert not (process | {"seaway_build_info"}) & (await families(rig, "viewer")).keys()
 
 

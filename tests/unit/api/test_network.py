@@ -54,8 +54,8 @@ def net(rig: Rig) -> Rig:
 
 def nothing_taken(rig: Rig) -> bool:
     """Report whether no report changed the store or the link table."""
-    book = rig.plane.controller.live.book
-    return rig.store.agents() == [] and book.links(rig.clock.now_ns()) == ()
+    link_table = rig.plane.controller.live.link_table
+    return rig.store.agents() == [] and link_table.links(rig.clock.now_ns()) == ()
 
 
 async def test_a_network_is_put_read_and_removed(rig: Rig) -> None:
@@ -169,7 +169,7 @@ async def test_what_an_agent_reports_becomes_a_link(net: Rig) -> None:
     audited = len(net.store.audit(0, 100))
     async with net.client("gw-1") as client:
         assert (await client.post(REPORTS, json=report(net))).status_code == 204
-    (link,) = net.plane.controller.live.book.links(net.clock.now_ns())
+    (link,) = net.plane.controller.live.link_table.links(net.clock.now_ns())
     assert (link.source, link.target, link.latency_ns) == ("gw-1", "gw-2", 9_000_000)
     assert len(net.store.audit(0, 100)) == audited
     async with net.client("viewer") as client:
@@ -213,7 +213,7 @@ async def test_replayed_reports_are_refused(net: Rig) -> None:
             later["rounds"][0]["latency_ns"] = 1
             assert (await client.post(REPORTS, json=later)).status_code == 409
     assert net.store.agents() == before
-    assert net.plane.controller.live.book.links(net.clock.now_ns())[0].latency_ns == 9_000_000
+    assert net.plane.controller.live.link_table.links(net.clock.now_ns())[0].latency_ns == 9_000_000
     assert net.plane.network.agents.views()[0].refused == 2
 
 

@@ -91,8 +91,8 @@ async def test_viewers_look_and_operators_change(rig: Rig) -> None:
         await client.delete(f"{PATH}/mine")
     async with rig.client("admin") as client:
         entries = (await client.get("/api/v1/audit")).json()["entries"]
-    told = [(each["verb"], each["target"], each["status"]) for each in entries[:2]]
-    assert told == [("DELETE delete_policy", f"{PATH}/mine", 204), ("POST import_policy", f"{PATH}/mine", 201)]
+    reported = [(each["verb"], each["target"], each["status"]) for each in entries[:2]]
+    assert reported == [("DELETE delete_policy", f"{PATH}/mine", 204), ("POST import_policy", f"{PATH}/mine", 201)]
 
 
 async def test_a_policy_is_activated(rig: Rig) -> None:

@@ -64,8 +64,8 @@ async def test_bodies_may_not_be_too_large(rig: Rig) -> None:
 
     async with rig.client() as client:
         for path in (JOBS, "/api/v1/tokens"):
-            told = await client.post(path, content=b" " * (limit + 1), headers=JSON)
-            assert told.status_code == 413
+            reported = await client.post(path, content=b" " * (limit + 1), headers=JSON)
+            assert reported.status_code == 413
             in_pieces = await client.post(path, content=pieces(), headers=JSON)
             assert in_pieces.status_code == 413
         assert (await client.post(JOBS, content=b"x", headers={**JSON, "content-length": "1e9"})).status_code == 413

@@ -44,7 +44,7 @@ async def test_the_documented_token_is_told_every_metric_that_is_asked_for(rig: 
     for role in (scraper_role().value, "viewer"):
         async with rig.client(role) as client:
             texts[role] = (await client.get("/metrics")).text
-    told, little = ({each.name for each in text_string_to_metric_families(text)} for text in texts.values())
+    reported, little = ({each.name for each in text_string_to_metric_families(text)} for text in texts.values())
     wanted = {name for query in queries() for name in NAMES.findall(re.sub('"[^"]*"', "", query))}
     families = {pattern for query in queries() for pattern in FAMILIES.findall(query)}
     assert len(wanted) > 40
@@ -53,8 +53,8 @@ async def test_the_documented_token_is_told_every_metric_that_is_asked_for(rig: 
     def family(name: str) -> str:
         return next((name.removesuffix(end) for end in TOLD_OF if name.endswith(end)), name)
 
-    assert {name for name in wanted if family(name) not in told} == set()
-    assert [pattern for pattern in families if not any(re.fullmatch(pattern, name) for name in told)] == []
+    assert {name for name in wanted if family(name) not in reported} == set()
+    assert [pattern for pattern in families if not any(re.fullmatch(pattern, name) for name in reported)] == []
     assert "seaway_ready" in wanted - little
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from seaway.api.hub import Wish
+from seaway.api.hub import Subscription
 from seaway.application.records import Event
 from seaway.domain.tenancy import Queue
 from tests.unit.api.rig import JOB, Rig
@@ -19,16 +19,16 @@ JOBS = "/api/v1/jobs"
 
 async def test_queues_of_others_are_not_there(rig: Rig) -> None:
     """For a user, another tenant's queue is the same as a missing one; an operator sees it."""
-    told = {}
+    reported = {}
     for name in ("theirs", "nowhere"):
         async with rig.client("user") as client:
             answer = await client.post(JOBS, json={**JOB, "queue": name})
-            told[name] = answer.json()["detail"].replace(name, "")
+            reported[name] = answer.json()["detail"].replace(name, "")
         async with rig.client("operator") as client:
             operators = await client.post(JOBS, json={**JOB, "queue": name})
         assert ("another tenant" in operators.text) is (name == "theirs")
-    assert told["theirs"] == told["nowhere"]
-    assert "available: default" in told["theirs"]
+    assert reported["theirs"] == reported["nowhere"]
+    assert "available: default" in reported["theirs"]
 
 
 async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +41,8 @@ async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.Mo
             assert [each["orphans"] for each in listed] == [names, names]
             assert (await client.get("/api/v1/fleet/clusters/a")).json()["orphans"] == names
     event = Event(1, "orphans_removed", "a is to remove sw-x-1", "op")
-    assert not Wish("default", "", confined=True).wants(event)
-    assert Wish("", "", confined=False).wants(event)
+    assert not Subscription("default", "", confined=True).wants(event)
+    assert Subscription("", "", confined=False).wants(event)
 
 
 async def test_everybodys_figures_are_not_for_tenants(rig: Rig) -> None:

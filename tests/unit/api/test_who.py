@@ -139,8 +139,8 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
         assert "digest" not in listed.text
         assert (await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default"})).status_code == 409
     async with rig.client("ci") as ci, rig.client("admin") as client:
-        told = {"name": "ci", "role": "user", "tenant": "default", "max_body_bytes": 1_048_576}
-        assert (await ci.get("/api/v1/me")).json() == {**told, "max_policy_file_bytes": LARGEST_FILE}
+        reported = {"name": "ci", "role": "user", "tenant": "default", "max_body_bytes": 1_048_576}
+        assert (await ci.get("/api/v1/me")).json() == {**reported, "max_policy_file_bytes": LARGEST_FILE}
         assert (await client.delete(f"/api/v1/tokens/{made.json()['id']}")).json()["revoked_at"]
         assert (await ci.get("/api/v1/me")).status_code == 401
         assert (await client.delete("/api/v1/tokens/nothing")).status_code == 404
@@ -205,8 +205,8 @@ async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:
     """The error for an admin who would lock out all admins names the remedy; with force it works."""
     token_id = rig.tokens["admin"].split("_")[1]
     async with rig.client("admin") as client:
-        kept = await client.delete(f"/api/v1/tokens/{token_id}")
-        assert (kept.status_code, "new-admin-token" in kept.json()["detail"]) == (409, True)
+        retained = await client.delete(f"/api/v1/tokens/{token_id}")
+        assert (retained.status_code, "new-admin-token" in retained.json()["detail"]) == (409, True)
         gone = await client.delete(f"/api/v1/tokens/{token_id}", params={"force": "true"})
         assert (gone.status_code, gone.json()["revoked_at"] is None) == (200, False)
         assert (await client.get("/api/v1/me")).status_code == 401

@@ -61,12 +61,12 @@ def world() -> World:
 def test_a_token_lets_in_who_has_it(world: World) -> None:
     """A token says who asks, his role and his tenant, and only its digest is kept."""
     token = world.token()
-    kept = world.store.tokens()[0]
-    assert world.who(token) == Who("me", Role.USER, "default", kept.id)
-    assert not Who("me", Role.USER, "default", kept.id).speaks_for("")
-    assert token.startswith(f"sw_{kept.id}_")
+    retained = world.store.tokens()[0]
+    assert world.who(token) == Who("me", Role.USER, "default", retained.id)
+    assert not Who("me", Role.USER, "default", retained.id).speaks_for("")
+    assert token.startswith(f"sw_{retained.id}_")
     assert len(token.split("_", 2)[2]) >= 43
-    assert kept.digest == hashlib.sha256(token.split("_", 2)[2].encode()).hexdigest()
+    assert retained.digest == hashlib.sha256(token.split("_", 2)[2].encode()).hexdigest()
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ class World:
 
     def clusters(self) -> list[ClusterView]:
         """Return clusters of one device, and one that has none."""
-        told = [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
-        return [replace(each, state=ClusterState.LOST) if each.name in self.lost else each for each in told]
+        reported = [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
+        return [replace(each, state=ClusterState.LOST) if each.name in self.lost else each for each in reported]
 
     def go(self, seconds: float) -> list[tuple[str, str, float]]:
         """Let time pass, and return what is wrong then."""

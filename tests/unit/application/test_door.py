@@ -118,12 +118,12 @@ def test_what_is_bound_to_a_part_of_the_fleet_is_told_what_fits_there() -> None:
     made.plane.writer.commit([Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p")])])
     made.plane.settle()
     for bound in ({"regions": {"eu"}}, {"queue": "q"}):
-        told = refused(made, gpus=2, **bound)["resources"]
-        assert told.endswith("it would fit with gpus 1 instead of 2 (small/node-0)")
-    told = refused(made, queue="q", node_labels={"disk": "fast"}, regions={"us"})["resources"]
-    assert told.endswith("it would fit without regions and without node_labels (small/node-0)")
-    told = refused(made, queue="q", clusters={"large"})["resources"]
-    assert told.endswith("it would fit in a queue of another pool (large/node-0)")
+        reported = refused(made, gpus=2, **bound)["resources"]
+        assert reported.endswith("it would fit with gpus 1 instead of 2 (small/node-0)")
+    reported = refused(made, queue="q", node_labels={"disk": "fast"}, regions={"us"})["resources"]
+    assert reported.endswith("it would fit without regions and without node_labels (small/node-0)")
+    reported = refused(made, queue="q", clusters={"large"})["resources"]
+    assert reported.endswith("it would fit in a queue of another pool (large/node-0)")
 
 
 def test_a_gang_is_told_when_its_bounds_alone_are_in_the_way() -> None:
@@ -134,8 +134,8 @@ def test_a_gang_is_told_when_its_bounds_alone_are_in_the_way() -> None:
         cluster(node(gpu()), name="beta", gateway="b"),
         links=links,
     )
-    told = refused(scene(parts), replicas=3, gang=True, between_replicas=NetworkNeed(max_latency_ns=1_000_000))
-    assert told["resources"].endswith("it would fit with 2 replicas, or without between_replicas")
+    reported = refused(scene(parts), replicas=3, gang=True, between_replicas=NetworkNeed(max_latency_ns=1_000_000))
+    assert reported["resources"].endswith("it would fit with 2 replicas, or without between_replicas")
 
 
 def test_before_anything_is_known_whoever_comes_is_told_to_come_again() -> None:
@@ -162,12 +162,12 @@ def test_a_tenant_learns_nothing_of_others() -> None:
     made.plane.writer.commit([Change(put=[Tenant("team"), Tenant("mine"), Queue("theirs", tenant="team")])])
     made.plane.writer.commit([Change(put=[Queue("ours", tenant="mine")])])
     made.plane.settle()
-    told = {}
+    reported = {}
     for name in ("theirs", "nowhere"):
         with pytest.raises(RejectedError) as caught:
             made.plane.admission.admit(spec(queue=name, tenant="mine"), "mine")
-        told[name] = str(caught.value).replace(name, "")
-    assert told["theirs"] == told["nowhere"] == "queue: unknown queue ''; available: default, ours"
+        reported[name] = str(caught.value).replace(name, "")
+    assert reported["theirs"] == reported["nowhere"] == "queue: unknown queue ''; available: default, ours"
     with pytest.raises(RejectedError, match="unknown tenant 'lost'; there is none that you may see"):
         made.plane.admission.admit(spec(tenant="lost"), "lost")
 

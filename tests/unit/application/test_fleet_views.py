@@ -48,7 +48,7 @@ def test_what_takes_no_work_says_why() -> None:
     made = scene()
     live = made.plane.controller.live.fleet
 
-    def told() -> tuple[str, list[str]]:
+    def reported() -> tuple[str, list[str]]:
         node = next(each for each in made.plane.overview.nodes("alpha"))
         assert node.ready == (not node.reason and node.cordon is None)
         return node.reason, [each.reason for each in node.devices]
@@ -56,28 +56,28 @@ def test_what_takes_no_work_says_why() -> None:
     cluster = live.clusters["alpha"].cluster
     assert cluster is not None
     node = cluster.nodes[0]
-    assert told() == ("", ["", ""])
+    assert reported() == ("", ["", ""])
     first, second = node.devices
     bad = replace(first, healthy=False, reason="tainted xid=79:NoExecute")
     live.tell(replace(cluster, nodes=(replace(node, devices=(bad, replace(second, cordoned=True))),)))
     mute = "its cluster says that it is not healthy"
-    assert told() == ("", ["tainted xid=79:NoExecute", mute])
+    assert reported() == ("", ["tainted xid=79:NoExecute", mute])
     down = replace(node, ready=False, reason="not ready: Kubelet stopped posting node status.", devices=(bad, second))
     live.tell(replace(cluster, nodes=(down,)))
-    assert told() == (down.reason, ["tainted xid=79:NoExecute", f"its node: {down.reason}"])
+    assert reported() == (down.reason, ["tainted xid=79:NoExecute", f"its node: {down.reason}"])
     live.tell(replace(cluster, nodes=(replace(node, ready=False),)))
-    assert told() == (mute.replace("healthy", "ready"), [f"its node: {mute.replace('healthy', 'ready')}"] * 2)
+    assert reported() == (mute.replace("healthy", "ready"), [f"its node: {mute.replace('healthy', 'ready')}"] * 2)
     live.tell(cluster)
     made.plane.operations.cordon("alpha", "node-0", "ada", "repair")
     made.plane.settle()
-    assert told() == ("", ["its node: cordoned by ada: repair"] * 2)
+    assert reported() == ("", ["its node: cordoned by ada: repair"] * 2)
     made.plane.operations.uncordon("alpha", "node-0", "ada")
     made.plane.operations.cordon("alpha", "", "ada", "", drain=True)
     made.plane.settle()
-    assert told() == ("its cluster is drained by ada", ["its node: its cluster is drained by ada"] * 2)
+    assert reported() == ("its cluster is drained by ada", ["its node: its cluster is drained by ada"] * 2)
     made.cluster("alpha").disconnect()
     made.plane.run(20)
-    reason, of_devices = told()
+    reason, of_devices = reported()
     assert reason.startswith("its cluster does not answer: ")
     assert of_devices == [f"its node: {reason}"] * 2
 

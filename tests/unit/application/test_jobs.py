@@ -65,8 +65,8 @@ def test_people_stop_jobs_from_every_state_that_allows_it(state: JobState, then:
     assert all(each.state is AttemptState.ENDED for each in made.plane.store.attempts(job_id))
     assert not [each for each in made.plane.store.pending_commands() if each.job_id == job_id]
     if then is not state:
-        told = made.plane.store.events(0, 100, job_id=job_id)[-1]
-        assert (told.actor, told.reason, told.state) == ("bob", "because", then.value)
+        reported = made.plane.store.events(0, 100, job_id=job_id)[-1]
+        assert (reported.actor, reported.reason, reported.state) == ("bob", "because", then.value)
 
 
 @pytest.mark.parametrize("state", REACHED)

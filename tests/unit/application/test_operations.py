@@ -33,8 +33,8 @@ def test_cordons_are_of_what_there_is() -> None:
     operations.cordon("alpha", "", "ada", "move", drain=True)
     operations.uncordon("alpha", "node-0", "bob")
     operations.uncordon("alpha", "node-0", "bob")
-    told = [(e.kind, e.actor, e.reason) for e in made.plane.store.events(0, 100) if e.kind != "cluster"]
-    assert told == [
+    reported = [(e.kind, e.actor, e.reason) for e in made.plane.store.events(0, 100) if e.kind != "cluster"]
+    assert reported == [
         ("cordoned", "ada", "alpha/node-0: disk"),
         ("drained", "ada", "alpha: move"),
         ("uncordoned", "bob", "alpha/node-0 takes new work again"),

@@ -63,8 +63,8 @@ def test_a_placement_is_stored_with_what_is_to_be_told(state: JobState) -> None:
     attempt = attempt_of(waits)
     scheduled = replace(waits, state=JobState.SCHEDULED, version=2, attempt=1, changed_ns=LATER_NS)
     change = placed(waits, scheduled, attempt, "scheduler")
-    told = [each.state for each in change.insert if isinstance(each, Event)]
-    assert told == (["scheduled"] if state is JobState.QUEUED else ["queued", "scheduled"])
+    reported = [each.state for each in change.insert if isinstance(each, Event)]
+    assert reported == (["scheduled"] if state is JobState.QUEUED else ["queued", "scheduled"])
     assert attempt in change.insert
     assert [each.verb for each in change.insert if isinstance(each, PendingCommand)] == [Verb.CREATE]
 

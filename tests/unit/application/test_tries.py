@@ -69,7 +69,7 @@ def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
         assert not reason.explanation.fits
         with pytest.raises(RejectedError, match="queue"):
             what_if(made).ask(Question(jobs=(spec(queue="lost"),)))
-        assert not what_if(made).ask(Question(anew=True)).started
+        assert not what_if(made).ask(Question(replan=True)).started
         assert made.plane.overview.clusters_of(made.job(job_id)) == NO_CLUSTER
 
 
@@ -79,11 +79,11 @@ def test_what_would_be_allocated_is_the_sum_that_clusters_tell_of_too(lost: tupl
     made = scene(fleet(cluster(node(*[gpu()] * 8), name="large"), cluster(node(gpu()), name="small")))
     made.submit(gpu_milli=500)
     made.plane.run(3)
-    told = made.plane.overview.clusters()
-    used, total = (sum(getattr(each.gpu_milli, name) for each in told) for name in ("used", "total"))
-    answer = what_if(made).ask(Question(drain=lost, anew=True))
+    reported = made.plane.overview.clusters()
+    used, total = (sum(getattr(each.gpu_milli, name) for each in reported) for name in ("used", "total"))
+    answer = what_if(made).ask(Question(drain=lost, replan=True))
     assert answer.before.allocation_percent == pytest.approx(100 * used / total)
-    left = sum(each.gpu_milli.total for each in told if each.name not in lost)
+    left = sum(each.gpu_milli.total for each in reported if each.name not in lost)
     assert answer.after.allocation_percent == pytest.approx(100 * used / left)
 
 

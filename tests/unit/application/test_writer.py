@@ -57,8 +57,8 @@ def test_what_comes_in_meanwhile_is_stored_together() -> None:
     store = SlowStore()
     writer, _ = led(store)
     writer.start()
-    told: list[int] = []
-    writer.listen(lambda changes: told.append(len(changes)))
+    reported: list[int] = []
+    writer.listen(lambda changes: reported.append(len(changes)))
     changes = [new() for _ in range(6)]
     done: list[list[Outcome]] = []
     threads = [threading.Thread(target=lambda each=each: done.append(writer.commit([each]))) for each in changes]
@@ -73,7 +73,7 @@ def test_what_comes_in_meanwhile_is_stored_together() -> None:
         thread.join(PATIENCE_S)
     writer.stop()
     assert done == [[Outcome.STORED]] * 6
-    assert told == [1, 5]
+    assert reported == [1, 5]
     assert (writer.groups, writer.stored) == (2, 6)
     assert ids(store) == list(range(1, 7))
 
@@ -83,8 +83,8 @@ def test_a_group_has_a_limit_but_takes_at_least_one(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(writing, "MAX_TOGETHER", 3)
     store = SlowStore()
     writer, _ = led(store)
-    told: list[int] = []
-    writer.listen(lambda changes: told.append(len(changes)))
+    reported: list[int] = []
+    writer.listen(lambda changes: reported.append(len(changes)))
 
     async def bring() -> None:
         tasks = [asyncio.ensure_future(writer.stored_soon(new())) for _ in range(5)]
@@ -104,7 +104,7 @@ def test_a_group_has_a_limit_but_takes_at_least_one(monkeypatch: pytest.MonkeyPa
     writer.start()
     asyncio.run(bring())
     writer.stop()
-    assert sorted(told) == [2, 3, 7]
+    assert sorted(reported) == [2, 3, 7]
 
 
 def _until(what: Callable[[], bool]) -> None:
@@ -123,12 +123,12 @@ def test_a_conflict_concerns_its_own_change_only() -> None:
     writer.commit([accepted(job)])
     one = stepped(replace(job, version=2, state=JobState.QUEUED), "ada")
     other = stepped(replace(job, version=2, state=JobState.CANCELLED), "bob")
-    heard: list[Change] = []
-    writer.listen(heard.extend)
+    received: list[Change] = []
+    writer.listen(received.extend)
     outcomes = writer.commit([new(), one, other, new()])
     assert outcomes == [Outcome.STORED, Outcome.STORED, Outcome.CONFLICT, Outcome.STORED]
-    assert other not in heard
-    assert len(heard) == 3
+    assert other not in received
+    assert len(received) == 3
     found = store.job(job.id)
     assert found is not None
     assert found.state is JobState.QUEUED
@@ -182,15 +182,15 @@ def test_a_failure_in_doubt_is_told() -> None:
 def test_a_listener_that_fails_harms_nobody() -> None:
     """What is stored is stored: the other listeners hear of it, and whoever brought it is told so."""
     writer, _ = led()
-    heard: list[Change] = []
+    received: list[Change] = []
 
     def fail(_: Sequence[Change]) -> None:
         raise RuntimeError("the event loop is closed")
 
     writer.listen(fail)
-    writer.listen(heard.extend)
+    writer.listen(received.extend)
     assert writer.commit([new()]) == [Outcome.STORED]
-    assert len(heard) == 1
+    assert len(received) == 1
 
 
 def test_stopping_stores_what_waits_and_takes_nothing_more() -> None:

@@ -34,8 +34,8 @@ def test_what_is_in_it_is_for_the_owner_alone(tmp_path: Path) -> None:
     assert mode(data.path) == 0o700
     assert mode(data.admin_token) == mode(data.path / "server.json") == 0o600
     assert data.admin_token.read_text(encoding="utf-8") == "newer\n"
-    told = json.loads((data.path / "server.json").read_text(encoding="utf-8"))
-    assert told == {"url": "http://localhost:1", "pid": os.getpid(), "clusters": "joined"}
+    reported = json.loads((data.path / "server.json").read_text(encoding="utf-8"))
+    assert reported == {"url": "http://localhost:1", "pid": os.getpid(), "clusters": "joined"}
     data.close()
     assert not (data.path / "server.json").exists()
     assert data.admin_token.exists()

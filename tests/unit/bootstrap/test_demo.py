@@ -11,12 +11,14 @@ from seaway.testing.builders import fleet, gpu, node
 @pytest.mark.slow
 def test_a_demo_ends_and_can_be_repeated() -> None:
     """Every job of a demo ends well, some had to wait, and the same seed gives the same result."""
-    told: list[tuple[int, int]] = []
-    first, second = (run_demo(demo_fleet(), 60, lambda done, count: told.append((done, count)), 5) for _ in range(2))
+    reported: list[tuple[int, int]] = []
+    first, second = (
+        run_demo(demo_fleet(), 60, lambda done, count: reported.append((done, count)), 5) for _ in range(2)
+    )
     assert {job.state for job in first.jobs} == {JobState.COMPLETED}
     assert len(first.jobs) == 60
     assert first.refused == {}
-    assert told[-1] == (60, 60)
+    assert reported[-1] == (60, 60)
     assert 0 < first.busiest <= 1
     assert first.lasted_s > 60
     assert first.placed is not None

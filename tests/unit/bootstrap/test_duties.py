@@ -27,12 +27,14 @@ def write(path: Path) -> None:
 
 def test_days_become_nanoseconds() -> None:
     """How long rows are kept is said in days."""
-    kept = retention(
+    retained = retention(
         DatabaseSettings(
             job_retention_days=1, audit_retention_days=2, sample_retention_days=3, idempotency_key_retention_days=4
         )
     )
-    assert (kept.jobs_ns, kept.audit_ns, kept.samples_ns, kept.keys_ns) == tuple(DAY_NS * at for at in (1, 2, 3, 4))
+    assert (retained.jobs_ns, retained.audit_ns, retained.samples_ns, retained.keys_ns) == tuple(
+        DAY_NS * at for at in (1, 2, 3, 4)
+    )
 
 
 def test_nought_means_never(tmp_path: Path) -> None:
@@ -102,11 +104,11 @@ def test_a_restart_does_not_put_a_backup_off(tmp_path: Path) -> None:
 def test_what_killed_backups_left_is_removed(tmp_path: Path) -> None:
     """Files half written by a server that was killed go at the next start; backups and strangers' files stay."""
     gone = [".seaway-20260101T000000Z.backup.part", "..seaway-20260101T000000Z.backup.part.123"]
-    kept = ["seaway-20260101T000000Z.backup", "notes.part"]
-    for name in gone + kept:
+    retained = ["seaway-20260101T000000Z.backup", "notes.part"]
+    for name in gone + retained:
         (tmp_path / name).touch()
     duties(DatabaseSettings(), MemoryStore(), VirtualClock(), tmp_path, write)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(retained)
 
 
 def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ class Cluster:
     cluster = "alpha"
 
     def __init__(self) -> None:
-        self.told: list[Command] = []
+        self.reported: list[Command] = []
         self.silence = threading.Event()
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
         """Note commands."""
-        self.told += commands
+        self.reported += commands
         return [Answer(done=True)] * len(commands)
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
@@ -52,7 +52,7 @@ class Cluster:
 
 def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
     """It is asked before every batch; what was held back is not lost, as the process may only have been late."""
-    asked, told = threading.Semaphore(0), threading.Semaphore(0)
+    asked, reported = threading.Semaphore(0), threading.Semaphore(0)
     leads, cluster = threading.Event(), Cluster()
 
     def holds() -> bool:
@@ -60,18 +60,18 @@ def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
         return leads.is_set()
 
     threads = FencedThreads(SystemClock(), 15, holds)
-    threads.on_report = told.release
+    threads.on_report = reported.release
     threads.use([cluster])
     try:
         pending_commands = PendingCommand("01k9zj5q8e0ab", 1, "alpha", Verb.DELETE, 0)
         threads.give(pending_commands, Removal("01k9zj5q8e0ab", 1, "alpha"))
         assert asked.acquire(timeout=PATIENCE_S)
         assert asked.acquire(timeout=PATIENCE_S), "it tries again"
-        assert cluster.told == []
+        assert cluster.reported == []
         assert threads.delays()[pending_commands.job_id, 1, "alpha"] == "this process leads no more"
         leads.set()
-        assert told.acquire(timeout=PATIENCE_S)
-        assert cluster.told == [Removal("01k9zj5q8e0ab", 1, "alpha")]
+        assert reported.acquire(timeout=PATIENCE_S)
+        assert cluster.reported == [Removal("01k9zj5q8e0ab", 1, "alpha")]
         (report,) = threads.collect()
         assert isinstance(report, Answered)
     finally:
@@ -96,7 +96,7 @@ def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_o
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once each, whatever the tries are; and that it leads is told once."""
-    told: list[bool] = []
+    reported: list[bool] = []
     begins, ends = threading.Event(), threading.Event()
     logger = logging.getLogger("seaway.bootstrap.leader_election")
     handlers = [_Heard("the pod cannot be marked", begins), _Heard("the pod is marked now", ends)]
@@ -110,7 +110,7 @@ def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_o
         )
         for each in handlers:
             logger.addHandler(each)
-        leadership = Leadership(settings, lambda: told.append(True))
+        leadership = Leadership(settings, lambda: reported.append(True))
         leadership.start()
         try:
             assert begins.wait(PATIENCE_S)
@@ -118,7 +118,7 @@ def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_o
                 threading.Event().wait(0.01)
             server.faults.end(fault)
             assert ends.wait(PATIENCE_S)
-            assert told == [True]
+            assert reported == [True]
         finally:
             leadership.close()
             for each in handlers:

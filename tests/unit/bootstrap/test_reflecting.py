@@ -53,7 +53,7 @@ def test_an_agent_without_a_server_tries_again(monkeypatch: pytest.MonkeyPatch) 
     other, todo = taken()
     stopping, answering = threading.Event(), threading.Event()
 
-    class Silent:
+    class Unreachable:
         """Probes nobody."""
 
         def probe(self, targets: Sequence[Target], *_: object) -> Sequence[Round]:
@@ -77,7 +77,7 @@ def test_an_agent_without_a_server_tries_again(monkeypatch: pytest.MonkeyPatch) 
     agent = Agent(
         AgentSettings(gateway="gw-1"),
         Known(account, None, todo, HERE),
-        Opened(Silent(), Watched(HERE, ""), HERE),
+        Opened(Unreachable(), Watched(HERE, ""), HERE),
         lambda _: None,
     )
     runs = threading.Thread(target=agent.run, args=(stopping,))

@@ -53,8 +53,8 @@ def test_a_replay_tells_that_a_policy_does_not_decide(
         policy = policy_of(str(tmp_path / "two.policy"), OPTIONS)
         snapshot = Snapshot(demo_fleet())
         decide(snapshot, JobQueue(snapshot, demo_jobs(3)), policy)
-    (told,) = caplog.messages
-    assert told.endswith("trained for 2 clusters, and the fleet has 3")
+    (reported,) = caplog.messages
+    assert reported.endswith("trained for 2 clusters, and the fleet has 3")
 
 
 def test_a_policy_for_nodes_has_no_level_of_clusters(tmp_path: Path) -> None:

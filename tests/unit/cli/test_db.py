@@ -50,9 +50,9 @@ def test_a_new_admin_token_lets_one_in_again(folder: Path, capsys: pytest.Captur
     store.close()
     assert run("new-admin-token", "--data", str(folder)) == 0
     file = folder / "admin-token"
-    told = capsys.readouterr().out
-    assert str(file) in told
-    assert "still hold" in told
+    reported = capsys.readouterr().out
+    assert str(file) in reported
+    assert "still hold" in reported
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     store = open_store(url)
     access = Access(store, Writer(store), VirtualClock())
@@ -103,9 +103,9 @@ def test_a_restore_names_the_tokens_that_hold(folder: Path, tmp_path: Path, caps
     access.revoke(bob.id)
     store.close()
     assert run("restore", file, "--data", str(folder), "--force") == 0
-    told = capsys.readouterr().out
-    assert "revoked here since the backup, and stay so: 1." in told
-    assert f"ada ({ada.id})" in told
-    assert bob.id not in told
+    reported = capsys.readouterr().out
+    assert "revoked here since the backup, and stay so: 1." in reported
+    assert f"ada ({ada.id})" in reported
+    assert bob.id not in reported
     assert run("restore", file, "--data", str(folder), "--force", "--revoke-tokens") == 0
     assert "No token holds. A new one for an admin: seaway db new-admin-token" in capsys.readouterr().out

@@ -115,7 +115,7 @@ def test_a_ratio_stands_for_all_instances_or_is_left_out(
     """Beside jobs placed on all instances no ratio of some stands: not for people, who are told, nor for programs."""
     monkeypatch.setenv("COLUMNS", "200")
     best = folder / "known.csv"
-    told = "ratio: left out, as no best packing is known of small-0"
+    reported = "ratio: left out, as no best packing is known of small-0"
     asked = ("--instances", str(folder), "--policy", "bestfit", "--best", str(best))
     for known, ratio in (("small-1,4\n", None), ("small-1,4\nsmall-0,4\n", 0.5)):
         best.write_text(f"instance,placed\n{known}")
@@ -127,7 +127,7 @@ def test_a_ratio_stands_for_all_instances_or_is_left_out(
         assert row["ratio"] == (str(ratio) if ratio else "")
         assert evaluate(*asked) == 0
         text = capsys.readouterr().out
-        assert (told in text, "0.500" in text) == (ratio is None, ratio is not None)
+        assert (reported in text, "0.500" in text) == (ratio is None, ratio is not None)
 
 
 def test_ctrl_c_keeps_what_was_measured(
@@ -240,12 +240,12 @@ def test_figures_stand_beside_their_bars() -> None:
     ],
 )
 def test_bad_input_is_told_in_a_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], reported: str
 ) -> None:
     """What is wrong is said with where it stands, before anything is measured."""
     assert evaluate(*(each.format(folder=folder) for each in arguments)) == 2
     out = capsys.readouterr()
-    assert told in out.err
+    assert reported in out.err
     assert out.out == ""
 
 

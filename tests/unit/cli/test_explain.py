@@ -22,8 +22,15 @@ def printed(*shown: RenderableType) -> str:
 def body(**changed: object) -> dict[str, Any]:
     """Make what the API says of a job that waits."""
     explanation = {"nodes": 1, "filtered": [], "candidates": [], "remedies": []}
-    told = {"name": "train", "message": "it waits", "position": 2, "ahead": 1, "placement_reason": "", "placements": []}
-    return {**told, "explanation": explanation, **changed}
+    reported = {
+        "name": "train",
+        "message": "it waits",
+        "position": 2,
+        "ahead": 1,
+        "placement_reason": "",
+        "placements": [],
+    }
+    return {**reported, "explanation": explanation, **changed}
 
 
 @pytest.mark.parametrize(

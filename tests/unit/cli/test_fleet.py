@@ -41,11 +41,11 @@ def test_devices_that_take_no_work_say_why() -> None:
     """In a column, or whole below a wide table, each reason once; where all take work there is neither."""
     why = "not healthy, says hami.io/node-nvidia-register"
     plain, bad = device(0, None), {"healthy": False, "reason": why}
-    told = [plain | {"reason": ""}, device(1, None) | bad, device(2, None) | bad]
-    head, first, *others = printed(*told)
+    reported = [plain | {"reason": ""}, device(1, None) | bad, device(2, None) | bad]
+    head, first, *others = printed(*reported)
     assert head.endswith("REASON")
     assert [line.endswith(why) for line in (first, *others)] == [False, True, True]
-    assert printed(*told, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {why}"]
+    assert printed(*reported, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {why}"]
     assert "REASON" not in printed(plain)[0]
     assert len(printed(plain, wide=True)) == 2
 
@@ -55,9 +55,9 @@ def test_nodes_that_take_no_work_say_why() -> None:
     amounts = {name: {"total": 1000, "used": 0, "free": 1000} for name in ("cpu_milli", "memory_mib")}
     node: dict[str, Any] = {"cluster": "east", "name": "host1", "ready": False, "cordon": None, "devices": []}
     out = io.StringIO()
-    told = {"nodes": [{**node, **amounts, "reason": "not ready: KubeletNotReady"}]}
-    Console(file=out, width=160, highlight=False).print(_nodes(told, wide=False))
-    Console(file=out, width=160, highlight=False).print(_nodes(told, wide=True))
+    reported = {"nodes": [{**node, **amounts, "reason": "not ready: KubeletNotReady"}]}
+    Console(file=out, width=160, highlight=False).print(_nodes(reported, wide=False))
+    Console(file=out, width=160, highlight=False).print(_nodes(reported, wide=True))
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert lines[1].endswith("not ready: KubeletNotReady")
     assert lines[-1] == "east/host1: not ready: KubeletNotReady"
@@ -84,9 +84,9 @@ def test_a_wide_table_of_nodes_has_their_pods() -> None:
     """Those it has and those it takes; a dash where the node, or a server of old, does not say."""
     plain = {"cluster": "east", "name": "host1", "ready": True, "cordon": None, "devices": []}
     amounts = {name: {"total": 1000, "used": 0, "free": 1000} for name in ("cpu_milli", "memory_mib")}
-    told = {**plain, **amounts, "pods": {"total": 110, "used": 14, "free": 96}}
+    reported = {**plain, **amounts, "pods": {"total": 110, "used": 14, "free": 96}}
     out = io.StringIO()
-    table = _nodes({"nodes": [told, {**told, "pods": None}, {**plain, **amounts}]}, wide=True)
+    table = _nodes({"nodes": [reported, {**reported, "pods": None}, {**plain, **amounts}]}, wide=True)
     Console(file=out, width=160, highlight=False).print(table)
     head, *rows = out.getvalue().splitlines()
     assert "PODS" in head
@@ -102,11 +102,11 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
     }
     texts = {"price_per_gpu_hour": "0.00", "gateway": "", "region": "", "silence": f"east: {why}", "state": "lost"}
     lists: dict[str, Any] = {"hardware": [], "orphans": [], "cordon": None}
-    told = {"name": "east", "nodes": 1, "jobs": 0, "last_seen_s": 60, **amounts, **texts, **lists}
+    reported = {"name": "east", "nodes": 1, "jobs": 0, "last_seen_s": 60, **amounts, **texts, **lists}
 
     def lines(*, wide: bool) -> list[str]:
         out = io.StringIO()
-        Console(file=out, width=160, highlight=False).print(table({"clusters": [told]}, wide=wide))
+        Console(file=out, width=160, highlight=False).print(table({"clusters": [reported]}, wide=wide))
         return [line.rstrip() for line in out.getvalue().splitlines()]
 
     narrow = lines(wide=False)
@@ -114,7 +114,7 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
     assert "the context 'east'" in narrow[1]
     assert "east: the" not in narrow[1]
     assert lines(wide=True)[2:] == ["", f"east: {why}"]
-    told["silence"] = ""
+    reported["silence"] = ""
     assert len(lines(wide=True)) == 2
 
 

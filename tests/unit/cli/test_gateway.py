@@ -100,22 +100,22 @@ def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
     """Who mends a file is led to each line."""
     text = Path(file).read_text().replace("mtu: 9000", "mtu: 900", 1).replace("- gw-3\n", "- gw-9\n")
     Path(file).write_text(text)
-    told = run.fails("check", "-f", file).splitlines()
-    assert [each.split(file)[1].split(":")[2] for each in told] == [
+    reported = run.fails("check", "-f", file).splitlines()
+    assert [each.split(file)[1].split(":")[2] for each in reported] == [
         "paths[0].paths[1].segments[0]",
         "gateways[0].mtu",
         "paths[0].paths[0]",
     ]
-    assert told[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: must be")
+    assert reported[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: must be")
 
 
 @pytest.mark.parametrize(("text", "told"), [("", "there is no network in it"), ("[1]", "like `gateways: []`")])
-def test_a_file_that_holds_no_network_is_told_as_such(run: Run, tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_that_holds_no_network_is_told_as_such(run: Run, tmp_path: Path, text: str, reported: str) -> None:
     """Who wrote a network is not told of jobs."""
     path = tmp_path / "network.yaml"
     path.write_text(text)
     said = run.fails("check", "-f", str(path))
-    assert told in said
+    assert reported in said
     assert "job" not in said.replace(str(path), "")
     assert "train" not in said
 
@@ -171,8 +171,8 @@ def test_remove_takes_back_what_apply_did(run: Run, file: str, machine: FakeMach
 def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: FakeMachine) -> None:
     """Who renamed an interface learns what it keeps, beside the result."""
     run("apply", "-f", file, "-g", "gw-1")
-    kept = {knob: value for knob, value in machine.present.settings.items() if "wan" not in knob.name}
-    machine.present = replace(machine.present, settings=kept)
+    retained = {knob: value for knob, value in machine.present.settings.items() if "wan" not in knob.name}
+    machine.present = replace(machine.present, settings=retained)
     for arguments in (["remove", "--dry-run"], ["remove"]):
         run(*arguments)
         assert "note: MTU of wan was 1500 and became 9000, and cannot be set back" in run.err
@@ -241,9 +241,9 @@ def test_without_a_file_the_server_says_what_is_wanted(run: Run, monkeypatch: py
         ),
     ],
 )
-def test_slips_are_told_with_what_there_is(run: Run, file: str, arguments: list[str], told: str) -> None:
+def test_slips_are_told_with_what_there_is(run: Run, file: str, arguments: list[str], reported: str) -> None:
     """An unknown name is an error that says which names there are."""
-    assert run.fails(*arguments, "-f", file).startswith(told)
+    assert run.fails(*arguments, "-f", file).startswith(reported)
 
 
 def test_a_missing_library_is_told_with_how_to_get_it(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:

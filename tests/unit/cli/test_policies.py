@@ -45,9 +45,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> s
 
 def test_a_policy_is_imported_listed_and_removed(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     """What is imported is listed among the others, with what it does, until it is removed."""
-    kept = run(capsys, "import", "best.policy")
-    assert str(data / "policies" / "mine.policy") in kept
-    assert cluster_policy("mine").digest in kept
+    retained = run(capsys, "import", "best.policy")
+    assert str(data / "policies" / "mine.policy") in retained
+    assert cluster_policy("mine").digest in retained
     rows = {each["name"]: each for each in json.loads(run(capsys, "-o", "json"))["policies"]}
     assert rows["mine"] == {"name": "mine", "description": "weights by lot", "source": "trained"}
     assert rows["bestfit"]["source"] == "seaway"

@@ -55,8 +55,8 @@ def test_who_names_no_policy_as_a_shadow_is_told_how_to_have_none(
     errors = [{"field": field, "message": "unknown policy 'none'; available: fgd"}]
     stub = Stub([httpx.Response(200, json={**QUEUE, "version": "a"}), problem(422, "unknown", errors=errors)])
     assert run(monkeypatch, stub, f"--{field}", "none") == 2
-    told = {
+    reported = {
         "shadow": "error: --shadow: unknown policy 'none'; available: fgd; --shadow '' clears it\n",
         "policy": "error: policy: unknown policy 'none'; available: fgd\n",
     }
-    assert capsys.readouterr().err == told[field]
+    assert capsys.readouterr().err == reported[field]

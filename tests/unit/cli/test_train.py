@@ -112,9 +112,9 @@ def test_a_setting_that_changes_nothing_is_said_once(
     words = ["--algo", "ddpg", "--instances", toy, "--hidden", "8", "--episodes", "1", "--actor-rate", "0.01", *more]
     says = "--actor-rate changes nothing: an actor is trained with candidates above 0, or a discount above 0"
     for number, several in enumerate(([], ["--seeds", "2"])):
-        told = run(*words, *several, "--out", str(tmp_path / str(number)))
-        assert told.exit_code == 0
-        assert told.stderr.count(says) == (not more)
+        reported = run(*words, *several, "--out", str(tmp_path / str(number)))
+        assert reported.exit_code == 0
+        assert reported.stderr.count(says) == (not more)
 
 
 def test_the_first_signal_asks_and_the_second_ends() -> None:

@@ -27,7 +27,7 @@ from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.asking import JOB, TOKEN, Awaiting, Stub, Waiting, problem
 
-Asking = Waiting | Awaiting
+AttentionParams = Waiting | Awaiting
 
 
 def test_both_clients_have_the_same_methods() -> None:
@@ -58,7 +58,7 @@ def test_importing_the_package_costs_nothing() -> None:
     ids=["keywords", "dict", "JobIn", "dict and keywords"],
 )
 def test_a_job_is_submitted_however_it_is_written(
-    ask: Asking, given: tuple[tuple[object, ...], dict[str, object]]
+    ask: AttentionParams, given: tuple[tuple[object, ...], dict[str, object]]
 ) -> None:
     """Keyword arguments, a dict and a JobIn send the same job, with a token and a key of its own."""
     stub = Stub([httpx.Response(201, json=JOB)])
@@ -70,7 +70,7 @@ def test_a_job_is_submitted_however_it_is_written(
     assert len(request.headers["idempotency-key"]) == 32
 
 
-def test_yaml_is_sent_as_it_is(ask: Asking) -> None:
+def test_yaml_is_sent_as_it_is(ask: AttentionParams) -> None:
     """What people wrote comes to the server letter by letter, and nothing can go over it."""
     stub = Stub([httpx.Response(201, json=JOB)])
     text = "name: train  # at night\nresources: {gpus: 1}\n"
@@ -81,7 +81,7 @@ def test_yaml_is_sent_as_it_is(ask: Asking) -> None:
         ask(stub, "submit", text, queue="other")
 
 
-def test_a_submit_is_sent_again_with_the_same_key(ask: Asking) -> None:
+def test_a_submit_is_sent_again_with_the_same_key(ask: AttentionParams) -> None:
     """A submit whose answer was lost is sent again until it is stored, always with one key, so that it comes once."""
     lost: list[httpx.Response | Exception] = [
         httpx.ConnectError("refused"),
@@ -97,7 +97,7 @@ def test_a_submit_is_sent_again_with_the_same_key(ask: Asking) -> None:
     assert all(pause <= 0.2 for pause in stub.pauses[:2])
 
 
-def test_patience_ends(ask: Asking) -> None:
+def test_patience_ends(ask: AttentionParams) -> None:
     """After its patience a client says that the server cannot be reached, and where it looked."""
     stub = Stub([httpx.ConnectError("refused")])
     with pytest.raises(UnavailableError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
@@ -106,7 +106,7 @@ def test_patience_ends(ask: Asking) -> None:
     assert max(stub.pauses) <= 5
 
 
-def test_pauses_grow(ask: Asking) -> None:
+def test_pauses_grow(ask: AttentionParams) -> None:
     """Between tries a client waits longer and longer, so that a server that comes back is not run over."""
     stub = Stub([httpx.ConnectError("refused")])
     with pytest.raises(UnavailableError):
@@ -115,7 +115,7 @@ def test_pauses_grow(ask: Asking) -> None:
     assert stub.pauses[5] > 1
 
 
-def test_a_long_retry_after_is_told_at_once(ask: Asking) -> None:
+def test_a_long_retry_after_is_told_at_once(ask: AttentionParams) -> None:
     """Where the server asks for more patience than there is, no one waits in vain, and the error says how long."""
     stub = Stub([httpx.Response(503, headers={"Retry-After": "600"}, json={"detail": "the database is away"})])
     with pytest.raises(UnavailableError, match="the database is away") as raised:
@@ -125,7 +125,7 @@ def test_a_long_retry_after_is_told_at_once(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize("method", [("resume", "train"), ("create_token", "ada"), ("delete", "train")])
-def test_what_may_not_happen_twice_is_sent_once(ask: Asking, method: tuple[str, str]) -> None:
+def test_what_may_not_happen_twice_is_sent_once(ask: AttentionParams, method: tuple[str, str]) -> None:
     """A call that would do something else the second time is not sent again when its answer was lost."""
     stub = Stub([httpx.ReadError("broke")])
     with pytest.raises(UnavailableError, match="broke"):
@@ -154,7 +154,7 @@ def test_what_may_not_happen_twice_is_sent_once(ask: Asking, method: tuple[str, 
         (500, InvariantError),
     ],
 )
-def test_errors_are_sorted_by_what_to_do(ask: Asking, status: int, kind: type[SeawayError]) -> None:
+def test_errors_are_sorted_by_what_to_do(ask: AttentionParams, status: int, kind: type[SeawayError]) -> None:
     """Each status becomes the exception of its remedy, and its message is what the server said."""
     with pytest.raises(kind, match="said why") as raised:
         ask(Stub([problem(status, "said why")]), "job", "train")
@@ -171,7 +171,7 @@ def test_clients_get_the_error_that_the_server_had(kind: type[SeawayError]) -> N
     assert (type(error), str(error)) == (kind, "said why")
 
 
-def test_every_wrong_field_is_told(ask: Asking) -> None:
+def test_every_wrong_field_is_told(ask: AttentionParams) -> None:
     """A rejection says which fields are wrong and how to mend each."""
     errors = [{"field": "resources.gpus", "message": "too many"}, {"field": "name", "message": "is missing"}]
     with pytest.raises(RejectedError, match=r"resources\.gpus: too many") as raised:
@@ -180,19 +180,19 @@ def test_every_wrong_field_is_told(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"id": 1}'])
-def test_what_is_no_seaway_server_is_recognised(ask: Asking, body: bytes) -> None:
+def test_what_is_no_seaway_server_is_recognised(ask: AttentionParams, body: bytes) -> None:
     """An answer that Seaway would not give is an error of its own, no crash."""
     with pytest.raises(AnswerError):
         ask(Stub([httpx.Response(200, content=body)]), "job", "train")
 
 
-def test_an_error_page_of_a_proxy_is_told_as_it_is(ask: Asking) -> None:
+def test_an_error_page_of_a_proxy_is_told_as_it_is(ask: AttentionParams) -> None:
     """An error without problem details is told with its status and the start of its text."""
     with pytest.raises(UnknownError, match="404 Not Found: <h1>nothing</h1>"):
         ask(Stub([httpx.Response(404, content=b"<h1>nothing</h1>")]), "job", "train")
 
 
-def test_lists_go_on_page_by_page(ask: Asking) -> None:
+def test_lists_go_on_page_by_page(ask: AttentionParams) -> None:
     """A list fetches further pages as they are needed, and no more than are wanted."""
 
     def page(request: httpx.Request) -> httpx.Response:
@@ -210,7 +210,7 @@ def test_lists_go_on_page_by_page(ask: Asking) -> None:
     assert len(few.requests) == 1
 
 
-def test_a_change_can_be_meant_for_one_version(ask: Asking) -> None:
+def test_a_change_can_be_meant_for_one_version(ask: AttentionParams) -> None:
     """Given the job as it was seen, a change is refused when the job has become another."""
     stub = Stub([httpx.Response(200, json=JOB)])
     ask(stub, "update", "train", {"priority": 5}, seen=JobOut.model_validate(JOB))
@@ -223,7 +223,7 @@ def test_a_change_can_be_meant_for_one_version(ask: Asking) -> None:
 QUEUE = {"name": "q", "tenant": "", "pool": "default", "policy": "fgd", "shadow": "", "open": True, "description": ""}
 
 
-def test_a_queue_can_be_set_as_it_was_seen(ask: Asking) -> None:
+def test_a_queue_can_be_set_as_it_was_seen(ask: AttentionParams) -> None:
     """Setting a queue by the version that was read is refused when it changed, and not sent again."""
     stub = Stub([httpx.Response(200, json={**QUEUE, "version": "e1"}), httpx.ReadError("gone")])
     seen = ask(stub, "queue", "q")
@@ -232,7 +232,7 @@ def test_a_queue_can_be_set_as_it_was_seen(ask: Asking) -> None:
     assert [request.headers.get("if-match") for request in stub.requests] == [None, '"e1"']
 
 
-def test_history_is_gone_through_page_by_page(ask: Asking) -> None:
+def test_history_is_gone_through_page_by_page(ask: AttentionParams) -> None:
     """What was measured comes to its end, or as far as is wanted."""
     link = {
         "source": "a",
@@ -252,7 +252,7 @@ def test_history_is_gone_through_page_by_page(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize("name", ["a?b", "..", "ä", "%2F"])
-def test_a_name_stays_one_part_of_the_path(ask: Asking, name: str) -> None:
+def test_a_name_stays_one_part_of_the_path(ask: AttentionParams, name: str) -> None:
     """Whatever a name holds, the request goes to that job and nowhere else."""
     stub = Stub([httpx.Response(200, json=JOB)])
     ask(stub, "job", name)
@@ -262,7 +262,7 @@ def test_a_name_stays_one_part_of_the_path(ask: Asking, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../tokens", "ja/explain"])
-def test_no_name_has_a_slash(ask: Asking, name: str) -> None:
+def test_no_name_has_a_slash(ask: AttentionParams, name: str) -> None:
     """What servers would take for another path is not sent."""
     stub = Stub([httpx.Response(200, json=JOB)])
     with pytest.raises(RejectedError, match="no name has"):
@@ -278,6 +278,6 @@ def test_who_is_no_seaway_server_is_told_so() -> None:
         body["jobs"]
 
 
-def test_fields_that_are_new_are_passed_over(ask: Asking) -> None:
+def test_fields_that_are_new_are_passed_over(ask: AttentionParams) -> None:
     """A newer server may say more; an older client reads what it knows."""
     assert ask(Stub([httpx.Response(200, json={**JOB, "mood": "good"})]), "job", "train").name == "train"

@@ -14,7 +14,7 @@ from seaway.client.errors import (
 from seaway.client.feed import Feed, Reader
 from tests.unit.client.asking import JOB, Awaiting, Stub, Waiting, event, problem
 
-Asking = Waiting | Awaiting
+AttentionParams = Waiting | Awaiting
 
 QUEUED, RUNNING, COMPLETED = event(1, "queued"), event(2, "running"), event(3, "completed")
 
@@ -60,7 +60,7 @@ def last_ids(stub: Stub) -> list[str | None]:
     return [request.headers.get("last-event-id") for request in streams]
 
 
-def test_following_goes_on_where_a_stream_broke(ask: Asking) -> None:
+def test_following_goes_on_where_a_stream_broke(ask: AttentionParams) -> None:
     """After a break, an end, a refused connection and a busy server, no event is missing and none comes twice."""
     stub = answering(
         stream(QUEUED, breaks=True),
@@ -75,7 +75,7 @@ def test_following_goes_on_where_a_stream_broke(ask: Asking) -> None:
     assert max(stub.pauses) == 2.0
 
 
-def test_who_follows_is_told_once_why_it_waits(ask: Asking) -> None:
+def test_who_follows_is_told_once_why_it_waits(ask: AttentionParams) -> None:
     """What a server says that asks for patience is passed on when it changes, or when it comes again after events."""
     one, other = (problem(503, f"{name} leads; this one waits") for name in ("a", "b"))
     stub = answering(one, one, other, other, stream(QUEUED), other, other, stream(COMPLETED))
@@ -83,7 +83,7 @@ def test_who_follows_is_told_once_why_it_waits(ask: Asking) -> None:
     assert stub.waits == [f"{name} leads; this one waits" for name in ("a", "b", "b")]
 
 
-def test_following_all_begins_with_what_comes(ask: Asking) -> None:
+def test_following_all_begins_with_what_comes(ask: AttentionParams) -> None:
     """Without a job, nothing of the past is asked for, and the end of a job is not the end."""
     stub = answering(stream(COMPLETED, event(4, "queued", "other")), problem(401, "revoked"))
     with pytest.raises(UnauthenticatedError, match="revoked"):
@@ -92,7 +92,7 @@ def test_following_all_begins_with_what_comes(ask: Asking) -> None:
     assert "job" not in stub.requests[0].url.params
 
 
-def test_following_gives_up_after_its_patience(ask: Asking) -> None:
+def test_following_gives_up_after_its_patience(ask: AttentionParams) -> None:
     """A server that stays away is told after the client's patience, counted from the last sign of life."""
     stub = answering(stream(QUEUED, breaks=True), *[httpx.ConnectError("refused")] * 40)
     with pytest.raises(UnavailableError, match="cannot be reached"):
@@ -100,20 +100,20 @@ def test_following_gives_up_after_its_patience(ask: Asking) -> None:
     assert 25 < stub.now_s <= 31
 
 
-def test_following_a_job_that_is_not_there_fails(ask: Asking) -> None:
+def test_following_a_job_that_is_not_there_fails(ask: AttentionParams) -> None:
     """Who follows a job that does not exist is told so."""
     with pytest.raises(UnknownError, match=r"job .* not found"):
         ask(Stub([problem(404, "job 'x' not found")]), "follow", "x")
 
 
-def test_waiting_returns_the_job_when_it_is_over(ask: Asking) -> None:
+def test_waiting_returns_the_job_when_it_is_over(ask: AttentionParams) -> None:
     """Waiting listens instead of asking again and again, and returns the job as it is at the end."""
     stub = answering(stream(QUEUED, RUNNING, COMPLETED), states=("queued", "completed"))
     assert ask(stub, "wait", "train").state == "completed"
     assert [request.url.path.rpartition("/")[2] for request in stub.requests] == ["train", "events", JOB["id"]]
 
 
-def test_waiting_until_a_job_runs_looks_whether_it_still_does(ask: Asking) -> None:
+def test_waiting_until_a_job_runs_looks_whether_it_still_does(ask: AttentionParams) -> None:
     """A job that ran and was thrown back is waited for until it runs again."""
     again = event(5, "running")
     stub = answering(stream(QUEUED, RUNNING), stream(again), states=("queued", "deploying", "running"))
@@ -122,14 +122,14 @@ def test_waiting_until_a_job_runs_looks_whether_it_still_does(ask: Asking) -> No
 
 
 @pytest.mark.parametrize(("until", "state"), [("finished", "failed"), ("running", "running"), ("running", "cancelled")])
-def test_waiting_for_what_is_already_so_does_not_wait(ask: Asking, until: str, state: str) -> None:
+def test_waiting_for_what_is_already_so_does_not_wait(ask: AttentionParams, until: str, state: str) -> None:
     """A job that is there already is returned at once; one that is over will not run any more."""
     stub = answering(states=(state,))
     assert ask(stub, "wait", "train", until).state == state
     assert len(stub.requests) == 1
 
 
-def test_waiting_ends_after_its_time(ask: Asking) -> None:
+def test_waiting_ends_after_its_time(ask: AttentionParams) -> None:
     """A job that does not get there in the time that was given is an error, also where streams are silent."""
     stub = answering(*[httpx.ReadTimeout("silent")] * 99, states=("queued",))
     with pytest.raises(WaitedTooLongError, match="not finished after 5 s"):
@@ -142,11 +142,11 @@ def test_waiting_ends_after_its_time(ask: Asking) -> None:
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_events_are_read_however_they_are_cut(size: int) -> None:
     """Chunks may end anywhere, also within a letter; line separators in a text end no line."""
-    told = {**event(7, "failed"), "reason": "größer\u2028als\x85gedacht"}
-    sent = b": hello\n\ndata: " + orjson.dumps(told) + b"\n\nid: 8\n\n"
+    reported = {**event(7, "failed"), "reason": "größer\u2028als\x85gedacht"}
+    sent = b": hello\n\ndata: " + orjson.dumps(reported) + b"\n\nid: 8\n\n"
     reader = Reader()
-    heard = [each for at in range(0, len(sent), size) for each in reader.read(sent[at : at + size])]
-    assert [(each.id, each.body) for each in heard] == [(7, told)]
+    received = [each for at in range(0, len(sent), size) for each in reader.read(sent[at : at + size])]
+    assert [(each.id, each.body) for each in received] == [(7, reported)]
 
 
 @pytest.mark.parametrize("sent", [b"data: no json\n\n", b"data: {}\n\n", b"data: []\n\n", b"x" * (1 << 21)])

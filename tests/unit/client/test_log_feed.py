@@ -13,7 +13,7 @@ from seaway.client.errors import AnswerError, UnavailableError, UnknownError
 from seaway.client.feed import LogFeed
 from tests.unit.client.asking import Awaiting, Stub, Waiting, problem
 
-Asking = Waiting | Awaiting
+AttentionParams = Waiting | Awaiting
 END = b"event: end\ndata: {}\n\n"
 
 
@@ -54,7 +54,7 @@ def answering(*streams: httpx.Response | Exception) -> Stub:
     return Stub([answer])
 
 
-def test_a_log_goes_on_after_the_line_that_came_last(ask: Asking) -> None:
+def test_a_log_goes_on_after_the_line_that_came_last(ask: AttentionParams) -> None:
     """Whether a connection breaks, or is not even made: every line comes once, in order, and empty ones are lines."""
     stub = answering(
         stream(line("1~a.1", "one"), line("1~a.2", ""), breaks=True),
@@ -67,7 +67,7 @@ def test_a_log_goes_on_after_the_line_that_came_last(ask: Asking) -> None:
     assert str(stub.requests[0].url).endswith("/jobs/train/logs/follow?replica=2&tail=5&container=side")
 
 
-def test_a_line_that_was_cut_off_comes_whole_later(ask: Asking) -> None:
+def test_a_line_that_was_cut_off_comes_whole_later(ask: AttentionParams) -> None:
     """What came of it before counts for nothing."""
     whole = line("1~a.1", "one")
     stub = answering(stream(whole[:-3], breaks=True), stream(whole, END))
@@ -83,21 +83,21 @@ def test_lines_are_read_however_they_are_cut(size: int) -> None:
     assert feed.is_over()
 
 
-def test_a_silent_log_is_asked_for_again(ask: Asking) -> None:
+def test_a_silent_log_is_asked_for_again(ask: AttentionParams) -> None:
     """No one says whether a connection on which no sign of life comes still leads anywhere."""
     stub = answering(stream(line("1~a.1", "one")), httpx.ReadTimeout("silent"), stream(line("1~a.2", "two"), END))
     assert ask(stub, "follow_log", "train") == ["one", "two"]
     assert {request.extensions["timeout"]["read"] for request in stub.requests} == {SILENCE_S}
 
 
-def test_why_there_was_nothing_to_read_is_told(ask: Asking) -> None:
+def test_why_there_was_nothing_to_read_is_told(ask: AttentionParams) -> None:
     """As when the job is over, and its cluster kept nothing."""
     ended = b'event: end\ndata: {"reason": "its pods are gone"}\n\n'
     with pytest.raises(UnknownError, match="its pods are gone"):
         ask(answering(stream(ended)), "follow_log", "train")
 
 
-def test_following_a_log_gives_up_after_its_patience(ask: Asking) -> None:
+def test_following_a_log_gives_up_after_its_patience(ask: AttentionParams) -> None:
     """A server that never comes back is told; each line that comes makes the patience again."""
     stub = answering(stream(line("1~a.1", "one")), *[httpx.ConnectError("refused") for _ in range(100)])
     with pytest.raises(UnavailableError, match="cannot be reached"):
@@ -105,7 +105,7 @@ def test_following_a_log_gives_up_after_its_patience(ask: Asking) -> None:
     assert 25 < sum(stub.pauses) <= 30
 
 
-def test_a_refusal_ends_it(ask: Asking) -> None:
+def test_a_refusal_ends_it(ask: AttentionParams) -> None:
     """Asking again makes no sense for a job that is not there."""
     with pytest.raises(UnknownError):
         ask(answering(problem(404, "job 'train' not found")), "follow_log", "train")

@@ -68,7 +68,7 @@ def test_grafanas_own_types_know_all_that_is_written(language: Language) -> None
 def without_nothing(value: Any) -> Any:  # noqa: ANN401  # any JSON
     """Return it without empty objects, which say nothing."""
     if isinstance(value, dict):
-        return {key: kept for key, each in value.items() if (kept := without_nothing(each)) != {}}
+        return {key: retained for key, each in value.items() if (retained := without_nothing(each)) != {}}
     return [without_nothing(each) for each in value] if isinstance(value, list) else value
 
 

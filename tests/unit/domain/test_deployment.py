@@ -8,6 +8,6 @@ def test_names_are_derived_from_job_and_attempt() -> None:
     """What is told and what is seen have one name, the same in every cluster, so that repeating does no harm."""
     assert deployment_name("0abc", 3) == "sw-0abc-3"
     for cluster in ("alpha", "beta"):
-        told, seen = Deployment("0abc", 3, cluster, spec(), ()), Workload("0abc", 3, cluster, WorkloadPhase.RUNNING)
-        assert told.name == seen.name == "sw-0abc-3"
+        reported, seen = Deployment("0abc", 3, cluster, spec(), ()), Workload("0abc", 3, cluster, WorkloadPhase.RUNNING)
+        assert reported.name == seen.name == "sw-0abc-3"
     assert deployment_name("0abc", 4) != deployment_name("0abc", 3)

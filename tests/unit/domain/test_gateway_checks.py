@@ -164,8 +164,8 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_makes_no_sense_is_told_with_its_place(case: str) -> None:
     """Each mistake is found, and told with where it stands in the document."""
-    network, told = WRONG[case]
-    assert [str(each) for each in problems(network) if str(each).startswith(told)], [*map(str, problems(network))]
+    network, reported = WRONG[case]
+    assert [str(each) for each in problems(network) if str(each).startswith(reported)], [*map(str, problems(network))]
 
 
 @pytest.mark.parametrize(

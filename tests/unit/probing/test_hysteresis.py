@@ -83,8 +83,8 @@ def test_a_dead_link_lives_again_after_as_many_answered_rounds() -> None:
 def test_it_tells_when_something_is_published_anew() -> None:
     """Whoever follows has work only then."""
     made = Published(Hysteresis(0.1, 0.1, 100), 2)
-    told = [made.follow(latency(ns), answered=True, steps_ppm=FINE) for ns in (10_000, 10_500, 12_000, 12_000)]
-    assert told == [True, False, True, False]
+    reported = [made.follow(latency(ns), answered=True, steps_ppm=FINE) for ns in (10_000, 10_500, 12_000, 12_000)]
+    assert reported == [True, False, True, False]
 
 
 def test_jitter_has_a_wider_band() -> None:

@@ -95,8 +95,8 @@ def test_a_copy_is_released_apart() -> None:
     twin = snapshot.copy()
     before = state(snapshot)
     held.copy().release(twin)
-    for table, kept in zip(TABLES, before, strict=True):
-        np.testing.assert_array_equal(getattr(snapshot.arrays, table), kept, table)
+    for table, retained in zip(TABLES, before, strict=True):
+        np.testing.assert_array_equal(getattr(snapshot.arrays, table), retained, table)
     same(twin, Snapshot(some_fleet()))
 
 

@@ -111,9 +111,11 @@ def test_the_best_candidates_are_those_near_the_data() -> None:
     """An explanation lists places in the order in which they are taken, and says how far the data has to go."""
     snapshot, asked = five(), job(gpus=1, data=AWAY)
     profile = make_profile("greedy")
-    told = explain(snapshot, asked, profile)
-    assert [each.cluster for each in told.candidates] == ["wide", "near", "far", "dark", "dead"]
-    assert summary(told).endswith("best wide/node-0; its data is at wide; 100000Mi take 14 min to near, 35 min to far")
+    reported = explain(snapshot, asked, profile)
+    assert [each.cluster for each in reported.candidates] == ["wide", "near", "far", "dark", "dead"]
+    assert summary(reported).endswith(
+        "best wide/node-0; its data is at wide; 100000Mi take 14 min to near, 35 min to far"
+    )
     assert not explain(snapshot, replace(asked, data=DataSource()), profile).data
 
 

@@ -81,14 +81,14 @@ def test_each_node_counts_for_the_first_rule_that_refuses_it() -> None:
     """Refusals name the rule and the nodes that got as far as it, most nodes first, and add up."""
     tainted = node(gpu(memory_mib=1), taints=(Taint("x"),))
     small = node(gpu(memory_mib=10))
-    told = explain(snapshot_of(tainted, small, small, node()), job(gpus=1, gpu_memory_mib=20), PROFILE)
-    assert not told.fits
-    assert [(each.plugin, each.nodes) for each in told.refusals] == [
+    reported = explain(snapshot_of(tainted, small, small, node()), job(gpus=1, gpu_memory_mib=20), PROFILE)
+    assert not reported.fits
+    assert [(each.plugin, each.nodes) for each in reported.refusals] == [
         ("DeviceFit", 2),
         ("TaintToleration", 1),
         ("DeviceFit", 1),
     ]
-    assert sum(each.nodes for each in told.refusals) == told.nodes == 4
+    assert sum(each.nodes for each in reported.refusals) == reported.nodes == 4
 
 
 def test_refusals_say_in_which_clusters() -> None:
@@ -103,11 +103,11 @@ def test_candidates_are_the_best_nodes_in_order() -> None:
     """At most five candidates are listed, and the first is the node that would be chosen."""
     snapshot = snapshot_of(*(node(gpu(), cpu_milli=10_000 * (9 - at)) for at in range(8)))
     asked = job(gpus=1, cpu_milli=500)
-    told = explain(snapshot, asked, PROFILE)
-    names = [each.node for each in told.candidates]
+    reported = explain(snapshot, asked, PROFILE)
+    names = [each.node for each in reported.candidates]
     assert names == ["node-7", "node-6", "node-5", "node-4", "node-3"]
     assert names[0] == snapshot.nodes[choose(PROFILE, cycle_for(snapshot, asked))].name
-    assert [each.total for each in told.candidates] == sorted((c.total for c in told.candidates), reverse=True)
+    assert [each.total for each in reported.candidates] == sorted((c.total for c in reported.candidates), reverse=True)
 
 
 @pytest.mark.parametrize("scores", [[(BestFit(), 1)], [(BestFit(), 3), (ByIndex(), 2)]])
@@ -142,10 +142,10 @@ LINKS = (
 def test_a_bound_is_raised_to_a_time_that_people_write(latency_ns: int, admits: int, written: str) -> None:
     """It is rounded up to tenths of a millisecond, or to microseconds, so that the link keeps it."""
     around = snapshot_of(cluster(*NARROW, gateway="a"), links=(Link("user", "a", latency_ns),))
-    told = explain(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
-    [remedy] = [each for each in told.remedies if each.field == "max_latency_ns" and each.required]
+    reported = explain(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
+    [remedy] = [each for each in reported.remedies if each.field == "max_latency_ns" and each.required]
     assert remedy.required == admits
-    assert f"with max_latency {written} instead of 100us" in summary(told)
+    assert f"with max_latency {written} instead of 100us" in summary(reported)
 
 
 @pytest.mark.parametrize(
@@ -176,9 +176,9 @@ def test_remedy_is_the_smallest_change_of_its_figure(asked: dict[str, Any], fiel
         cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
     )
     waiting = job(**asked)
-    told = explain(snapshot, waiting, PROFILE)
-    assert not told.fits
-    remedy = next(each for each in told.remedies if each.field == field)
+    reported = explain(snapshot, waiting, PROFILE)
+    assert not reported.fits
+    remedy = next(each for each in reported.remedies if each.field == field)
     assert remedy.required == admits
     mended = changed(waiting, field, admits)
     [placement] = place(snapshot.copy(), mended)
@@ -191,8 +191,8 @@ def test_remedy_is_the_smallest_change_of_its_figure(asked: dict[str, Any], fiel
 def test_remedies_come_smallest_change_first() -> None:
     """Changes are sorted by how much of the figure they give up."""
     snapshot = snapshot_of(node(gpu(memory_mib=900)), node(gpu(memory_mib=1_000), cpu_milli=500))
-    told = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
-    assert told.remedies == (
+    reported = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
+    assert reported.remedies == (
         Remedy("gpu_memory_mib", 1_000, 900, "cluster-0", "node-0"),
         Remedy("cpu_milli", 2_000, 500, "cluster-0", "node-1"),
     )
@@ -201,8 +201,8 @@ def test_remedies_come_smallest_change_first() -> None:
 def test_two_lacks_have_no_single_remedy() -> None:
     """A job that would have to change in two figures gets no remedy."""
     snapshot = snapshot_of(node(gpu(memory_mib=900), cpu_milli=500))
-    told = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
-    assert (told.fits, told.remedies) == (False, ())
+    reported = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
+    assert (reported.fits, reported.remedies) == (False, ())
 
 
 @pytest.mark.parametrize(
@@ -252,8 +252,8 @@ def test_nearest_is_nothing_where_no_figure_helps() -> None:
 
 def test_job_that_fits_gets_no_remedy() -> None:
     """Remedies are for jobs that fit nowhere."""
-    told = explain(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
-    assert (told.fits, told.remedies) == (True, ())
+    reported = explain(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
+    assert (reported.fits, reported.remedies) == (True, ())
 
 
 def test_percent_is_remedied_in_percent() -> None:
@@ -278,8 +278,8 @@ def test_bandwidth_of_the_job_before_does_not_count() -> None:
     """The next replica is explained as a job's first: no cluster is paid for yet."""
     snapshot = snapshot_of(cluster(node(), gateway="a"), links=LINKS[:1])
     snapshot.arrays.clusters_open[CLUSTERS_RESERVED, 0] = 1
-    told = explain(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
-    assert [each.reason for each in told.refusals] == ["not enough free bandwidth"]
+    reported = explain(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
+    assert [each.reason for each in reported.refusals] == ["not enough free bandwidth"]
 
 
 def test_nodes_that_are_gone_do_not_count() -> None:
@@ -287,24 +287,24 @@ def test_nodes_that_are_gone_do_not_count() -> None:
     snapshot = snapshot_of(cluster(node(name="a"), node(name="b"), name="c"))
     remove_node(snapshot, "c", "a")
     put_node(snapshot, "c", node(gpu(uuid="new"), name="b"))
-    told = explain(snapshot, job(gpus=2), PROFILE)
-    assert told.nodes == sum(each.nodes for each in told.refusals) == 1
+    reported = explain(snapshot, job(gpus=2), PROFILE)
+    assert reported.nodes == sum(each.nodes for each in reported.refusals) == 1
 
 
 def test_profile_decides_which_rules_are_asked() -> None:
     """The refusals are those of the profile's own plugins."""
     profile = Profile("own", (WeightedPlugin(OnlyLast()), WeightedPlugin(BestFit())))
-    told = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
-    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [("OnlyLast", "not the last", 2)]
-    assert [each.node for each in told.candidates] == ["node-2"]
+    reported = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
+    assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("OnlyLast", "not the last", 2)]
+    assert [each.node for each in reported.candidates] == ["node-2"]
 
 
 def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
     """A PreFilter's reason counts for all nodes."""
     profile = Profile("shut", (WeightedPlugin(Closed()), *PROFILE.plugins))
-    told = explain(snapshot_of(node(), node()), job(), profile)
-    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [("Closed", "closed for today", 2)]
-    assert (told.candidates, told.remedies) == ((), ())
+    reported = explain(snapshot_of(node(), node()), job(), profile)
+    assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("Closed", "closed for today", 2)]
+    assert (reported.candidates, reported.remedies) == ((), ())
 
 
 def test_empty_fleet_is_explained() -> None:
@@ -315,15 +315,15 @@ def test_empty_fleet_is_explained() -> None:
 def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
     """One sentence says how many nodes fit, why the others do not, and the smallest remedy."""
     nodes = [node(gpu(memory_mib=8_000))] * 3 + [node(taints=(Taint("x"),))]
-    told = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
-    assert summary(told) == (
+    reported = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
+    assert summary(reported) == (
         "0 of 4 nodes fit: 3 not enough free GPU memory on one device, 1 taint not tolerated; "
         "it would fit with gpu_memory 8000Mi instead of 9000Mi (cluster-0/node-0)"
     )
-    told = explain(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
-    assert summary(told).endswith("; it would fit without gpu_model (cluster-0/node-0)")
-    told = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
-    assert summary(told) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
+    reported = explain(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
+    assert summary(reported).endswith("; it would fit without gpu_model (cluster-0/node-0)")
+    reported = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
+    assert summary(reported) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
 
 
 def linked() -> Snapshot:

@@ -71,8 +71,8 @@ def test_who_fits_nowhere_is_not_held_back() -> None:
 def test_an_explanation_names_places_and_why_they_are_not_taken() -> None:
     """Who is held back fits: its candidates are named, and what it waits for; nothing must be mended."""
     snapshot = Snapshot(fleet(node(name="n1")))
-    told = explain(snapshot, job("one"), profile(Early("one")))
-    assert told.fits
-    assert told.deferral_reason == "waits for the tide"
-    assert told.remedies == ()
-    assert summary(told).endswith("; waits for the tide")
+    reported = explain(snapshot, job("one"), profile(Early("one")))
+    assert reported.fits
+    assert reported.deferral_reason == "waits for the tide"
+    assert reported.remedies == ()
+    assert summary(reported).endswith("; waits for the tide")

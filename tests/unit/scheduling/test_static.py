@@ -33,11 +33,11 @@ def test_copies_share_what_hangs_on_the_fleet_alone() -> None:
 
 def test_what_is_written_to_is_each_ones_own() -> None:
     """A copy decides another job next: it may not write where the snapshot remembers."""
-    kept: SnapshotCache[list[int]] = SnapshotCache(lambda _: [])
+    retained: SnapshotCache[list[int]] = SnapshotCache(lambda _: [])
     snapshot = Snapshot(FLEET)
     twin = snapshot.copy()
-    kept(snapshot).append(1)
-    assert (kept(snapshot), kept(twin)) == ([1], [])
+    retained(snapshot).append(1)
+    assert (retained(snapshot), retained(twin)) == ([1], [])
 
 
 @pytest.mark.parametrize("policy", [Seaway(MIX), Fgd(MIX)], ids=lambda policy: policy.name)

@@ -100,9 +100,9 @@ def test_a_node_that_is_avoided_is_so_whatever_becomes_of_others() -> None:
     kept_away = replace(WHOLE, demand=replace(WHOLE.demand, nodes=NodeRules(avoid=frozenset({("c", "n1")}))))
 
     def open_to_it() -> set[str]:
-        told = explain(snapshot, kept_away, make_profile("bestfit", PolicyOptions()))
-        assert [(each.plugin, each.nodes) for each in told.refusals] == [("Avoidance", 1)]
-        return {each.node for each in told.candidates}
+        reported = explain(snapshot, kept_away, make_profile("bestfit", PolicyOptions()))
+        assert [(each.plugin, each.nodes) for each in reported.refusals] == [("Avoidance", 1)]
+        return {each.node for each in reported.candidates}
 
     assert open_to_it() == {"n0", "n2"}
     remove_node(snapshot, "c", "n0")

@@ -101,9 +101,9 @@ def test_shared_paths_without_a_neighbour_are_refused() -> None:
 def test_a_foreign_route_is_never_touched() -> None:
     """Another user's route to the same network is an error that says whose; one that ranks below is none."""
     foreign = ForeignRoute(IPv6Network("fd00:a:3::/64"), 256, 2, "lan")
-    (told,) = refused(replace(BEFORE, foreign=(foreign,)))
-    assert told.startswith(
-        "another user's route to fd00:a:3::/64 dev lan (set by the kernel, metric 256) is in the way"
+    (reported,) = refused(replace(BEFORE, foreign=(foreign,)))
+    assert reported.startswith(
+        "another program's route to fd00:a:3::/64 dev lan (set by the kernel, metric 256) is in the way"
     )
     below = replace(BEFORE, foreign=(replace(foreign, metric=2048),))
     assert len(difference(WANTED, below).changes) == 9
@@ -111,8 +111,8 @@ def test_a_foreign_route_is_never_touched() -> None:
 
 def test_an_address_of_the_machine_is_no_sid() -> None:
     """The kernel would take such packets itself and never do what the SID says."""
-    (told,) = refused(replace(BEFORE, addresses=frozenset({IPv6Address("fd00:51d:1::e")})))
-    assert told.startswith("fd00:51d:1::e is an address of this machine")
+    (reported,) = refused(replace(BEFORE, addresses=frozenset({IPv6Address("fd00:51d:1::e")})))
+    assert reported.startswith("fd00:51d:1::e is an address of this machine")
 
 
 def test_interfaces_that_are_missing_are_told_with_those_that_are_there() -> None:
@@ -129,8 +129,8 @@ def test_a_kernel_without_srv6_is_told() -> None:
 def test_a_setting_that_is_missing_is_told() -> None:
     """An interface without IPv6 has no such setting."""
     settings = {knob: value for knob, value in BEFORE.settings.items() if knob != sysctl("wan", "seg6_enabled")}
-    (told,) = refused(replace(BEFORE, settings=settings))
-    assert told == "this kernel has no setting net.ipv6.conf.wan.seg6_enabled: has the interface IPv6?"
+    (reported,) = refused(replace(BEFORE, settings=settings))
+    assert reported == "this kernel has no setting net.ipv6.conf.wan.seg6_enabled: has the interface IPv6?"
 
 
 def test_settings_come_back_as_they_were() -> None:
@@ -162,9 +162,9 @@ def test_what_cannot_be_set_back_is_told() -> None:
         mtu("wan"): SavedSetting("1500", "9000"),
         sysctl("wan", "seg6_enabled"): SavedSetting("0", "1"),
     }
-    told = list(losses(found.lost))
-    assert all("cannot be set back" in each for each in told)
-    assert "MTU of wan was 1500 and became 9000" in " ".join(told)
+    reported = list(losses(found.lost))
+    assert all("cannot be set back" in each for each in reported)
+    assert "MTU of wan was 1500 and became 9000" in " ".join(reported)
     assert difference(NOTHING, carried_out(found, renamed)).lost == {}
     assert difference(NOTHING, APPLIED).lost == {}
 
@@ -233,8 +233,8 @@ def test_what_its_owner_should_know_of_a_gateway() -> None:
     bare = replace(APPLIED, addresses=frozenset())
     assert "ip addr add fd00:51d:1::1/128 dev lo" in next(notes(NETWORK, "gw-1", {}, bare))
     small = with_gateway(with_gateway(NETWORK, "gw-1", mtu=0), "gw-2", mtu=0)
-    (told,) = notes(small, "gw-1", {"gw-2": "round"}, BEFORE)
-    assert told.startswith(
+    (reported,) = notes(small, "gw-1", {"gw-2": "round"}, BEFORE)
+    assert reported.startswith(
         "packets of more than 1420 bytes do not fit when they are wrapped, fewer than hosts usually send"
     )
-    assert "to 1580" in told
+    assert "to 1580" in reported

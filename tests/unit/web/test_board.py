@@ -35,7 +35,7 @@ class Somebody:
 
     world: World
     name: str
-    heard: list[str] = field(default_factory=list)
+    callback: list[str] = field(default_factory=list)
     failed: list[SeawayError | None] = field(default_factory=list)
 
     async def ask(self, call: Call[bytes]) -> bytes:
@@ -53,7 +53,7 @@ class Somebody:
 
     def follower(self) -> Follower[str]:
         """Return him as a follower."""
-        return Follower(cast(Asker, self), self.heard.append, self.failed.append, looks=lambda: self.here)
+        return Follower(cast(Asker, self), self.callback.append, self.failed.append, looks=lambda: self.here)
 
 
 def run(test: Callable[[World, QueryCache], Coroutine[Any, Any, None]]) -> None:
@@ -75,11 +75,11 @@ def test_all_hear_of_a_change_and_it_is_asked_once_for_all() -> None:
         people = [Somebody(world, str(number)) for number in range(10)]
         stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in people]
         world.answer = b"2"
-        await soon(lambda: all(each.heard[-1] == "2" for each in people))
+        await soon(lambda: all(each.callback[-1] == "2" for each in people))
         before = len(world.asked)
         await soon(lambda: len(world.asked) >= before + 5)
         assert set(world.asked) == {"0"}
-        assert all(each.heard == ["1", "2"] for each in people)
+        assert all(each.callback == ["1", "2"] for each in people)
         for stop in stops:
             stop()
 
@@ -95,7 +95,7 @@ def test_what_a_newcomer_asks_anew_is_told_to_all() -> None:
         world.answer = b"2"
         await asyncio.sleep(EVERY_S * 0.99)
         other = await query_cache.follow("all", CALL, second.follower(), EVERY_S)
-        await soon(lambda: first.heard == ["1", "2"] and second.heard[-1] == "2")
+        await soon(lambda: first.callback == ["1", "2"] and second.callback[-1] == "2")
         stop()
         other()
 
@@ -132,7 +132,7 @@ def test_nothing_is_asked_when_nobody_looks() -> None:
         stop_later = await query_cache.follow("all", CALL, later.follower(), EVERY_S)
         stop()
         world.answer = b"2"
-        await soon(lambda: later.heard == ["1", "2"])
+        await soon(lambda: later.callback == ["1", "2"])
         stop_later()
 
     run(test)
@@ -147,10 +147,10 @@ def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None
         stop = await query_cache.follow("all", CALL, follower, EVERY_S)
         world.answer = b"2"
         await asyncio.sleep(5 * EVERY_S)
-        assert (somebody.heard, world.asked) == (["1"], ["first"])
+        assert (somebody.callback, world.asked) == (["1"], ["first"])
         somebody.here = True
         query_cache.come(follower)
-        await soon(lambda: somebody.heard == ["1", "2"])
+        await soon(lambda: somebody.callback == ["1", "2"])
         somebody.here = False
         await asyncio.sleep(5 * EVERY_S)
         asked = len(world.asked)
@@ -158,7 +158,7 @@ def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None
         assert len(world.asked) == asked
         world.answer, somebody.here = b"3", True
         query_cache.come(follower)
-        await soon(lambda: somebody.heard == ["1", "2", "3"])
+        await soon(lambda: somebody.callback == ["1", "2", "3"])
         stop()
 
     run(test)
@@ -173,11 +173,11 @@ def test_who_comes_to_what_others_look_at_hears_what_he_has_missed() -> None:
         stops = [await query_cache.follow("all", CALL, each, EVERY_S) for each in (early.follower(), waits)]
         for answer in ("2", "3"):
             world.answer = answer.encode()
-            await soon(lambda answer=answer: early.heard[-1] == answer)  # type: ignore[misc]  # it is text
-        assert late.heard == ["1"]
+            await soon(lambda answer=answer: early.callback[-1] == answer)  # type: ignore[misc]  # it is text
+        assert late.callback == ["1"]
         late.here = True
         query_cache.come(waits)
-        await soon(lambda: late.heard == ["1", "3"])
+        await soon(lambda: late.callback == ["1", "3"])
         for stop in stops:
             stop()
 
@@ -191,7 +191,7 @@ def test_a_token_that_ended_concerns_its_bearer_alone() -> None:
         first, second = Somebody(world, "first"), Somebody(world, "second")
         stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in (first, second)]
         world.ended, world.answer = {"first"}, b"2"
-        await soon(lambda: second.heard == ["1", "2"])
+        await soon(lambda: second.callback == ["1", "2"])
         assert isinstance(first.failed[0], UnauthenticatedError)
         assert second.failed == []
         for stop in stops:
@@ -210,7 +210,7 @@ def test_trouble_is_told_to_all_and_its_end_too() -> None:
         await soon(lambda: all(each.failed for each in people))
         world.wrong = None
         await soon(lambda: all(each.failed[-1] is None for each in people))
-        assert all(each.heard == ["1"] for each in people)
+        assert all(each.callback == ["1"] for each in people)
         for stop in stops:
             stop()
 
@@ -227,7 +227,7 @@ def test_who_cannot_be_answered_at_first_hears_why() -> None:
             await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
         world.wrong = None
         stop = await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
-        assert somebody.heard == ["1"]
+        assert somebody.callback == ["1"]
         stop()
 
     run(test)
@@ -242,7 +242,7 @@ def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
         go_on.set()
 
         async def take_in(answer: str) -> None:
-            slow.heard.append(answer)
+            slow.callback.append(answer)
             await go_on.wait()
 
         stops = [
@@ -252,11 +252,11 @@ def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
         go_on.clear()
         for answer in ("2", "3", "4"):
             world.answer = answer.encode()
-            await soon(lambda answer=answer: quick.heard[-1] == answer)  # type: ignore[misc]  # it is text
-        assert slow.heard == ["1", "2"]
+            await soon(lambda answer=answer: quick.callback[-1] == answer)  # type: ignore[misc]  # it is text
+        assert slow.callback == ["1", "2"]
         go_on.set()
-        await soon(lambda: slow.heard[-1] == "4")
-        assert slow.heard == ["1", "2", "4"]
+        await soon(lambda: slow.callback[-1] == "4")
+        assert slow.callback == ["1", "2", "4"]
         for stop in stops:
             stop()
 
@@ -272,7 +272,7 @@ def test_what_is_asked_for_again_is_asked_at_once() -> None:
         world.answer = b"2"
         query_cache.ask_again("all", CALL)
         query_cache.ask_again("others", CALL)
-        await soon(lambda: somebody.heard == ["1", "2"])
+        await soon(lambda: somebody.callback == ["1", "2"])
         stop()
 
     run(test)
@@ -302,7 +302,7 @@ def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest
         assert asyncio.get_running_loop().time() - asked_s >= 0.3
         busy[0], before = False, len(world.asked)
         world.answer = b"2"
-        await soon(lambda: all(each.heard[-1] == "2" for each in people))
+        await soon(lambda: all(each.callback[-1] == "2" for each in people))
         for stop in stops:
             stop()
 
@@ -331,10 +331,10 @@ def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: py
         busy[0] = True
         await soon(lambda: world.asked[-1] == "slow" or world.asked.count("quick") > 3)
         world.answer = b"2"
-        await soon(lambda: quick.heard[-1] == "2")
-        assert slow.heard == ["1"]
+        await soon(lambda: quick.callback[-1] == "2")
+        assert slow.callback == ["1"]
         hanging.set()
-        await soon(lambda: slow.heard[-1] == "2")
+        await soon(lambda: slow.callback[-1] == "2")
         for stop in stops:
             stop()
 
@@ -360,7 +360,7 @@ def test_what_is_asked_for_again_waits_for_no_turn(monkeypatch: pytest.MonkeyPat
         world.answer = b"2"
         for call in calls:
             query_cache.ask_again("all", call)
-        await soon(lambda: {first.heard[-1], second.heard[-1]} >= {"2"})
+        await soon(lambda: {first.callback[-1], second.callback[-1]} >= {"2"})
         for stop in stops:
             stop()
 

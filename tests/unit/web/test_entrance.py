@@ -66,8 +66,8 @@ class Browser:
             Entrance(api, provider, Renewals(), secure=self.secure).add_to(app)
             base = f"{scheme}://seaway.example"
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
-                kept = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-                self.said = await client.request(method, path, data=data, headers={"cookie": kept})
+                retained = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+                self.said = await client.request(method, path, data=data, headers={"cookie": retained})
 
         asyncio.run(asked())
         for line in self.said.headers.get_list("set-cookie"):

@@ -32,10 +32,10 @@ class Looks:
             raise RejectedError("the cluster has no copy of it")
         return SimpleNamespace(workloads=[])
 
-    async def follow(self, _: Call[Any], heard: Callable[[str], Any], __: float) -> Callable[[], None]:
+    async def follow(self, _: Call[Any], callback: Callable[[str], Any], __: float) -> Callable[[], None]:
         """Tell of a log, until it is followed no longer."""
         self.followed += 1
-        await heard("one\ntwo")
+        await callback("one\ntwo")
 
         def stop() -> None:
             self.followed -= 1
@@ -52,6 +52,6 @@ async def test_what_a_job_wrote_stays_when_it_runs_no_more(client: Client) -> No
         log.make()
         await log.open()
         assert visit.followed == 1
-        await log.heard(cast("JobOut", SimpleNamespace(**{**vars(job), "version": 2, "state": "cancelled"})))
+        await log.callback(cast("JobOut", SimpleNamespace(**{**vars(job), "version": 2, "state": "cancelled"})))
     assert visit.followed == 0
     assert [each.text for each in client.elements.values() if isinstance(each, ui.label)][-1] == "one\ntwo"

@@ -23,8 +23,8 @@ def event(at_s: int, state: str, kind: str = "state") -> EventOut:
 
 def test_steps_last_until_the_next_and_fill_the_line() -> None:
     """Each state lasts until the next, the last until now; other events are no steps; widths add up to all."""
-    told = [event(0, "pending"), event(1, "queued"), event(5, "", "updated"), event(60, "running")]
-    made = steps(told, BEGAN + timedelta(seconds=90))
+    show_error = [event(0, "pending"), event(1, "queued"), event(5, "", "updated"), event(60, "running")]
+    made = steps(show_error, BEGAN + timedelta(seconds=90))
     assert [(each.state, each.lasted_s, each.now) for each in made] == [
         ("pending", 1, False),
         ("queued", 59, False),
@@ -63,7 +63,7 @@ def test_what_is_left_out_of_a_log_is_counted() -> None:
 
 def test_a_log_that_began_anew_takes_the_place_of_the_one_before() -> None:
     """Where all of a log is known and none of it was there before, another attempt writes it."""
-    assert news(["x", "y"], ["a"], whole=True) == News(["a"], anew=True)
+    assert news(["x", "y"], ["a"], whole=True) == News(["a"], restart=True)
     assert news([], ["a"], whole=True) == News(["a"])
 
 

@@ -19,15 +19,15 @@ class Slow:
 
     def __init__(self) -> None:
         self.answers: dict[str, asyncio.Future[str]] = {}
-        self.heard: dict[str, Callable[[str], Any]] = {}
+        self.callback: dict[str, Callable[[str], Any]] = {}
         self.stopped: list[str] = []
 
-    async def follow(self, call: Call[str], heard: Callable[[str], Any], interval_s: float) -> Callable[[], None]:
+    async def follow(self, call: Call[str], callback: Callable[[str], Any], interval_s: float) -> Callable[[], None]:
         """Answer a call once its answer is there."""
         del interval_s
-        self.heard[call.path] = heard
+        self.callback[call.path] = callback
         answer = self.answers[call.path] = asyncio.get_running_loop().create_future()
-        heard(await answer)
+        callback(await answer)
         return lambda: self.stopped.append(call.path)
 
 
@@ -50,7 +50,7 @@ def test_an_older_choice_is_neither_shown_nor_followed_whenever_its_answer_comes
         assert await second
         visit.answers["/first"].set_result("first")
         assert not await first
-        visit.heard["/first"]("first again")
+        visit.callback["/first"]("first again")
         assert shown == ["second"]
         assert visit.stopped == ["/first"]
         latest.end()

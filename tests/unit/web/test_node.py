@@ -32,21 +32,21 @@ THERE = NodeOut(
 
 async def test_nothing_is_offered_of_a_node_that_is_gone(client: Client) -> None:
     """Its cards are seen no longer, and it cannot be drained; where it comes back both are there again."""
-    told: list[Callable[[NodePage], None]] = []
+    show_error: list[Callable[[NodePage], None]] = []
     page = NodePage(nodes=[THERE], next=None)
 
     async def ask(_: object) -> NodePage:
         return page
 
-    async def follow(_: object, heard: Callable[[NodePage], None]) -> None:
-        told.append(heard)
+    async def follow(_: object, callback: Callable[[NodePage], None]) -> None:
+        show_error.append(callback)
 
     visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True)
     with client.content:
         await node.build(cast("Visit", visit))
-    (heard,) = told
+    (callback,) = show_error
     seen = []
     for nodes in ([THERE], [], [THERE]):
-        heard(NodePage(nodes=nodes, next=None))
+        callback(NodePage(nodes=nodes, next=None))
         seen.append([each.visible for each in client.elements.values() if "fragment" in each.classes])
     assert seen == [[True, True, True], [True, False, False], [True, True, True]]

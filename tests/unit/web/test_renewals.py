@@ -23,7 +23,7 @@ ADA = WhoOut(name="ada", role="user", tenant="t")
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
-def lasting(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Make a token that ends so soon."""
     return jwt.encode({"exp": time.time() + seconds}, SECRET, "HS256")
 
@@ -82,12 +82,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_token_is_renewed_before_it_ends_again_and_again() -> None:
     """The browser is asked to, and the page goes on by what it gets; a closed page is forgotten."""
-    renewals, looking = Renewals(), Looking(lasting(0.02))
+    renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def test() -> None:
         renewals.watch(cast(Visit, looking))
         page = await looking.is_asked(1)
-        following = lasting(0.02)
+        following = duration(0.02)
         await renewals.renewed("another", ADA, "no")
         await renewals.renewed(page, ADA, following)
         assert looking.token == following
@@ -100,7 +100,7 @@ def test_a_token_is_renewed_before_it_ends_again_and_again() -> None:
 
 def test_a_page_does_not_become_another_s() -> None:
     """Who logged in as another user in another tab is led to that, and this page shows it to nobody."""
-    renewals, looking = Renewals(), Looking(lasting(0.02))
+    renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def test() -> None:
         renewals.watch(cast(Visit, looking))
@@ -113,7 +113,7 @@ def test_a_page_does_not_become_another_s() -> None:
 
 def test_a_page_that_cannot_go_on_is_loaded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser keeps the next token all the same: what renewed it may hold once."""
-    renewals, looking = Renewals(), Looking(lasting(0.02))
+    renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def fail(*_: object) -> None:
         raise UnavailableError("away")
@@ -122,13 +122,15 @@ def test_a_page_that_cannot_go_on_is_loaded_anew(monkeypatch: pytest.MonkeyPatch
         renewals.watch(cast(Visit, looking))
         page = await looking.is_asked(1)
         monkeypatch.setattr(Looking, "take", fail)
-        await renewals.renewed(page, ADA, lasting(0.02))
+        await renewals.renewed(page, ADA, duration(0.02))
         assert looking.has_left
 
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("token", ["", "sw_one_two", "a.b.c", lasting(-1), jwt.encode({"exp": 1e400}, SECRET, "HS256")])
+@pytest.mark.parametrize(
+    "token", ["", "sw_one_two", "a.b.c", duration(-1), jwt.encode({"exp": 1e400}, SECRET, "HS256")]
+)
 def test_what_does_not_say_when_it_ends_is_not_renewed(token: str) -> None:
     """As Seaway's own tokens."""
     renewals = Renewals()

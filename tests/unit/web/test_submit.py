@@ -37,10 +37,14 @@ async def test_what_the_scheduler_could_not_say_is_asked_again(
     """Whoever waits sees the candidates once it can; what he wrote wrong he mends, and what he wrote since counts."""
     timer, page = MagicMock(), cast("Any", object.__new__(_Submit))
     monkeypatch.setattr(ui, "timer", timer)
-    page.visit, page._draft, page._told = SimpleNamespace(ask=AsyncMock(side_effect=error)), JobDraft(), MagicMock()  # noqa: SLF001
+    page.visit, page._draft, page._show_error = (  # noqa: SLF001
+        SimpleNamespace(ask=AsyncMock(side_effect=error)),
+        JobDraft(),
+        MagicMock(),
+    )
     latest = Latest(page.visit)
     await page._ask(latest.begin())  # noqa: SLF001
-    page._told.assert_called_once_with(error)  # noqa: SLF001
+    page._show_error.assert_called_once_with(error)  # noqa: SLF001
     assert timer.called is again
     if again:
         latest.begin()

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from seaway.client.call import Call
 from seaway.web import page as page_module
 from seaway.web import tabs
-from seaway.web.query_cache import EVERY_S, Heard
+from seaway.web.query_cache import EVERY_S, Callback
 from seaway.web.sockets import Sockets
 from seaway.web.visit import Visit
 from tests.unit.api.rig import Rig
@@ -216,9 +216,11 @@ async def test_a_page_is_served_when_it_is_whole(rig: Rig, path: str, monkeypatc
         done.append("served")
         return serve(client, request, status)
 
-    async def slowly(visit: Visit, call: Call[T], heard: Heard[T], interval_s: float = EVERY_S) -> Callable[[], None]:
+    async def slowly(
+        visit: Visit, call: Call[T], callback: Callback[T], interval_s: float = EVERY_S
+    ) -> Callable[[], None]:
         await asyncio.sleep(0.01)
-        return await follow(visit, call, heard, interval_s)
+        return await follow(visit, call, callback, interval_s)
 
     monkeypatch.setattr(core.app, "_state", State.STARTED)  # nothing waits for browsers before
     monkeypatch.setattr(Visit, "follow", slowly)

@@ -14,7 +14,7 @@ from seaway.client.call import Paged
 from seaway.web.latest import Latest
 from seaway.web.pages.whatif.drawing import MAX_BOXES, draw, flows_of
 from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, wrong
-from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, sentence_of, told_apart
+from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, partition_known, sentence_of
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut
@@ -97,7 +97,7 @@ def test_one_job_that_moves_is_a_job(moved: int, said: str) -> None:
 
 def test_names_that_are_not_there_are_told_apart() -> None:
     """None is dropped: each is offered, or said to be missing; what is empty names nothing."""
-    assert told_apart(["a", " nope", "", "b"], ["a", "b", "c"]) == (["a", "b"], ["nope"])
+    assert partition_known(["a", " nope", "", "b"], ["a", "b", "c"]) == (["a", "b"], ["nope"])
 
 
 @pytest.mark.anyio

@@ -31,7 +31,7 @@ NAMED = {
     "stale",
     "lost",
     "gone",
-    "told",
+    "reported",
     "measured",
     "unknown",
     "reporting",

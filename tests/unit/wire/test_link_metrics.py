@@ -6,7 +6,7 @@ from time import process_time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from seaway.application.network.views import LinkState, LinkView, Side, told
+from seaway.application.network.views import LinkState, LinkView, Side, reported
 from seaway.application.ports.agent import Reported
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link
@@ -68,7 +68,7 @@ def test_a_bandwidth_that_nobody_knows_has_no_series() -> None:
 def test_links_that_clusters_tell_of_have_metrics_as_they_are_told() -> None:
     """So that simulated clusters show what real ones would."""
     link = Link("gw-4", "gw-1", 5, 1, 1000, 1000, 100)
-    assert {name: rows[0][1] for name, rows in series(told(link)).items()} == {
+    assert {name: rows[0][1] for name, rows in series(reported(link)).items()} == {
         "UserToClusterBandwidth": 900,
         "UserToClusterLatency": 5,
         "UserToClusterJitter": 1,

@@ -64,8 +64,8 @@ def test_names_are_written_where_they_say_the_same() -> None:
 
 def test_mistakes_of_form_are_told_together() -> None:
     """Unknown fields, missing ones and values that cannot be read are told at once, each with its place."""
-    told = wrong({"gateways": [{"nam": "x", "address": "fe80::1%eth0"}], "paths": [{"frm": "gw-1"}]})
-    assert told == [
+    reported = wrong({"gateways": [{"nam": "x", "address": "fe80::1%eth0"}], "paths": [{"frm": "gw-1"}]})
+    assert reported == [
         "gateways[0].name: is missing",
         "gateways[0].address: 'fe80::1%eth0' is not valid; use an address like fd00:51d:1::1 or 10.0.0.1",
         "gateways[0].nam: unknown field 'nam'; did you mean 'name'?",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from seaway.adapters.simulated.journal import Created, Ended, Entry, Removed, journal_path, read_journal
-from seaway.adapters.simulated.ledger import Books, Key
+from seaway.adapters.simulated.ledger import ClusterLedger, Key
 from seaway.domain.cluster import Cluster, Fleet
 
 
@@ -39,15 +39,15 @@ def violations(fleet: Fleet, journals: Mapping[str, Iterable[Entry]]) -> list[st
 
 
 def _overbooked(cluster: Cluster, entries: Iterable[Entry]) -> Iterator[str]:
-    books = Books(cluster)
-    books.open()
+    ledger = ClusterLedger(cluster)
+    ledger.open()
     live: dict[Key, Created] = {}
     for entry in entries:
         if isinstance(entry, Created):
             key = (entry.job_id, entry.attempt)
             if key in live:
                 yield f"job {key[0]}, attempt {key[1]} was created twice"
-            why = books.take(key, entry.placements, entry.cpu_milli, entry.memory_mib)
+            why = ledger.take(key, entry.placements, entry.cpu_milli, entry.memory_mib)
             if why:
                 yield f"job {key[0]}, attempt {key[1]} was created, but {why}"
             else:
@@ -55,7 +55,7 @@ def _overbooked(cluster: Cluster, entries: Iterable[Entry]) -> Iterator[str]:
         elif isinstance(entry, Ended | Removed):
             over = live.pop((entry.job_id, entry.attempt), None)
             if over is not None:
-                books.give_back((over.job_id, over.attempt), over.placements, over.cpu_milli, over.memory_mib)
+                ledger.give_back((over.job_id, over.attempt), over.placements, over.cpu_milli, over.memory_mib)
 
 
 def _two_attempts(journals: Mapping[str, Iterable[Entry]]) -> Iterator[str]:

@@ -40,7 +40,7 @@ class RemoteSimulatedCluster:
 
     def __init__(self, url: str, cluster: str, timeout_s: float = TIMEOUT_S) -> None:
         self._name = cluster
-        self._admission = _Door(
+        self._admission = _Admission(
             f"{url.rstrip('/')}/clusters/{quote(cluster, safe='')}", f"cluster {cluster!r}", timeout_s
         )
 
@@ -105,7 +105,7 @@ class RemoteSimulatedBackends:
         _require_url(url)
         self._url = url
         self._timeout_s = timeout_s
-        self._admission = _Door(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
+        self._admission = _Admission(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
         self._lock = Lock()
         self._learned = False
         self._clusters: dict[str, RemoteSimulatedCluster] = {}
@@ -123,7 +123,7 @@ class RemoteSimulatedBackends:
 
     def links(self) -> Sequence[Link]:
         """Return the server's current links, and update the clusters."""
-        return self._learn_anew().links
+        return self._reload().links
 
     def cluster(self, name: str) -> RemoteSimulatedCluster:
         """Return a cluster by name.
@@ -146,9 +146,9 @@ class RemoteSimulatedBackends:
 
     def _learn(self) -> None:
         if not self._learned:
-            self._learn_anew()
+            self._reload()
 
-    def _learn_anew(self) -> messages.About:
+    def _reload(self) -> messages.About:
         """Load the server's clusters and gateways. Keep the objects of clusters that still exist."""
         about = self._admission.get("/about", {}, messages.ABOUT.validate_json)
         with self._lock:
@@ -171,7 +171,7 @@ def _require_url(url: str) -> None:
         raise RejectedError(f"{url!r} is not an address of a server, like http://127.0.0.1:7070", where="url")
 
 
-class _Door:
+class _Admission:
     """HTTP client for one base URL that converts errors to Seaway's own."""
 
     def __init__(self, url: str, whom: str, timeout_s: float) -> None:

@@ -98,11 +98,11 @@ class SimulatedCluster:
         self._calls = Random(f"{faults.seed}/{cluster.name}/calls")  # not for security
         entries = read_journal(journal) if journal else []
         self._orders = Orders(self._start_delay_ns)
-        self._state = ClusterState(cluster, faults, Journal(None), self._orders, self._options.changes_kept)
+        self._state = ClusterState(cluster, faults, Journal(None), self._orders, self._options.max_changes)
         times = self._state.restore(entries) + 1
         latest_ns = entries[-1].at_ns if entries else 0
         self._ahead_ns = max(clock.now_ns(), latest_ns) - clock.monotonic_ns()
-        if journal and len(entries) > self._options.journal_kept:
+        if journal and len(entries) > self._options.journal_size:
             compact(journal, self._state.entries(latest_ns, times - 1))
         self._journal = self._state.journal = Journal(journal)
         self._chances = Chances(self._state, faults, self._now_ns(), times)
@@ -120,20 +120,20 @@ class SimulatedCluster:
         """Return the changes since `cursor`, or a full report if it is empty or too old."""
         give_up = monotonic() + wait_s
         with self._changed:
-            self._hear()
+            self._receive()
             while True:
                 self._catch_up()
                 self._require_reachable()
                 found = self._state.log.since(cursor)
                 left_s = give_up - monotonic()
                 if found is None or found or left_s <= 0 or self._closed or not self._options.waits:
-                    return self._told(found)
+                    return self._reported(found)
                 self._changed.wait(min(left_s, self._until_due_s()))
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
         """Execute commands, independently of each other; return their answers in order."""
         with self._changed:
-            lost = self._hear()
+            lost = self._receive()
             with self._acting() as now_ns:
                 answers = [self._carry_out(command, now_ns) for command in commands]
             if lost:
@@ -148,7 +148,7 @@ class SimulatedCluster:
         """Return the last log lines of a replica, generated from its run time."""
         require_container(container)
         with self._changed:
-            self._hear()
+            self._receive()
             self._catch_up()
             record = self._state.find(read_copy_name(copy))
             if replica not in {each.replica for each in record.made.placements}:
@@ -163,7 +163,7 @@ class SimulatedCluster:
         with self._changed:
             now_ns = self._now_ns()
             if now_ns >= self._measure_ns:
-                self._used = used_of(self._state.books.nodes, self._state.records.values(), now_ns)
+                self._used = used_of(self._state.ledger.nodes, self._state.records.values(), now_ns)
                 self._measure_ns = now_ns + MEASURE_EVERY_NS
             return self._used
 
@@ -244,7 +244,7 @@ class SimulatedCluster:
         self.refuse("")
         self.fail_starts("")
         with self._acting() as now_ns:
-            for node in list(self._state.books.troubled()):
+            for node in list(self._state.ledger.troubled()):
                 self._state.set_node(node, now_ns, ready=node.node.ready)
                 for device in node.devices.values():
                     self._state.set_device(node, device, now_ns, healthy=device.device.healthy)
@@ -288,7 +288,7 @@ class SimulatedCluster:
             self._journal.flush()
             self._changed.notify_all()
 
-    def _hear(self) -> bool:
+    def _receive(self) -> bool:
         """Receive a call, or raise `UnavailableError`; return whether to lose its answer."""
         self._catch_up()
         faults = self._options.faults
@@ -325,12 +325,12 @@ class SimulatedCluster:
         due_ns = self._state.next_due_ns
         return FOREVER_S if due_ns is None else max(0.0, (due_ns - self._now_ns()) / NS_PER_S) + 1e-4
 
-    def _told(self, found: dict[Key | None, None] | None) -> Changes:
+    def _reported(self, found: dict[Key | None, None] | None) -> Changes:
         state, cursor = self._state, self._state.log.cursor
         if found is None:
             everything = tuple(record.seen(state.name) for record in state.records.values())
-            return Changes(cursor, complete=True, workloads=everything, inventory=state.books.inventory())
-        inventory = state.books.inventory() if None in found else None
+            return Changes(cursor, complete=True, workloads=everything, inventory=state.ledger.inventory())
+        inventory = state.ledger.inventory() if None in found else None
         records = state.records
         workloads = tuple(
             records[key].seen(state.name) if key in records else gone(key, state.name)

@@ -202,8 +202,8 @@ class Options:
     start_delay_s: float = 1
     timeout_s: float = 5
     waits: bool = True
-    changes_kept: int = 65_536
-    journal_kept: int = 1_000_000
+    max_changes: int = 65_536
+    journal_size: int = 1_000_000
     measures: bool = False
 
     def __post_init__(self) -> None:

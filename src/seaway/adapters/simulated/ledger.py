@@ -90,7 +90,7 @@ class NodeLedger:
         return ""
 
 
-class Books:
+class ClusterLedger:
     """Resources of all nodes and devices of a cluster.
 
     Parameters
@@ -100,8 +100,8 @@ class Books:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.nodes = {node.name: _node_book(node, place) for place, node in enumerate(cluster.nodes)}
-        self.devices = {uuid: book for book in self.nodes.values() for uuid in book.devices}
+        self.nodes = {node.name: _node_allocation(node, place) for place, node in enumerate(cluster.nodes)}
+        self.devices = {uuid: link_table for link_table in self.nodes.values() for uuid in link_table.devices}
         self._cluster = cluster
         self._seen = list(cluster.nodes)
         self._changed: set[str] = set()
@@ -124,18 +124,18 @@ class Books:
     def give_back(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
         """Free the resources that `take` allocated."""
         for placement in placements:
-            book = self.nodes[placement.node]
+            link_table = self.nodes[placement.node]
             for taken in placement.slices:
-                book.devices[taken.uuid].move(taken, -1)
-            self._move(book, key, -1, cpu_milli, memory_mib)
+                link_table.devices[taken.uuid].move(taken, -1)
+            self._move(link_table, key, -1, cpu_milli, memory_mib)
 
     def force(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
         """Allocate the resources of an existing workload, in any state of its nodes and devices."""
         for placement in placements:
-            book = self.nodes[placement.node]
+            link_table = self.nodes[placement.node]
             for taken in placement.slices:
-                book.devices[taken.uuid].move(taken, 1)
-            self._move(book, key, 1, cpu_milli, memory_mib)
+                link_table.devices[taken.uuid].move(taken, 1)
+            self._move(link_table, key, 1, cpu_milli, memory_mib)
 
     def open(self) -> None:
         """Make all nodes ready and all devices healthy, so that only capacity counts."""
@@ -152,50 +152,50 @@ class Books:
         """Return the current state of the cluster."""
         if self._changed:
             for name in self._changed:
-                book = self.nodes[name]
-                self._seen[book.place] = _seen(book)
+                link_table = self.nodes[name]
+                self._seen[link_table.place] = _seen(link_table)
             self._changed.clear()
             self._cluster = replace(self._cluster, nodes=tuple(self._seen))
         return self._cluster
 
     def troubled(self) -> Iterator[NodeLedger]:
         """Yield the nodes that failed, or have a failed device."""
-        for book in self.nodes.values():
-            if book.ready != book.node.ready or any(
-                each.healthy != each.device.healthy for each in book.devices.values()
+        for link_table in self.nodes.values():
+            if link_table.ready != link_table.node.ready or any(
+                each.healthy != each.device.healthy for each in link_table.devices.values()
             ):
-                yield book
+                yield link_table
 
     def _take_one(self, key: Key, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
-        book = self.nodes.get(placement.node)
-        if book is None:
+        link_table = self.nodes.get(placement.node)
+        if link_table is None:
             return f"node {placement.node} not found"
-        why = book.refuses(placement, cpu_milli, memory_mib)
+        why = link_table.refuses(placement, cpu_milli, memory_mib)
         if why:
             return why
         for done, taken in enumerate(placement.slices):
-            device = book.devices[taken.uuid]
+            device = link_table.devices[taken.uuid]
             why = device.refuses(taken)
             if why:
                 for given in placement.slices[:done]:
-                    book.devices[given.uuid].move(given, -1)
+                    link_table.devices[given.uuid].move(given, -1)
                 return why
             device.move(taken, 1)
-        self._move(book, key, 1, cpu_milli, memory_mib)
+        self._move(link_table, key, 1, cpu_milli, memory_mib)
         return ""
 
     @staticmethod
-    def _move(book: NodeLedger, key: Key, sign: int, cpu_milli: int, memory_mib: int) -> None:
-        book.cpu_milli -= sign * cpu_milli
-        book.memory_mib -= sign * memory_mib
-        count = book.workloads.get(key, 0) + sign
+    def _move(link_table: NodeLedger, key: Key, sign: int, cpu_milli: int, memory_mib: int) -> None:
+        link_table.cpu_milli -= sign * cpu_milli
+        link_table.memory_mib -= sign * memory_mib
+        count = link_table.workloads.get(key, 0) + sign
         if count:
-            book.workloads[key] = count
+            link_table.workloads[key] = count
         else:
-            del book.workloads[key]
+            del link_table.workloads[key]
 
 
-def _node_book(node: Node, place: int) -> NodeLedger:
+def _node_allocation(node: Node, place: int) -> NodeLedger:
     devices = {
         each.uuid: DeviceLedger(each, each.memory_mib, each.core_milli, each.share_limit, each.healthy)
         for each in node.devices
@@ -203,10 +203,10 @@ def _node_book(node: Node, place: int) -> NodeLedger:
     return NodeLedger(node, place, node.cpu_milli, node.memory_mib, devices, node.ready)
 
 
-def _seen(book: NodeLedger) -> Node:
+def _seen(link_table: NodeLedger) -> Node:
     """Return the reported node: its readiness, and the health of its devices."""
     devices = tuple(
         each.device if each.device.healthy == each.healthy else replace(each.device, healthy=each.healthy)
-        for each in book.devices.values()
+        for each in link_table.devices.values()
     )
-    return replace(book.node, devices=devices, ready=book.ready)
+    return replace(link_table.node, devices=devices, ready=link_table.ready)

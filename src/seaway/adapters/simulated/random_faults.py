@@ -28,7 +28,7 @@ class Chances:
     def __init__(self, state: ClusterState, faults: Faults, now_ns: int, times: int) -> None:
         self.unreachable = False
         self._state = state
-        self._nodes: Sequence[NodeLedger] = tuple(state.books.nodes.values())
+        self._nodes: Sequence[NodeLedger] = tuple(state.ledger.nodes.values())
         self._devices: Sequence[tuple[NodeLedger, DeviceLedger]] = tuple(
             (node, device) for node in self._nodes for device in node.devices.values()
         )

@@ -26,7 +26,7 @@ from seaway.adapters.simulated.journal import (
     Removed,
     Started,
 )
-from seaway.adapters.simulated.ledger import Books, DeviceLedger, Key, NodeLedger
+from seaway.adapters.simulated.ledger import ClusterLedger, DeviceLedger, Key, NodeLedger
 from seaway.adapters.simulated.workload import LIVE, Record
 from seaway.application.ports.backend import Answer, ChangeLog
 from seaway.domain.cluster import Cluster
@@ -82,10 +82,10 @@ class ClusterState:
         Listed workloads, live or ended.
     """
 
-    def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders, kept: int) -> None:
+    def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders, retained: int) -> None:
         self.name = cluster.name
-        self.books = Books(cluster)
-        self.log: ChangeLog[Key | None] = ChangeLog(kept)  # the key None means the nodes and devices
+        self.ledger = ClusterLedger(cluster)
+        self.log: ChangeLog[Key | None] = ChangeLog(retained)  # the key None means the nodes and devices
         self.records: dict[Key, Record] = {}
         self.orders = orders
         self._faults = faults
@@ -124,7 +124,7 @@ class ClusterState:
             fate = Fate(fate.refused, fate.starts_after_ns, 0, self.orders.start_error)
         why = self.orders.refusal or fate.refused or self._unlike(deployment)
         request = spec.demand.request
-        why = why or self.books.take(key, deployment.placements, request.cpu_milli, request.memory_mib)
+        why = why or self.ledger.take(key, deployment.placements, request.cpu_milli, request.memory_mib)
         if why:
             self.journal.add(Refused(now_ns, *key, why))
             return Answer(done=False, refused=True, reason=f"{self.name}: {why}")
@@ -161,15 +161,15 @@ class ClusterState:
 
     def node(self, name: str) -> NodeLedger:
         """Return a node, or raise `RejectedError`."""
-        if name not in self.books.nodes:
+        if name not in self.ledger.nodes:
             raise RejectedError(f"cluster {self.name!r} has no node {name!r}")
-        return self.books.nodes[name]
+        return self.ledger.nodes[name]
 
     def device(self, uuid: str) -> tuple[NodeLedger, DeviceLedger]:
         """Return a device and its node, or raise `RejectedError`."""
-        if uuid not in self.books.devices:
+        if uuid not in self.ledger.devices:
             raise RejectedError(f"cluster {self.name!r} has no device {uuid!r}")
-        node = self.books.devices[uuid]
+        node = self.ledger.devices[uuid]
         return node, node.devices[uuid]
 
     def find(self, key: Key) -> Record:
@@ -248,7 +248,7 @@ class ClusterState:
             elif record.ended_ns is not None:
                 succeeded = record.phase is WorkloadPhase.SUCCEEDED
                 yield Ended(record.ended_ns, *record.key, succeeded, record.reason, record.culprits, record.cause)
-        for node in self.books.troubled():
+        for node in self.ledger.troubled():
             if node.ready != node.node.ready:
                 yield NodeChanged(now_ns, node.node.name, node.ready, node.back_ns)
             for uuid, device in node.devices.items():
@@ -280,7 +280,7 @@ class ClusterState:
 
     def _give_back(self, record: Record) -> None:
         made = record.made
-        self.books.give_back(record.key, made.placements, made.cpu_milli, made.memory_mib)
+        self.ledger.give_back(record.key, made.placements, made.cpu_milli, made.memory_mib)
 
     def _sweep(self) -> None:
         """Remove obsolete events from the heap when they are the majority."""
@@ -301,7 +301,7 @@ class ClusterState:
     # Details
 
     def _touch(self, node: NodeLedger) -> None:
-        self.books.touch(node.node.name)
+        self.ledger.touch(node.node.name)
         self.log.add(None)
 
     def _unlike(self, deployment: Deployment) -> str:
@@ -316,18 +316,18 @@ class ClusterState:
         return ""
 
     def _restore_node(self, entry: NodeChanged) -> None:
-        node = self.books.nodes.get(entry.node)
+        node = self.ledger.nodes.get(entry.node)
         if node is not None:
             node.ready, node.back_ns = entry.ready, None if entry.ready else entry.until_ns
-            self.books.touch(entry.node)
+            self.ledger.touch(entry.node)
             self.later(node.back_ns, self._node_back, node)
 
     def _restore_device(self, entry: DeviceChanged) -> None:
-        node = self.books.nodes.get(entry.node)
+        node = self.ledger.nodes.get(entry.node)
         if node is not None and entry.uuid in node.devices:
             device = node.devices[entry.uuid]
             device.healthy, device.back_ns = entry.healthy, None if entry.healthy else entry.until_ns
-            self.books.touch(entry.node)
+            self.ledger.touch(entry.node)
             self.later(device.back_ns, self._device_back, (node, device))
 
     def _restore_copy(self, entry: Created | Refused | Started | Ended | Removed) -> None:
@@ -335,7 +335,7 @@ class ClusterState:
         if isinstance(entry, Created):
             self._require_known(entry)
             self.records[key] = Record(entry)
-            self.books.force(key, entry.placements, entry.cpu_milli, entry.memory_mib)
+            self.ledger.force(key, entry.placements, entry.cpu_milli, entry.memory_mib)
         elif isinstance(entry, Started):
             self.find(key).phase = WorkloadPhase.RUNNING
         elif isinstance(entry, Ended):
@@ -350,7 +350,7 @@ class ClusterState:
 
     def _require_known(self, entry: Created) -> None:
         for each in entry.placements:
-            node = self.books.nodes.get(each.node)
+            node = self.ledger.nodes.get(each.node)
             if node is None or any(taken.uuid not in node.devices for taken in each.slices):
                 raise RejectedError(
                     f"the journal of cluster {self.name!r} places job {entry.job_id!r} on node {each.node!r}, which "

@@ -199,8 +199,9 @@ def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
 
 
 def _limits(deployment: Deployment, placement: Placement) -> dict[str, str]:
-    """Return limits with the resource names of the vGPU device plugin; memory in MiB and cores in percent of each
-    device.
+    """Return limits by the resource names of the vGPU device plugin.
+
+    Memory is in MiB, cores are in percent of each device.
     """
     request = deployment.spec.demand.request
     limits = {"cpu": f"{request.cpu_milli}m", "memory": f"{request.memory_mib}Mi"}

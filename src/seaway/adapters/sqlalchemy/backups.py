@@ -124,14 +124,14 @@ def restore(
         raise RejectedError(
             f"its tables are at state {reader.header.schema} of a newer Seaway: restore it with that", where=str(file)
         )
-    told = progress or _quiet
-    for page in reader.pages(MOST, lambda done, of: told(done, 2 * of)):
+    reported = progress or _quiet
+    for page in reader.pages(MOST, lambda done, of: reported(done, 2 * of)):
         _require_known(page.table, page.columns, file)
     engines = open_engines(url)
     try:
         with answering():
             bring_up(engines.write)
-            return _load(engines, reader, force, revoke_ns, lambda done, of: told(done + of, 2 * of))
+            return _load(engines, reader, force, revoke_ns, lambda done, of: reported(done + of, 2 * of))
     finally:
         engines.dispose()
 

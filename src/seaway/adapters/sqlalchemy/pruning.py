@@ -57,9 +57,9 @@ def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
         func.coalesce(JOBS.c.ended_ns, JOBS.c.changed_ns) < now_ns - (keep_ns or 0),
     )
     held = select(1).where(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.state != AttemptState.ENDED.value)
-    told = select(1).where(PENDING_COMMANDS.c.job_id == JOBS.c.id)
+    reported = select(1).where(PENDING_COMMANDS.c.job_id == JOBS.c.id)
     falls = deleted if keep_ns is None else or_(deleted, old)
-    return select(JOBS.c.id).where(falls, ~held.exists(), ~told.exists())
+    return select(JOBS.c.id).where(falls, ~held.exists(), ~reported.exists())
 
 
 def _pages(engine: Engine, question: Select[Any], key: Column[int]) -> Iterator[list[int]]:

@@ -114,11 +114,11 @@ def _plain(error: HTTPException) -> str:
 
 def _rejected(error: RequestValidationError) -> RejectedError:
     """Make one error of what is wrong with a request's parameters."""
-    told = {
+    reported = {
         ".".join(str(step) for step in each["loc"][1:]): RejectedError(
             message_of(each), where=".".join(str(step) for step in each["loc"][1:])[:100]
         )
         for each in error.errors()[:MAX_ERRORS]
     }
-    first, *others = told.values()
+    first, *others = reported.values()
     return RejectedError(first.message, where=first.where, also=tuple(others))

@@ -177,7 +177,7 @@ class Delivery:
         self._lost = 0  # what the next report has to tell as dropped
         self._failures = {FETCH: 0, BRING: 0}
         self._due_ns = dict.fromkeys((FETCH, BRING), clock.monotonic_ns())
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
         self.delivered = Delivered()
         """What came of it so far."""
 
@@ -189,7 +189,7 @@ class Delivery:
     @property
     def trouble(self) -> str:
         """Why the controller does not take results, or does not say what to probe; empty when it does."""
-        return self._troubles.get(BRING) or self._troubles.get(FETCH, "")
+        return self._problems.get(BRING) or self._problems.get(FETCH, "")
 
     def step(self) -> float:
         """Do what is due, one call at most; return after how many seconds to look again unless results come before."""
@@ -206,8 +206,8 @@ class Delivery:
     def finish(self, within_s: float) -> None:
         """Bring what waits, at once, until all is brought, something fails, or the time is over."""
         until_ns = self._after_ns(within_s)
-        self._troubles.clear()
-        while not self._troubles and self._clock.monotonic_ns() < until_ns and self._next() is not None:
+        self._problems.clear()
+        while not self._problems and self._clock.monotonic_ns() < until_ns and self._next() is not None:
             self._try(BRING, self._bring)
 
     def _next(self) -> Report | None:
@@ -302,7 +302,7 @@ class Delivery:
         except SeawayError as error:
             self._failed(what, error)
             return
-        if self._troubles.pop(what, ""):
+        if self._problems.pop(what, ""):
             log.warning("%s: works again; %d results wait", what, self.waiting)
         self._failures[what] = 0
 
@@ -315,9 +315,9 @@ class Delivery:
         if isinstance(error, UnavailableError):
             pause = max(pause, error.retry_after_s)
         self._due_ns[what] = self._after_ns(pause)
-        if self._troubles.get(what) != (trouble := str(error)):
+        if self._problems.get(what) != (trouble := str(error)):
             log.warning("%s: %s; tried again", what, trouble)
-            self._troubles[what] = trouble
+            self._problems[what] = trouble
 
     def _after_ns(self, seconds: float) -> int:
         return self._clock.monotonic_ns() + round(seconds * NS_PER_S)

@@ -39,7 +39,7 @@ class Follower:
         self._random = random
         self._confirmed: tuple[str, dict[str, str]] | None = None
         self._failures = 0
-        self._told = ""
+        self._reported = ""
 
     def step(self) -> float:
         """Look once, do what is to be done, and return after how many seconds to look again."""
@@ -56,9 +56,9 @@ class Follower:
             return self._failed(doing, error, AGAIN_S)
         except SeawayError as error:
             return self._failed(doing, error, EVERY_S)
-        if self._told:
+        if self._reported:
             log.warning("works again: the gateway is as version %s wants it", wanted.version)
-        self._failures, self._told = 0, ""
+        self._failures, self._reported = 0, ""
         return EVERY_S
 
     def _confirm(self, wanted: Wanted) -> None:
@@ -69,11 +69,11 @@ class Follower:
             self._confirmed = now
 
     def _failed(self, doing: str, error: SeawayError, first_s: float) -> float:
-        told = f"{doing}: {error}"
+        reported = f"{doing}: {error}"
         late = isinstance(error, ConflictError) and not self._failures  # as happens when something changes meanwhile
-        if told != self._told and not late:
-            log.warning("%s; tried again", told)
-            self._told = told
+        if reported != self._reported and not late:
+            log.warning("%s; tried again", reported)
+            self._reported = reported
         pause = min(first_s * 2.0 ** min(self._failures, 10), MAX_S)
         self._failures += 1
         return pause * (0.5 + 0.5 * self._random.random())

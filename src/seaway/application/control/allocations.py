@@ -103,7 +103,7 @@ class Own:
         Nodes of other clusters that list its devices too.
     """
 
-    told: tuple[Node, ...]
+    reported: tuple[Node, ...]
     duplicates: DuplicateDevices
     others: Sequence[_Lists] = ()
 
@@ -116,8 +116,8 @@ class Own:
     def nodes(self) -> tuple[Node, ...]:
         """Its nodes, with the devices that are theirs alone."""
         if not (lacking := self.duplicates.lacking):
-            return self.told
-        return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.told)
+            return self.reported
+        return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.reported)
 
     @cached_property
     def guests(self) -> tuple[UnmanagedPod, ...]:
@@ -218,7 +218,7 @@ def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
     pods = list(cluster.occupied)
     slices = [taken for each in pods for taken in each.slices if taken.uuid not in mine.elsewhere]
     slices += [taken for each in mine.guests for taken in each.slices]
-    totals = cluster.cluster.totals if cluster.cluster and mine.nodes is mine.told else totals_of(mine.nodes)
+    totals = cluster.cluster.totals if cluster.cluster and mine.nodes is mine.reported else totals_of(mine.nodes)
     cpu_milli = by_jobs.cpu_milli + sum(each.cpu_milli for each in pods)
     memory_mib = by_jobs.memory_mib + sum(each.memory_mib for each in pods)
     gpu_milli = by_jobs.gpu_milli + sum(taken.core_milli for taken in slices)

@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 from seaway.application.control.command_queue import CommandQueue
-from seaway.application.control.reports import Answered, Heard, Report, Silent, in_vain, kept
+from seaway.application.control.reports import Answered, Observation, Report, Unreachable, in_vain, retained
 from seaway.application.ports.backend import Answer, Answers, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
@@ -236,7 +236,7 @@ class _Line:
                 each.add_done_callback(partial(self._answered, command_queue, sent))
 
     def _answered(self, command_queue: CommandQueue, sent: _Sent, future: Future[Answer]) -> None:
-        self._settle(command_queue, [sent], [kept(future, self.backend.cluster)])
+        self._settle(command_queue, [sent], [retained(future, self.backend.cluster)])
 
     def _settle(self, command_queue: CommandQueue, due: Sequence[_Sent], answers: Sequence[Answer]) -> None:
         with self._some:
@@ -264,7 +264,7 @@ class _Line:
                 changes = self.backend.changes(cursor, self._watch_s)
             except UnavailableError as error:
                 failures += 1
-                self._tell_of(Silent(self.backend.cluster, str(error)))
+                self._tell_of(Unreachable(self.backend.cluster, str(error)))
                 self._stopping.wait(self._pause_s(failures))
                 continue
             except Exception:
@@ -277,7 +277,7 @@ class _Line:
                 if this_round != self._round:
                     continue  # everything is to be told again
                 self._cursor = changes.cursor
-            self._tell_of(Heard(self.backend.cluster, changes, asked_ns))
+            self._tell_of(Observation(self.backend.cluster, changes, asked_ns))
             self._stopping.wait(GATHER_S)
 
     def _tell_of(self, report: Report) -> None:

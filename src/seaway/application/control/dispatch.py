@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from seaway.application.control.command_queue import CommandQueue
-from seaway.application.control.reports import Heard, Report, Silent, in_vain, kept
+from seaway.application.control.reports import Observation, Report, Unreachable, in_vain, retained
 from seaway.application.ports.backend import Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
@@ -104,10 +104,10 @@ class InPlace:
                 asked_ns = self._clock.monotonic_ns()
                 changes = backend.changes(self._cursors.get(name, ""), 0)
             except UnavailableError as error:
-                reports.append(Silent(name, str(error)))
+                reports.append(Unreachable(name, str(error)))
                 continue
             self._cursors[name] = changes.cursor
-            reports.append(Heard(name, changes, asked_ns))
+            reports.append(Observation(name, changes, asked_ns))
         return reports
 
     def _tell(self, backend: Backend, command_queue: CommandQueue | None) -> Sequence[Report]:
@@ -119,4 +119,4 @@ class InPlace:
             sent = backend.send([command for _, command in due])
         except UnavailableError as error:
             sent = [in_vain(error, backend.cluster)] * len(due)
-        return command_queue.settle(due, [kept(each, backend.cluster) for each in sent], now_ns)
+        return command_queue.settle(due, [retained(each, backend.cluster) for each in sent], now_ns)

@@ -112,7 +112,7 @@ class LiveFleet:
         self._cordons: dict[tuple[str, str], Cordon] = {}
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
-        self._told: tuple[Link, ...] = ()
+        self._reported: tuple[Link, ...] = ()
         self._network_snapshot = NO_NETWORK_SNAPSHOT
         self._reserved_bandwidth = BandwidthLedger()
         self._held: dict[Key, tuple[Attempt, Job, Allocation]] = {}
@@ -152,13 +152,13 @@ class LiveFleet:
             See `Promised.beyond`.
         """
         beyond = self._reserved_bandwidth.beyond(network_snapshot, since_ns, now_ns)
-        before = self._gateways, self._links, self._told, self._network_snapshot
+        before = self._gateways, self._links, self._reported, self._network_snapshot
         self._gateways, self._links = (*beyond.gateways, *gateways), (*links, *beyond.links)
-        self._told, self._network_snapshot = tuple(links), network_snapshot
+        self._reported, self._network_snapshot = tuple(links), network_snapshot
         try:
             self._reconnect(*before[:2], before[3])
         except Exception:
-            self._gateways, self._links, self._told, self._network_snapshot = before
+            self._gateways, self._links, self._reported, self._network_snapshot = before
             raise
 
     def _reconnect(self, gateways: Sequence[Gateway], links: Sequence[Link], network_snapshot: NetworkSnapshot) -> None:
@@ -183,20 +183,20 @@ class LiveFleet:
         If several nodes list a device, only its owner offers it; see `Claims`. Several new clusters in one call cost no
         more than one: the snapshot is created once for all.
         """
-        anew: list[tuple[Cluster | None, Cluster]] = []
+        changed: list[tuple[Cluster | None, Cluster]] = []
         for cluster in clusters:
             self.make += 1
             before = self.clusters[cluster.name].cluster
             moved = self._know_now(cluster.name, cluster)
             if before is None or moved or _character(before) != _character(cluster):
-                anew.append((before, cluster))
+                changed.append((before, cluster))
                 continue
             try:
                 self._follow(before, cluster)
             except RejectedError:
-                anew.append((before, cluster))
-        if anew:
-            self._replace_clusters(anew)
+                changed.append((before, cluster))
+        if changed:
+            self._replace_clusters(changed)
 
     def _know_now(self, name: str, cluster: Cluster | None) -> bool:
         """Take a cluster for what it tells now; tell whether nodes thereby gave devices to each other."""
@@ -204,19 +204,19 @@ class LiveFleet:
         before, live.cluster = live.cluster, cluster
         return self._claims.take(name, before, cluster)
 
-    def _replace_clusters(self, told: Sequence[tuple[Cluster | None, Cluster]]) -> None:
+    def _replace_clusters(self, reported: Sequence[tuple[Cluster | None, Cluster]]) -> None:
         """Create the snapshot again with new inventories; if that fails, apply them one by one."""
         try:
             self.rebuild()
         except RejectedError as error:
-            for before, cluster in told:
+            for before, cluster in reported:
                 self._know_now(cluster.name, before)
-            if len(told) > 1:
-                for before, cluster in told:
+            if len(reported) > 1:
+                for before, cluster in reported:
                     self._know_now(cluster.name, cluster)
                     self._replace_clusters([(before, cluster)])
                 return
-            log.error("%s tells what cannot be: %s; what it told before stands", told[0][1].name, error)
+            log.error("%s tells what cannot be: %s; what it told before stands", reported[0][1].name, error)
             self.rebuild()
 
     def _follow(self, before: Cluster, cluster: Cluster) -> None:
@@ -309,18 +309,18 @@ class LiveFleet:
     @property
     def reported_links(self) -> tuple[Link, ...]:
         """Links that clusters report and no agent measures."""
-        return self._told
+        return self._reported
 
     def fleet(self) -> Fleet:
         """Return all inventories, with nodes as the engine sees them."""
-        told = [live.cluster for live in self.clusters.values() if live.cluster]
+        reported = [live.cluster for live in self.clusters.values() if live.cluster]
         clusters = tuple(
             replace(
                 cluster,
                 gateway=self.gateway_of(cluster),
                 nodes=tuple(self._offered(cluster.name, node) for node in cluster.nodes),
             )
-            for cluster in told
+            for cluster in reported
         )
         return Fleet(clusters, self._gateways, self._with_known_ends(self._links))
 
@@ -381,12 +381,12 @@ class LiveFleet:
     def keep_in(self, key: Key, clusters: Set[str]) -> None:
         """Give back what an attempt holds, except in some clusters."""
         attempt, job, booking = self._held[key]
-        kept = tuple(each for each in attempt.placements if each.cluster in clusters)
-        if len(kept) == len(attempt.placements):
+        retained = tuple(each for each in attempt.placements if each.cluster in clusters)
+        if len(retained) == len(attempt.placements):
             return
-        replicas = [each.replica for each in kept]
+        replicas = [each.replica for each in retained]
         booking.release(self.snapshot, np.flatnonzero(~np.isin(booking.decisions[:, PLAN_REPLICA], replicas)))
-        attempt = replace(attempt, placements=kept)
+        attempt = replace(attempt, placements=retained)
         self._held[key] = (attempt, job, booking)
         self._reserved_bandwidth.note(key, self._ways(attempt, job), attempt.running_ns)
         self.version += 1
@@ -467,7 +467,7 @@ class LiveFleet:
         self.version += 1
 
     def _ways(self, attempt: Attempt, job: Job) -> Ways:
-        """Return from where to where an attempt's bandwidth is promised, as `book` books it."""
+        """Return from where to where an attempt's bandwidth is promised, as `link_table` books it."""
         if not (job.demand.network.min_bandwidth_mbps or job.between_replicas.min_bandwidth_mbps):
             return ()
         behind = {each.name: each.gateway for each in self.snapshot.clusters}

@@ -17,7 +17,7 @@ from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.control.timers import Key as DueKey
 from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, PendingCommand, Verb
-from seaway.application.transitions import ELSEWHERE, ended, ending, moved, sent_back, stepped, told
+from seaway.application.transitions import ELSEWHERE, ended, ending, job_event, moved, sent_back, stepped
 from seaway.application.views import ClusterState
 from seaway.domain.job_state import AttemptState, JobState
 
@@ -76,12 +76,12 @@ class Housekeeping:
                 log.warning("%s does not answer: %s", live.name, why)
             if live.state is ClusterState.UP and last_seen_s > settings.stale_after_s:
                 self._state.fleet.set_state(live.name, ClusterState.STALE)
-                yield self._told(
+                yield self._reported(
                     "cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and gets no new work"
                 )
             if live.state is ClusterState.STALE and last_seen_s > settings.grace_period_s:
                 self._state.fleet.set_state(live.name, ClusterState.LOST)
-                yield self._told("cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and is given up")
+                yield self._reported("cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and is given up")
                 self._state.reconsider(live.name)
         self._doubt()
 
@@ -108,15 +108,15 @@ class Housekeeping:
 
     def _replace(self) -> Iterator[Change]:
         """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
-        gone, told = self._gone()
-        yield from told
+        gone, reported = self._gone()
+        yield from reported
         yield from self._end_forgotten()
         lost = [live.name for live in self._state.fleet.clusters.values() if live.state is ClusterState.LOST]
         lost = lost if self._holding(lost) else []
         halted = self._halts()
         if halted and lost and not self._halted:
             text = f"{len(self._unreachable())} of {len(self._state.fleet.clusters)} clusters do not answer"
-            yield self._told(
+            yield self._reported(
                 "rescheduling_halted", f"{text}: the fault may be on this side, and nothing is placed elsewhere"
             )
         self._halted = halted and (self._halted or bool(lost))
@@ -176,13 +176,13 @@ class Housekeeping:
         left = away(self._state)
         self._state.left_ns = {name: self._state.left_ns.get(name, now_ns) for name in left}
         gone = [name for name in left if self._state.given_up(name)]
-        told = []
+        reported = []
         for name in gone:
             if name not in self._given_up:
-                told.append(self._told("cluster", f"{name} is not of the fleet any more and is given up"))
+                reported.append(self._reported("cluster", f"{name} is not of the fleet any more and is given up"))
                 self._state.reconsider(name)
         self._given_up = set(gone)
-        return gone, told
+        return gone, reported
 
     def _end_forgotten(self) -> Iterator[Change]:
         """End attempts of which no cluster is to remove anything any more."""
@@ -275,7 +275,7 @@ class Housekeeping:
         reason = f"{what_is_gone(key[2], copy, attempt)} or late; it is told again"
         if job.reason != reason:
             job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
-            change.add(Change(update=[job], insert=[told(job, ACTOR, "drift")]))
+            change.add(Change(update=[job], insert=[job_event(job, ACTOR, "drift")]))
         yield change
 
     def _look_again(self, what: Due, key: DueKey) -> None:
@@ -298,7 +298,7 @@ class Housekeeping:
         now_ns = self._state.clock.monotonic_ns()
         if self._sampled_ns is not None and now_ns - self._sampled_ns < self._state.settings.sample_interval_s * NS:
             return
-        if not self._state.fleet.clusters and self._state.book.config is None:
+        if not self._state.fleet.clusters and self._state.link_table.config is None:
             return
         self._sampled_ns = now_ns
         wall_ns = self._state.clock.now_ns()
@@ -319,7 +319,7 @@ class Housekeeping:
                     for link in self._state.fleet.reported_links
                 ),
             ],
-            put=[*self._state.book.samples(wall_ns)],
+            put=[*self._state.link_table.samples(wall_ns)],
         )
 
     def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:
@@ -345,5 +345,5 @@ class Housekeeping:
     def _sent_back(self, job: JobRecord, attempt: Attempt, reason: str) -> Change:
         return sent_back(job, attempt, reason, ACTOR, self._state.clock.now_ns())
 
-    def _told(self, kind: str, reason: str) -> Change:
+    def _reported(self, kind: str, reason: str) -> Change:
         return Change(insert=[Event(self._state.clock.now_ns(), kind, reason, ACTOR)])

@@ -244,12 +244,12 @@ class Controller:
         now_ns = self._clock.monotonic_ns()
         if known is not self._connected or (fleet.settling and now_ns - self._connected_ns >= LOOK_NS):
             today_ns = self._clock.now_ns()
-            since_ns = self.live.book.measured_since_ns(today_ns)
+            since_ns = self.live.link_table.measured_since_ns(today_ns)
             fleet.connect(known.gateways, known.links, known.network_snapshot, since_ns, today_ns)
             self._connected, self._connected_ns = known, now_ns
 
-    def _with_network(self, told: Map) -> Map:
-        return with_network(told, self.live.book.network_snapshot(self._clock.now_ns()))
+    def _with_network(self, reported: Map) -> Map:
+        return with_network(reported, self.live.link_table.network_snapshot(self._clock.now_ns()))
 
     def _take_over(self) -> None:
         """Take over what was stored until now, by others and by the loop itself."""
@@ -314,9 +314,7 @@ class Controller:
     def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
         """Store changes; one of a job that another user changed meanwhile is not stored."""
         outcomes: list[Outcome] = []
-        size = (
-            self._settings.batch_size
-        )  # small transactions, so that concurrent submits do not wait for a large one
+        size = self._settings.batch_size  # small transactions, so that concurrent submits do not wait for a large one
         for first in range(0, len(changes), size):
             outcomes += self._writer.commit(changes[first : first + size])
         self._take_over()

@@ -10,13 +10,13 @@ from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
 from seaway.application.control.orphans import Known, Orphans, lacking, lost, phase_of, what_is_gone, with_what_ended
 from seaway.application.control.rejections import NEVER_REFUSED
-from seaway.application.control.reports import Answered, Heard, Report, Silent
+from seaway.application.control.reports import Answered, Observation, Report, Unreachable
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
-from seaway.application.transitions import blocked, ended, ending, moved, sent_back, stepped, told
+from seaway.application.transitions import blocked, ended, ending, job_event, moved, sent_back, stepped
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
@@ -84,9 +84,9 @@ class Observer:
             match report:
                 case Answered():
                     self._answered(report, news, removed)
-                case Heard():
-                    changes += self._heard(report, news, known)
-                case Silent():  # upkeep notices by the clock for how long
+                case Observation():
+                    changes += self._received(report, news, known)
+                case Unreachable():  # upkeep notices by the clock for how long
                     if live := self._state.fleet.clusters.get(report.cluster):
                         live.silence = report.reason
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
@@ -132,12 +132,12 @@ class Observer:
 
     def _take_inventory(self, reports: Iterable[Report]) -> None:
         """Apply inventories of clusters, for each the latest, all in one call since that costs less."""
-        inventories = [each.changes.inventory for each in reports if isinstance(each, Heard)]
-        told = {each.name: each for each in inventories if each and each.name in self._state.fleet.clusters}
-        if told:
-            self._state.fleet.tell(*told.values())
+        inventories = [each.changes.inventory for each in reports if isinstance(each, Observation)]
+        reported = {each.name: each for each in inventories if each and each.name in self._state.fleet.clusters}
+        if reported:
+            self._state.fleet.tell(*reported.values())
 
-    def _heard(self, report: Heard, news: dict[Key, _News], known: Known) -> Iterator[Change]:
+    def _received(self, report: Observation, news: dict[Key, _News], known: Known) -> Iterator[Change]:
         live = self._state.fleet.clusters.get(report.cluster)
         if live is None:
             return
@@ -163,7 +163,7 @@ class Observer:
         for copy in report.changes.workloads:
             self._saw(copy, news, known, complete=report.changes.complete)
 
-    def _find_missing(self, report: Heard, news: dict[Key, _News]) -> None:
+    def _find_missing(self, report: Observation, news: dict[Key, _News]) -> None:
         """Find attempts that a complete listing should have, but has not."""
         workloads = report.changes.workloads
         listed = {(copy.job_id, copy.attempt) for copy in workloads if copy.phase is not WorkloadPhase.GONE}
@@ -262,7 +262,7 @@ class Observer:
             job = moved(job, JobState.DEPLOYING, hindrance or f"accepted by {_listed(attempt.clusters)}", now_ns)
             attempt = replace(attempt, state=AttemptState.SENT)
             change.update = [job, attempt]
-            change.insert.append(told(job, ACTOR))
+            change.insert.append(job_event(job, ACTOR))
         if runs and job.state is not JobState.RUNNING:
             self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
             version = job.version - (1 if change.update else 0)  # one row, one version
@@ -272,7 +272,7 @@ class Observer:
             )
             attempt = replace(attempt, state=AttemptState.RUNNING, running_ns=attempt.running_ns or now_ns)
             change.update = [job, attempt]
-            change.insert.append(told(job, ACTOR))
+            change.insert.append(job_event(job, ACTOR))
         if not change.update and not runs:
             change.add(self._blocked(job))
         return change or None
@@ -384,11 +384,11 @@ class Observer:
         if job.state is JobState.RUNNING:
             job = moved(job, JobState.DEPLOYING, reason, now_ns)
             change.update = [job, replace(attempt, state=AttemptState.SENT)]
-            change.insert = [told(job, ACTOR)]
+            change.insert = [job_event(job, ACTOR)]
         else:
             job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
             change.update = [job]
-        change.insert.append(told(job, ACTOR, "drift", reason))
+        change.insert.append(job_event(job, ACTOR, "drift", reason))
         return change
 
     def _collect_later(self, attempt: Attempt) -> None:

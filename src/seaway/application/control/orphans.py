@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from seaway.application.control.reports import Heard, Report
+from seaway.application.control.reports import Observation, Report
 from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.ports.backend import Removal
@@ -43,7 +43,7 @@ class Orphans:
         unknown = {
             copy.job_id
             for report in reports
-            if isinstance(report, Heard)
+            if isinstance(report, Observation)
             for copy in report.changes.workloads
             if (copy.phase is not WorkloadPhase.GONE or report.changes.complete) and copy.job_id not in self._state.jobs
         }

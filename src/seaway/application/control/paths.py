@@ -11,7 +11,7 @@ from typing import Protocol
 
 from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
-from seaway.application.network.paths import Choice, Crossing, Wish, choose
+from seaway.application.network.paths import Choice, Crossing, PathRequest, choose
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, NetworkNeed
@@ -127,7 +127,7 @@ class Steering:
         running = [*self._running(crossing.source, here, there)]
         entries = _wishing(seen.tried, crossing.source, here, there)
         for _ in range(MAX_TRIED):
-            cluster_options = [Wish(entry.record.id, need) for entry, need in entries]
+            cluster_options = [PathRequest(entry.record.id, need) for entry, need in entries]
             choice = choose(crossing.paths, crossing.current, running, cluster_options)
             decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
             if decisive is None or self._would_fit(decisive[0], there):

@@ -114,7 +114,7 @@ def entry(
     spec = record.spec
     job = spec.job(record.id, clusters)
     if refusals.devices or refusals.places:
-        job = replace(job, demand=refusals.kept(job.demand))
+        job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
     return Entry(record, job, Kind.of(spec.queue, length, job), discipline.key(job, record.submitted_ns))

@@ -31,7 +31,7 @@ class Refusals:
     devices: frozenset[str] = frozenset()
     places: frozenset[Place] = frozenset()
 
-    def kept(self, demand: Demand) -> Demand:
+    def retained(self, demand: Demand) -> Demand:
         """Return a demand that is kept from there."""
         if not self.devices and not self.places:
             return demand
@@ -42,7 +42,7 @@ class Refusals:
             nodes=replace(nodes, avoid=nodes.avoid | self.places),
         )
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """Say from how much the job is kept; empty for nothing."""
         clusters = sum(not node for _, node in self.places)
         counts = (len(self.devices), "device"), (len(self.places) - clusters, "node"), (clusters, "cluster")
@@ -76,7 +76,7 @@ class Refusals:
         nodes = {(each.cluster, each.node) for each in refused if not each.slices and each.cluster not in unfit}
         places = self.places | nodes | {(cluster, "") for cluster in unfit}
         wide = Refusals(self.times + 1, devices, places)
-        return wide if somewhere(wide.kept(demand), snapshot) else replace(wide, places=self.places)
+        return wide if somewhere(wide.retained(demand), snapshot) else replace(wide, places=self.places)
 
 
 NEVER_REFUSED = Refusals()

@@ -20,7 +20,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Observation:
     """Changes in a cluster.
 
     Attributes
@@ -35,20 +35,20 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
+class Unreachable:
     """A cluster did not answer."""
 
     cluster: str
     reason: str
 
 
-Report = Answered | Heard | Silent
+Report = Answered | Observation | Unreachable
 
 
 log = logging.getLogger(__name__)
 
 
-def kept(answer: Answer | Future[Answer], cluster: str) -> Answer:
+def retained(answer: Answer | Future[Answer], cluster: str) -> Answer:
     """Return an answer, and wait for it where it was promised; a promise that was broken was in vain."""
     try:
         return answer.result() if isinstance(answer, Future) else answer

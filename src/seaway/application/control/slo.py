@@ -15,7 +15,7 @@ from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.control.timers import Due
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import ELSEWHERE, sent_back, told
+from seaway.application.transitions import ELSEWHERE, job_event, sent_back
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, Link, NetworkNeed, OnViolation, link_text, violations
@@ -164,7 +164,7 @@ class Verdicts:
     def _seen_ns(self, need: NetworkNeed, link: Link) -> int:
         """Return when the latest round came if it breaks the same bounds by itself, else long ago."""
         ends = link.source, link.target
-        latest = self._state.book.latest(ends)
+        latest = self._state.link_table.latest(ends)
         if latest is None:
             return self._now_ns
         at_ns, seen = latest
@@ -258,7 +258,7 @@ class SloMonitor:
         self._policy = policy
         self._verdicts = Verdicts(live, reservations)
         self._looked_ns: int | None = None
-        self._kept: dict[Key, frozenset[Ends]] = {}
+        self._retained: dict[Key, frozenset[Ends]] = {}
         self._last_ns: dict[Key, int] = {}
         self._said_ns: dict[Key, int] = {}
         self._since_ns: dict[Key, int] = {}
@@ -275,7 +275,7 @@ class SloMonitor:
             return []
         self._looked_ns = now_ns
         watched = self._state.networked
-        for known in (self._kept, self._since_ns, self._last_ns, self._tried_ns, self._said_ns):
+        for known in (self._retained, self._since_ns, self._last_ns, self._tried_ns, self._said_ns):
             for key in known.keys() - watched:
                 del known[key]
         self._moves = {job_id: count for job_id, count in self._moves.items() if job_id in self._state.jobs}
@@ -286,12 +286,12 @@ class SloMonitor:
         changed = self._verdicts.renew()
         if changed is None:
             return sorted(watched)
-        kept = self._kept
-        return sorted(key for key in watched if key not in kept or not changed.isdisjoint(kept[key]))
+        retained = self._retained
+        return sorted(key for key in watched if key not in retained or not changed.isdisjoint(retained[key]))
 
     def _look(self, key: Key, now_ns: int) -> Iterator[Change]:
         found = self._state.current(key)
-        self._kept.pop(key, None)
+        self._retained.pop(key, None)
         if found is None or found[0].state is not JobState.RUNNING:
             self._forget(key)
             return
@@ -302,7 +302,7 @@ class SloMonitor:
             if reported:
                 yield self._said(job, "slo_recovered", RECOVERED)
             else:
-                self._kept[key] = self._verdicts.ways(attempt)
+                self._retained[key] = self._verdicts.ways(attempt)
             return
         since_ns, patience_ns = self._since_ns.setdefault(key, now_ns), self._state.settings.slo_violation_s * NS
         last_ns = self._last_ns[key] = max(violation.seen_ns, self._last_ns.get(key, since_ns))
@@ -326,7 +326,7 @@ class SloMonitor:
 
     def _said(self, job: JobRecord, kind: str, reason: str) -> Change:
         after = self._saying(job, reason)
-        return Change(update=[after], insert=[told(after, ACTOR, kind)])
+        return Change(update=[after], insert=[job_event(after, ACTOR, kind)])
 
     def _saying(self, job: JobRecord, reason: str) -> JobRecord:
         return replace(job, reason=reason, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
@@ -353,26 +353,28 @@ class SloMonitor:
             return None
         before = self._state.refusals.get(job.id, NEVER_REFUSED)
         places = before.places | {(cluster, "") for cluster in violation.clusters}
-        kept = replace(before, places=places)
+        retained = replace(before, places=places)
         copy = self._state.fleet.snapshot.copy()
         booking.copy().release(copy)
         asked = job.spec.job(job.id, self._state.clusters_of(job.spec.queue))
         try:
-            queue = JobQueue(copy, [replace(asked, demand=kept.kept(asked.demand))])
+            queue = JobQueue(copy, [replace(asked, demand=retained.retained(asked.demand))])
         except RejectedError:  # its gateway left
             return None
-        return kept if decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0] else None
+        return retained if decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0] else None
 
-    def _away(self, job: JobRecord, attempt: Attempt, violation: SloViolation, kept: Refusals, now_ns: int) -> Change:
+    def _away(
+        self, job: JobRecord, attempt: Attempt, violation: SloViolation, retained: Refusals, now_ns: int
+    ) -> Change:
         """Send a job back to its queue, kept for a while from where its network is broken."""
         self._moves[job.id] = self._moves.get(job.id, 0) + 1
         self._underway = job.id, now_ns
         self.moved += 1
-        self._state.refusals[job.id] = kept
+        self._state.refusals[job.id] = retained
         self._state.deadlines.in_seconds(self._state.settings.exclusion_period_s, Due.FORGIVE, (job.id, 0, ""))
         wall_ns, reason = self._state.clock.now_ns(), f"{BROKEN}{violation.text}"
         change = sent_back(job, attempt, f"{reason}; {ELSEWHERE}", ACTOR, wall_ns)
         if not job.reason.startswith(BROKEN):
             self.reported += 1
-            change.insert.insert(0, replace(told(job, ACTOR, "slo_violated", reason), at_ns=wall_ns))
+            change.insert.insert(0, replace(job_event(job, ACTOR, "slo_violated", reason), at_ns=wall_ns))
         return change

@@ -134,7 +134,7 @@ class ControlState:
         self.settings = settings
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
-        self.book = LinkTable(sample_interval_s=settings.sample_interval_s)
+        self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
@@ -371,11 +371,11 @@ class ControlState:
             return "it is tried again after a pause"
         for number in self.by_job.get(job.id, ()):
             for cluster in self.attempts[job.id, number].clusters:
-                if not self.given_up(cluster) and self._told(job.id, number, cluster):
+                if not self.given_up(cluster) and self._reported(job.id, number, cluster):
                     return f"attempt {number} is being removed from {cluster}"
         return ""
 
-    def _told(self, job_id: str, number: int, cluster: str) -> bool:
+    def _reported(self, job_id: str, number: int, cluster: str) -> bool:
         """Tell whether something of an attempt may still be in a cluster: until its removal is confirmed."""
         attempt = self.attempts[job_id, number]
         return attempt.state.live or (job_id, number, cluster) in self.pending_commands

@@ -38,18 +38,18 @@ class Map:
     network_snapshot: NetworkSnapshot = NO_NETWORK_SNAPSHOT
 
 
-def with_network(told: Map, network_snapshot: NetworkSnapshot) -> Map:
+def with_network(reported: Map, network_snapshot: NetworkSnapshot) -> Map:
     """Add the configured network, which replaces reported gateways of the same names.
 
     Without measurements, two configured gateways have no link, even if a cluster reports one.
     """
     if not network_snapshot.gateways:
-        return told
+        return reported
     own = {each.name for each in network_snapshot.gateways}
     return replace(
-        told,
-        gateways=tuple(each for each in told.gateways if each.name not in own),
-        links=tuple(each for each in told.links if not {each.source, each.target} <= own),
+        reported,
+        gateways=tuple(each for each in reported.gateways if each.name not in own),
+        links=tuple(each for each in reported.links if not {each.source, each.target} <= own),
         network_snapshot=network_snapshot,
     )
 
@@ -77,10 +77,10 @@ class Topology:
         Called in the updating thread when a result differs from the one before.
     """
 
-    def __init__(self, backends: Backends, add: Callable[[Map], Map] = lambda told: told) -> None:
+    def __init__(self, backends: Backends, add: Callable[[Map], Map] = lambda reported: reported) -> None:
         self._backends = backends
         self._add = add
-        self._told: Map | None = None
+        self._reported: Map | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.known: Map | None = None
@@ -104,10 +104,10 @@ class Topology:
     def refresh(self) -> None:
         """Look once; what cannot be seen stays as it was, and whatever goes wrong, the next look may mend it."""
         well = self._look()
-        if self._told is None:
+        if self._reported is None:
             return
         try:
-            seen = self._add(self._told)
+            seen = self._add(self._reported)
         except Exception as error:  # noqa: BLE001  # it is reported, and the next update may succeed
             self._failed(error)
             return
@@ -119,7 +119,7 @@ class Topology:
         """Ask backends what there is; return whether they said it."""
         try:
             links = tuple(self._backends.links())  # first: of some, only this asks what there is now
-            self._told = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
+            self._reported = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
         except UnavailableError as error:
             self._missed(str(error))
         except Exception as error:  # noqa: BLE001  # it is reported, and the next update may succeed

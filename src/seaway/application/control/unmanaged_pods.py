@@ -59,19 +59,19 @@ class Occupied:
         complete
             Whether these are all pods.
         """
-        told = {each.name: each for each in unmanaged_pods}
+        reported = {each.name: each for each in unmanaged_pods}
         if complete:
-            told = {name: UnmanagedPod(name, "") for name in self._where if name not in told} | told
+            reported = {name: UnmanagedPod(name, "") for name in self._where if name not in reported} | reported
         changed: set[str] = set()
-        for pod in told.values():
+        for pod in reported.values():
             changed |= self._put(pod)
-        self._book(changed, snapshot)
+        self._allocate(changed, snapshot)
         return changed
 
     def allocate_again(self, snapshot: Snapshot) -> None:
         """Book everything on a snapshot that has nothing of it."""
         self._bookings.clear()
-        self._book(list(self._by_node), snapshot)
+        self._allocate(list(self._by_node), snapshot)
 
     def _put(self, pod: UnmanagedPod) -> set[str]:
         """Record the node of an unmanaged pod; return the affected nodes."""
@@ -85,7 +85,7 @@ class Occupied:
             self._by_node[pod.node][pod.name] = pod
         return {before, pod.node} - {""}
 
-    def _book(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
+    def _allocate(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
         """Have what is on some nodes booked as it is now."""
         held: list[tuple[Job, tuple[Placement, ...], int]] = []
         there: list[str] = []

@@ -42,8 +42,8 @@ class GpuMetrics:
     def uses(self, cluster: str = "") -> list[DeviceUse]:
         """Return the devices of a cluster, or of all, by cluster, node and index."""
         with self._controller.lock:
-            told = [live for live in self._controller.live.fleet.clusters.values() if cluster in {"", live.name}]
-        return [use for live in told for use in self._cluster(live)]
+            reported = [live for live in self._controller.live.fleet.clusters.values() if cluster in {"", live.name}]
+        return [use for live in reported for use in self._cluster(live)]
 
     def _cluster(self, live: LiveCluster) -> Iterator[DeviceUse]:
         with self._controller.lock:

@@ -197,17 +197,17 @@ class FleetViews:
             live = self._controller.live
             now_ns = live.clock.monotonic_ns()
             owns = [(each, own(live, each)) for each in everyone(live)]
-            told = [(each, held(live, each, mine), mine) for each, mine in owns]
-            cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in told}
-            orphans = {each.name: tuple(sorted(each.orphans)) for each, _, _ in told}
+            reported = [(each, held(live, each, mine), mine) for each, mine in owns]
+            cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in reported}
+            orphans = {each.name: tuple(sorted(each.orphans)) for each, _, _ in reported}
             gateways_by_cluster = {
-                each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in told
+                each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in reported
             }
         return [
             _cluster(
                 each, by_jobs, mine, cordons[each.name], now_ns, orphans[each.name], gateways_by_cluster[each.name]
             )
-            for each, by_jobs, mine in told
+            for each, by_jobs, mine in reported
         ]
 
     def models(self, cluster: str = "") -> list[ModelView]:
@@ -255,12 +255,14 @@ class FleetViews:
     def _around(self, cluster: str) -> _Around | None:
         """Look up what is the same for all nodes of a cluster; None for one that is gone."""
         live = self._controller.live
-        told = live.fleet.clusters.get(cluster)
-        if told is None:
+        reported = live.fleet.clusters.get(cluster)
+        if reported is None:
             return None
-        closed = closed_cluster(told, live.fleet.cordon_of(cluster))
-        guests = own(live, told).guests if cluster in live.fleet.duplicates() else ()
-        return _Around(told, closed, _orphans(told), _by_node(guests), usage_of(cluster, self._controller.backends))
+        closed = closed_cluster(reported, live.fleet.cordon_of(cluster))
+        guests = own(live, reported).guests if cluster in live.fleet.duplicates() else ()
+        return _Around(
+            reported, closed, _orphans(reported), _by_node(guests), usage_of(cluster, self._controller.backends)
+        )
 
     def _holders(self, cluster: str, node: str) -> list[Holder]:
         """List who holds something of a node."""
@@ -304,15 +306,15 @@ def _cluster(
     orphans: tuple[str, ...],
     gateway: str,
 ) -> ClusterView:
-    told, sums = live.cluster, sum_up(live, by_jobs, mine)
+    reported, sums = live.cluster, sum_up(live, by_jobs, mine)
     return ClusterView(
         name=live.name,
         state=live.state,
         last_seen_s=(now_ns - live.last_seen_ns) // 1_000_000_000,
-        gateway=gateway or (told.gateway if told else ""),
-        region=told.region if told else "",
-        hardware=tuple(sorted(told.hardware)) if told else (),
-        microprice_per_gpu_hour=told.microprice_per_gpu_hour if told else 0,
+        gateway=gateway or (reported.gateway if reported else ""),
+        region=reported.region if reported else "",
+        hardware=tuple(sorted(reported.hardware)) if reported else (),
+        microprice_per_gpu_hour=reported.microprice_per_gpu_hour if reported else 0,
         cordon=cordon,
         nodes=sums.nodes,
         gpus=sums.gpus,

@@ -16,7 +16,7 @@ from seaway.application.monitoring.alerts import NetworkFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface
-from seaway.application.network.views import Asked, LinkState, LinkView, Side, told
+from seaway.application.network.views import Asked, LinkState, LinkView, Side, reported
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.store import Store
@@ -151,34 +151,34 @@ class Overview:
         known = {(link.source, link.target): link for link in fleet.links}
         measured = [
             replace(view, link=known.get((view.source, view.target), view.link)) if view.link else view
-            for view in self._live.book.views(self._live.clock.now_ns(), wanted)
+            for view in self._live.link_table.views(self._live.clock.now_ns(), wanted)
         ]
         of_clusters = [each for each in fleet.reported_links if wanted is None or wanted(each.source, each.target)]
-        views = [*map(told, of_clusters), *measured]
+        views = [*map(reported, of_clusters), *measured]
         with self._controller.lock:
             rooms = fleet.rooms(wanted)
         return [_with_room(each, rooms.get((each.source, each.target))) for each in views]
 
     def agents_last_seen_s(self) -> dict[str, float]:
         """Return for each gateway that is configured how long its agent has not reported, seconds."""
-        return self._live.book.last_seen_s(self._live.clock.now_ns())
+        return self._live.link_table.last_seen_s(self._live.clock.now_ns())
 
     def gateway_reads(self) -> dict[str, int]:
         """Count how often it was looked at what gateways' interfaces carry, by what became of it."""
-        return self._live.book.reads()
+        return self._live.link_table.reads()
 
     def probe_rounds(self) -> dict[tuple[str, str], int]:
         """Count rounds of probes since the start, by the gateway that probed and how they ended."""
-        return self._live.book.rounds()
+        return self._live.link_table.rounds()
 
     def interfaces(self) -> list[Interface]:
         """Return what can be said of the interfaces of gateways."""
-        return self._live.book.interfaces()
+        return self._live.link_table.interfaces()
 
     def link_states(self) -> dict[str, int]:
         """Count links by how much what is known of them is worth."""
-        counted = self._live.book.states(self._live.clock.now_ns())
-        counted[LinkState.TOLD.value] += len(self._live.fleet.reported_links)
+        counted = self._live.link_table.states(self._live.clock.now_ns())
+        counted[LinkState.REPORTED.value] += len(self._live.fleet.reported_links)
         return dict(counted)
 
     def sides(self) -> dict[str, Side]:

@@ -77,7 +77,7 @@ class Columns:
 
 
 def columns_of(
-    told: Mapping[str, Sequence[Node]], node_index: Mapping[tuple[str, str], int], device_index: Mapping[str, int]
+    reported: Mapping[str, Sequence[Node]], node_index: Mapping[tuple[str, str], int], device_index: Mapping[str, int]
 ) -> Columns:
     """Put the nodes of clusters into columns.
 
@@ -88,13 +88,13 @@ def columns_of(
     node_index, device_index
         Where the engine has nodes, by cluster and name, and devices, by uuid.
     """
-    nodes = list(chain.from_iterable(told.values()))
+    nodes = list(chain.from_iterable(reported.values()))
     devices = [device for node in nodes for device in node.devices]
     models = {name: at for at, name in enumerate(sorted({each.model for each in devices}))}
     return Columns(
-        clusters=list(told),
+        clusters=list(reported),
         nodes=nodes,
-        cluster_of=np.repeat(np.arange(len(told)), [len(each) for each in told.values()]),
+        cluster_of=np.repeat(np.arange(len(reported)), [len(each) for each in reported.values()]),
         node_of=np.repeat(np.arange(len(nodes)), [len(node.devices) for node in nodes]),
         first_of=np.cumsum([0, *(len(node.devices) for node in nodes)])[:-1],
         uuids=[each.uuid.casefold() for each in devices],
@@ -102,7 +102,7 @@ def columns_of(
         model_of=_numbers([models[each.model] for each in devices]),
         memory_mib=_numbers([each.memory_mib for each in devices]),
         core_milli=_numbers([each.core_milli for each in devices]),
-        node_at=_numbers([node_index.get((name, node.name), NOWHERE) for name in told for node in told[name]]),
+        node_at=_numbers([node_index.get((name, node.name), NOWHERE) for name in reported for node in reported[name]]),
         device_at=_numbers([device_index.get(each.uuid, NOWHERE) for each in devices]),
     )
 
@@ -263,8 +263,8 @@ class FleetSearch:
             fleet = self._controller.live.fleet
             snapshot = fleet.snapshot
             if self._columns is None or self._made != fleet.make or self._of is None or self._of() is not snapshot:
-                told = {name: own(self._controller.live, each).nodes for name, each in fleet.clusters.items()}
-                self._columns = columns_of(told, snapshot.node_index, snapshot.device_index)
+                reported = {name: own(self._controller.live, each).nodes for name, each in fleet.clusters.items()}
+                self._columns = columns_of(reported, snapshot.node_index, snapshot.device_index)
                 self._made, self._of = fleet.make, ref(snapshot)
             up = {name for name, each in fleet.clusters.items() if each.state is ClusterState.UP}
             return self._columns, _state(self._columns, self._real(snapshot), up)

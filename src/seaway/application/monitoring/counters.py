@@ -16,7 +16,7 @@ from seaway.application.records import JobRecord, PendingCommand
 from seaway.application.writer import Writer
 from seaway.domain.job_state import JobState
 
-DOUBLED = "doubled"
+DUPLICATE = "doubled"
 """A trouble of a cluster: one of its nodes lists devices that another node has."""
 
 NS = 1_000_000_000
@@ -162,13 +162,13 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         moves=controller.slo_violations.moved,
         stages={stage.value: timing.timed() for stage, timing in live.stages.times.items()},
         deployed=_deployed(live, names),
-        pending_commands=_outgoing(
+        pending_commands=_pending_commands(
             names, pending_commands, Counter(cluster for _, _, cluster in delays), live.clock.now_ns()
         ),
         last_seen_s={each.name: (now_ns - each.last_seen_ns) / NS for each in clusters},
         clusters=dict(Counter(each.state.value for each in clusters)),
         collecting={
-            name: replace(state, problems={**state.problems, DOUBLED: nodes.get(name, 0)})
+            name: replace(state, problems={**state.problems, DUPLICATE: nodes.get(name, 0)})
             for name, state in collecting.items()
         },
     )
@@ -196,7 +196,7 @@ def _deployed(live: ControlState, clusters: Iterable[str]) -> dict[tuple[str, De
     return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
 
 
-def _outgoing(
+def _pending_commands(
     clusters: Iterable[str], pending_commands: Iterable[PendingCommand], delayed: Counter[str], now_ns: int
 ) -> dict[str, CommandQueueFigures]:
     oldest_ns: dict[str, int] = dict.fromkeys(clusters, now_ns)

@@ -204,9 +204,9 @@ def _has(pair: Pair, path: str) -> bool:
 class ActivePathController:
     """Puts together which paths are taken and what the link book knows of them."""
 
-    def __init__(self, active: ActivePaths, book: LinkTable, clock: Clock) -> None:
+    def __init__(self, active: ActivePaths, link_table: LinkTable, clock: Clock) -> None:
         self._active = active
-        self._book = book
+        self._link_table = link_table
         self._clock = clock
 
     def crossings(self) -> list[Crossing]:
@@ -215,7 +215,7 @@ class ActivePathController:
         return [
             Crossing(*ends, current, measured)
             for ends, current in self._active.steerable().items()
-            if (measured := tuple(Measured(*each) for each in self._book.along(ends, now_ns)))
+            if (measured := tuple(Measured(*each) for each in self._link_table.along(ends, now_ns)))
         ]
 
     def choose(self, source: str, target: str, path: str, why: str) -> None:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
 
-SILENT_ROUNDS = 3
+UNREACHABLE_ROUNDS = 3
 """An agent is silent when nothing came for as long as so many rounds take."""
 
 MIN_SILENCE_S = 5.0
@@ -79,10 +79,10 @@ class Agents:
         self._known = {row.gateway: row for row in store.agents()}
         self._last_seen_ns: dict[str, int] = {}
         self._refused: Counter[str] = Counter()
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
         self._gateways: tuple[str, ...] = ()
         self._probe = ProbeConfig()
-        self._told: dict[str, AgentState] = {}
+        self._reported: dict[str, AgentState] = {}
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -96,18 +96,18 @@ class Agents:
         """Return what the agent of a gateway reported; None before it did."""
         return self._known.get(gateway)
 
-    def heard(self, record: AgentRecord) -> None:
+    def received(self, record: AgentRecord) -> None:
         """Take down that an agent reported."""
         with self._lock:
             self._known[record.gateway] = record
             self._last_seen_ns[record.gateway] = self._clock.monotonic_ns()
-            self._troubles.pop(record.gateway, None)
+            self._problems.pop(record.gateway, None)
 
     def refused(self, gateway: str, why: str) -> None:
         """Take down that a report of an agent was refused."""
         with self._lock:
             self._refused[gateway] += 1
-            self._troubles[gateway] = why
+            self._problems[gateway] = why
 
     def views(self) -> list[AgentView]:
         """Return the agent of each gateway that is configured, in their order."""
@@ -123,7 +123,7 @@ class Agents:
             events = list(self._news(states, now_ns))
         if events:
             self._writer.require(Change(insert=[*events]))
-        self._told = states
+        self._reported = states
 
     def start(self) -> None:
         """Look at who is silent in a thread of its own, until `stop`."""
@@ -144,7 +144,7 @@ class Agents:
                 log.warning("what became of agents is told later: %s", error)
 
     def _silent_ns(self) -> int:
-        rounds_s = SILENT_ROUNDS * self._probe.interval_s + self._probe.timeout_s
+        rounds_s = UNREACHABLE_ROUNDS * self._probe.interval_s + self._probe.timeout_s
         return int(max(rounds_s, MIN_SILENCE_S) * NS_PER_S)
 
     def _state(self, gateway: str, monotonic_ns: int) -> AgentState:
@@ -161,11 +161,11 @@ class Agents:
         elif age_ns is not None and age_ns > self._silent_ns():
             state = AgentState.SILENT  # not told yet: it may have reported while no one was there to hear it
         age_s = None if age_ns is None else age_ns / NS_PER_S
-        return AgentView(gateway, state, age_s, known, self._refused[gateway], self._troubles.get(gateway, ""))
+        return AgentView(gateway, state, age_s, known, self._refused[gateway], self._problems.get(gateway, ""))
 
     def _news(self, states: dict[str, AgentState], now_ns: int) -> Iterator[Event]:
         for gateway, state in states.items():
-            before = self._told.get(gateway)
+            before = self._reported.get(gateway)
             if state is before or state is AgentState.NEVER or (before is None and state is AgentState.REPORTING):
                 continue
             yield Event(now_ns, "agent", self._says(gateway, before, state), "seaway")

@@ -48,7 +48,7 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Stored:
     since_ns: int
     at_ns: int
     rates: Rates
@@ -78,7 +78,7 @@ class Bandwidths:
         self._stale_ns = int(stale_after_s * NS_PER_S)
         self._clock = clock
         self._lock = Lock()
-        self._kept: dict[_Place, _Kept] = {}
+        self._retained: dict[_Place, _Stored] = {}
         self._missed: dict[_Place, Missed] = {}
         self._counts: Counter[Outcome] = Counter()
 
@@ -97,12 +97,14 @@ class Bandwidths:
         if not self.covers(gateway):
             return Traffic(0, 0, configured, None) if configured else None
         with self._lock:
-            kept = self._kept.get(_place(gateway))
-        age_ns = self._clock.monotonic_ns() - kept.at_ns if kept else 0
-        if kept is None or age_ns > self._stale_ns:
+            retained = self._retained.get(_place(gateway))
+        age_ns = self._clock.monotonic_ns() - retained.at_ns if retained else 0
+        if retained is None or age_ns > self._stale_ns:
             return None
-        speed_mbps = kept.speed_mbps or configured
-        return Traffic(round(kept.rates.in_mbps), round(kept.rates.out_mbps), speed_mbps, max(age_ns, 0) / NS_PER_S)
+        speed_mbps = retained.speed_mbps or configured
+        return Traffic(
+            round(retained.rates.in_mbps), round(retained.rates.out_mbps), speed_mbps, max(age_ns, 0) / NS_PER_S
+        )
 
     def since_ns(self, gateways: Sequence[GatewayConfig], now_ns: int) -> dict[str, int]:
         """Return from when on the latest figures are, by the time of day; only of gateways that have some.
@@ -114,7 +116,11 @@ class Bandwidths:
         """
         ahead_ns = now_ns - self._clock.monotonic_ns()
         with self._lock:
-            return {each.name: ahead_ns + kept.since_ns for each in gateways if (kept := self._kept.get(_place(each)))}
+            return {
+                each.name: ahead_ns + retained.since_ns
+                for each in gateways
+                if (retained := self._retained.get(_place(each)))
+            }
 
     def interfaces(self, gateways: Sequence[GatewayConfig]) -> list[Interface]:
         """Return what can be said of the interfaces of gateways, without those of which no one could say anything."""
@@ -152,18 +158,18 @@ class Bandwidths:
         """Keep a figure, which is of the time since the one before."""
         since_ns = at_ns - self._window_ns
         with self._lock:
-            before = self._kept.get(place)
+            before = self._retained.get(place)
             if before and before.at_ns < at_ns:
                 since_ns = min(since_ns, before.at_ns)
             elif before:
                 since_ns = min(since_ns, before.since_ns)
-            self._kept[place] = _Kept(since_ns, at_ns, rates, seen.speed_mbps)
+            self._retained[place] = _Stored(since_ns, at_ns, rates, seen.speed_mbps)
 
     def forget_others(self, gateways: Sequence[GatewayConfig]) -> None:
         """Forget those that are not among these, or are looked at elsewhere now."""
         places = {_place(each) for each in gateways}
         with self._lock:
-            self._kept = {place: kept for place, kept in self._kept.items() if place in places}
+            self._retained = {place: retained for place, retained in self._retained.items() if place in places}
             self._missed = {place: missed for place, missed in self._missed.items() if place in places}
 
     def _note(self, gateway: GatewayConfig, seen: Reading | Missed) -> None:

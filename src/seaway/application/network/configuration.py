@@ -250,9 +250,9 @@ class Configuration:
 
     def _hurt_by(self, config: NetworkConfig) -> list[str]:
         """Say of each gateway that would go which jobs use it that hold devices."""
-        kept = {each.name for each in config.gateways}
+        retained = {each.name for each in config.gateways}
         gone = {each.name: each.cluster for each in self._now.config.gateways} if self._now else {}
-        gone = {name: cluster for name, cluster in gone.items() if name not in kept}
+        gone = {name: cluster for name, cluster in gone.items() if name not in retained}
         if not gone:
             return []
         users: dict[str, list[str]] = {name: [] for name in gone}

@@ -110,9 +110,9 @@ class LinkTable:
                 {(pair.source, pair.target) for pair in config.pairs if pair.load_balance} if config else set()
             )
             self._lines = {
-                ends: kept
+                ends: retained
                 for ends, lines in self._lines.items()
-                if (kept := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
+                if (retained := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
             }
             self._last_seen_ns = {name: self._last_seen_ns.get(name, now_ns) for name in self._gateways}
             self._looked_ns = None

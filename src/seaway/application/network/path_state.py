@@ -94,7 +94,7 @@ class PathState:
 
     def tally(self, stretch: int, each: Reported) -> None:
         """Note a round for the record, whenever it comes."""
-        kept = self.tallies.get(stretch)
-        if kept is None:
-            kept = self.tallies[stretch] = Tally()
-        kept.add(each)
+        retained = self.tallies.get(stretch)
+        if retained is None:
+            retained = self.tallies[stretch] = Tally()
+        retained.add(each)

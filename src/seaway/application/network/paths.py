@@ -35,7 +35,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PathRequest:
     """A job that waits, and what it needs of the pair."""
 
     job_id: str
@@ -57,7 +57,9 @@ class Choice:
     job_id: str = ""
 
 
-def choose(paths: Sequence[Measured], current: str, running: Sequence[NetworkNeed], waiting: Sequence[Wish]) -> Choice:
+def choose(
+    paths: Sequence[Measured], current: str, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]
+) -> Choice:
     """Choose the path that a pair's traffic takes from now on.
 
     One that answers goes before one that does not; then the one that meets most of what runs needs; then the one that
@@ -86,19 +88,19 @@ _Merits = tuple[bool, int, tuple[bool, ...]]
 """Whether a path answers, how much of what runs it serves, and which of those that wait."""
 
 
-def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[Wish]) -> _Merits:
-    return path.answers, sum(map(path.meets, running)), tuple(path.meets(wish.need) for wish in waiting)
+def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]) -> _Merits:
+    return path.answers, sum(map(path.meets, running)), tuple(path.meets(request.need) for request in waiting)
 
 
-def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[Wish]) -> Choice:
+def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[PathRequest]) -> Choice:
     """Say by what a path is better than the one that is taken now."""
     if best[0] != now[0]:
         return Choice(path, f"{current} does not answer")
     if best[1] != now[1]:
         return Choice(path, f"it keeps the bounds of {best[1]} running jobs, {current} those of {now[1]}")
-    for wish, by_best, by_now in zip(waiting, best[2], now[2], strict=True):
+    for request, by_best, by_now in zip(waiting, best[2], now[2], strict=True):
         if by_best != by_now:
-            return Choice(path, f"job {wish.job_id} needs what {current} does not give", wish.job_id)
+            return Choice(path, f"job {request.job_id} needs what {current} does not give", request.job_id)
     return Choice(path, f"it is liked better than {current} and serves as well")
 
 

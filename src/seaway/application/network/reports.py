@@ -42,7 +42,7 @@ class TooManyReportsError(UnavailableError):
     """A gateway says more than it can have to say."""
 
 
-class Book(Protocol):
+class LinkSink(Protocol):
     """Whoever keeps what is known of links."""
 
     def take(self, gateway: str, rounds: Sequence[Reported], now_ns: int) -> None:
@@ -80,16 +80,16 @@ class Reports:
         Is given what was measured.
     """
 
-    def __init__(self, writer: Writer, clock: Clock, agents: Agents, book: Book) -> None:
+    def __init__(self, writer: Writer, clock: Clock, agents: Agents, link_table: LinkSink) -> None:
         self._writer = writer
         self._clock = clock
         self._agents = agents
-        self._book = book
+        self._link_table = link_table
         self._config: NetworkConfig | None = None
         self._targets: dict[str, frozenset[tuple[str, str]]] = {}
         self._calls: dict[str, _Bucket] = {}
         self._rounds: dict[str, _Bucket] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
 
     def use(self, config: NetworkConfig | None) -> None:
         """Know the network from now on."""
@@ -136,7 +136,7 @@ class Reports:
         targets = self._to_measure(report.gateway)
         try:
             _require_right(report, targets, self._clock.now_ns())
-            async with self._turns.setdefault(report.gateway, asyncio.Lock()):
+            async with self._locks.setdefault(report.gateway, asyncio.Lock()):
                 await self._take(report, address)
         except (ConflictError, RejectedError) as error:
             self._agents.refused(report.gateway, str(error))
@@ -157,8 +157,8 @@ class Reports:
             _added(before or AgentRecord(report.gateway, 0, 0, 0, ""), report), at_ns=now_ns, address=address
         )
         await self._writer.stored_soon(Change(put=[record]))
-        self._agents.heard(record)
-        self._book.take(report.gateway, report.rounds, now_ns)
+        self._agents.received(record)
+        self._link_table.take(report.gateway, report.rounds, now_ns)
 
     def _require_possible(self, report: Report) -> None:
         """Count the rounds of a report; an agent measures each target and path once in so many seconds."""

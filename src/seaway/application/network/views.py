@@ -17,7 +17,7 @@ Asked = Callable[[str, str], bool]
 class LinkState(Enum):
     """How much what is known of a link is worth."""
 
-    TOLD = "told"
+    REPORTED = "reported"
     """No one measures it: a cluster tells of it."""
     MEASURED = "measured"
     STALE = "stale"
@@ -26,7 +26,7 @@ class LinkState(Enum):
     """Nothing ever came, or not for so long that it counts no more."""
 
 
-FRESH = frozenset({LinkState.TOLD, LinkState.MEASURED})
+FRESH = frozenset({LinkState.REPORTED, LinkState.MEASURED})
 """What has metrics: figures that no one confirms any more look the same as fresh ones to who reads them."""
 
 
@@ -58,7 +58,7 @@ class LinkView:
     target: str
     link: Link | None
     path: str = ""
-    state: LinkState = LinkState.TOLD
+    state: LinkState = LinkState.REPORTED
     age_s: float | None = None
     raw: Reported | None = None
     smoothed: Figures | None = None
@@ -87,7 +87,7 @@ class LinkView:
         return max(0, self.link.bandwidth_mbps - self.traffic_mbps)
 
 
-def told(link: Link) -> LinkView:
+def reported(link: Link) -> LinkView:
     """Show a link that a cluster tells of."""
     return LinkView(link.source, link.target, link, traffic_mbps=link.used_mbps if link.bandwidth_mbps else None)
 

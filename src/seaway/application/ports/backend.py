@@ -184,9 +184,9 @@ class ChangeLog(Generic[Key]):
         Changes since the log began.
     """
 
-    def __init__(self, kept: int) -> None:
+    def __init__(self, retained: int) -> None:
         self.count = 0
-        self._kept = kept
+        self._retained = retained
         self._keys: list[Key] = []
         self._run = token_hex(4)  # a log that started over knows the cursors of another as too old
 
@@ -199,8 +199,8 @@ class ChangeLog(Generic[Key]):
         """Note that something changed."""
         self._keys.append(key)
         self.count += 1
-        if len(self._keys) > 2 * self._kept:
-            del self._keys[: self._kept]
+        if len(self._keys) > 2 * self._retained:
+            del self._keys[: self._retained]
 
     def clear(self) -> None:
         """Have every cursor so far be too old."""

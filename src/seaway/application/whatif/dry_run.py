@@ -165,7 +165,7 @@ class DryRuns:
         with self._controller.lock:
             adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
-            kept = self._controller.scheduler.reservations.of(job.id)
+            retained = self._controller.scheduler.reservations.of(job.id)
             refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
             now_ns = self._controller.live.clock.monotonic_ns()
         if adrift:
@@ -174,15 +174,15 @@ class DryRuns:
         said += f"; but {short}" if short else ""
         if blocked:
             return "backoff", {}, f"waits: {job.reason}; {blocked}"
-        if kept:
-            places = sorted({f"{each.cluster}/{each.node}" for each in kept.placements})
+        if retained:
+            places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
             where = ", ".join(places[:3])
-            soon_s = max(0, kept.starts_ns - now_ns) // 1_000_000_000 if kept.starts_ns else 0
-            soon = f", free in {soon_s} s" if kept.starts_ns else ""
+            soon_s = max(0, retained.starts_ns - now_ns) // 1_000_000_000 if retained.starts_ns else 0
+            soon = f", free in {soon_s} s" if retained.starts_ns else ""
             are = "are" if len(places) > 1 else "is"
-            told = f"waits first in its queue, and {where} {are} kept for it{soon}: {said}"
-            return "reserved", {"where": where, "soon_s": soon_s}, told
-        said += f"; it {away}" if (away := refusals.told()) else ""
+            reported = f"waits first in its queue, and {where} {are} kept for it{soon}: {said}"
+            return "reserved", {"where": where, "soon_s": soon_s}, reported
+        said += f"; it {away}" if (away := refusals.reported()) else ""
         if explanation is None:
             return "gateway_unknown", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
         code = (
@@ -223,13 +223,13 @@ class DryRuns:
             scheduler = self._controller.scheduler
             profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
             if not self._copy_is_current():
-                kept = live.fleet.snapshot.copy()
-                kept.unshare_demands()  # the loop goes on writing into its own
-                free = kept
+                retained = live.fleet.snapshot.copy()
+                retained.unshare_demands()  # the loop goes on writing into its own
+                free = retained
                 if self._controller.scheduler.reservations.made():
-                    free = kept.copy()
+                    free = retained.copy()
                     self._controller.scheduler.reservations.lift_from(free)
-                self._copy = (self._state(), free, kept)
+                self._copy = (self._state(), free, retained)
                 self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
             refusals = live.refusals.get(name, NEVER_REFUSED)
@@ -237,7 +237,7 @@ class DryRuns:
             raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
         assert self._copy is not None  # set above
         job = spec.job(name, clusters)
-        return self._copy[1], profile, replace(job, demand=refusals.kept(job.demand))
+        return self._copy[1], profile, replace(job, demand=refusals.retained(job.demand))
 
     def _state(self) -> tuple[int, int, int]:
         """Tell states of the live fleet apart."""

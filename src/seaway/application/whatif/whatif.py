@@ -71,12 +71,12 @@ class Question:
     add_nodes: tuple[NewNodes, ...] = ()
     policy: str = ""
     jobs: tuple[JobSpec, ...] = ()
-    anew: bool = False
+    replan: bool = False
 
     @property
     def everything(self) -> bool:
         """Whether everything that is live is placed again."""
-        return self.anew or bool(self.policy)
+        return self.replan or bool(self.policy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,10 @@ def status_line(delivery: Delivery | None, seen_s: float | None) -> Text:
     age = "no round yet" if seen_s is None else f"round of {seen_s:.0f} s ago"
     if delivery is None:
         return Text(f"{age}; no server", "dim")
-    told = f"{age}; {delivery.delivered.rounds:,} results reported, {delivery.waiting:,} wait"
+    reported = f"{age}; {delivery.delivered.rounds:,} results reported, {delivery.waiting:,} wait"
     if lost := delivery.delivered.dropped + delivery.delivered.refused:
-        told += f", {lost:,} lost"
-    return Text(f"{told}: {delivery.trouble}", "yellow") if delivery.trouble else Text(told, "dim")
+        reported += f", {lost:,} lost"
+    return Text(f"{reported}: {delivery.trouble}", "yellow") if delivery.trouble else Text(reported, "dim")
 
 
 class LiveTable:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
-MAX_TROUBLES = 5
+MAX_PROBLEMS = 5
 
 NOTES = {
     "simulated": "`seaway up` runs with simulated clusters here: restart it to drive {name}. Unfinished jobs "
@@ -122,10 +122,10 @@ def _tell_cluster(found: Joined) -> None:
     models = Counter(device.model for node in nodes for device in node.devices)
     gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPU that Seaway can see"
     typer.echo(f"{found.name} is joined: {len(nodes)} nodes, {gpus}")
-    for each in found.problems[:MAX_TROUBLES]:
+    for each in found.problems[:MAX_PROBLEMS]:
         typer.echo(f"  note: {each}")
-    if len(found.problems) > MAX_TROUBLES:
-        typer.echo(f"  and {len(found.problems) - MAX_TROUBLES} more such notes")
+    if len(found.problems) > MAX_PROBLEMS:
+        typer.echo(f"  and {len(found.problems) - MAX_PROBLEMS} more such notes")
 
 
 @app.command("remove")

@@ -40,8 +40,8 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
     state = str(job["state"])
     try:
         with _live(out, job) as status:
-            for heard in client.listen(job["id"], after=after):
-                state = _said(out, status, job, heard.body) or state
+            for received in client.listen(job["id"], after=after):
+                state = _said(out, status, job, received.body) or state
                 if serves and state == "running":
                     return OK
     except KeyboardInterrupt:
@@ -142,12 +142,12 @@ def _follow(client: Client, job: str | None, output: Output) -> None:
     out = console()
     be_patient(client)
     try:
-        for heard in client.listen(job):
+        for received in client.listen(job):
             if output is Output.JSON:
                 import orjson
 
-                typer.echo(orjson.dumps(heard.body))
+                typer.echo(orjson.dumps(received.body))
             else:
-                out.print(line(heard.body, named=True))
+                out.print(line(received.body, named=True))
     except KeyboardInterrupt:
         return

@@ -40,7 +40,7 @@ def contestants(text: str | None, level: Level) -> list[Contestant]:
         found = [each for name in policy_list(text) for each in _named(name, level)]
     except RejectedError as error:
         raise RejectedError(error.message, where=error.where or POLICY) from None
-    _check_apart(found)
+    _check_in_subprocess(found)
     return found
 
 
@@ -96,7 +96,7 @@ def _of_engine(name: str, level: Level) -> Contestant:
     )
 
 
-def _check_apart(found: list[Contestant]) -> None:
+def _check_in_subprocess(found: list[Contestant]) -> None:
     """Reject two under one name: their rows could not be told apart."""
     names = [(each.name, each.level) for each in found if not each.own_only]
     for name, level in names:

@@ -276,7 +276,7 @@ def _read(path: Path, *, untried: bool = False) -> PolicyFile:
     With `untried` it need not be, where nothing can be tried here.
     """
     from seaway.cli.learning.policy_store import can_try, not_tried
-    from seaway.learning.policies.check import read_policy, try_apart
+    from seaway.learning.policies.check import read_policy, try_in_subprocess
     from seaway.learning.policies.file import read_content, unpack
 
     try:
@@ -284,7 +284,7 @@ def _read(path: Path, *, untried: bool = False) -> PolicyFile:
         file = unpack(content)
         if untried and not can_try():
             return not_tried(file)
-        try_apart(content)
+        try_in_subprocess(content)
         return read_policy(content)
     except RejectedError as error:
         raise RejectedError(error.message, where=str(path)) from None

@@ -23,7 +23,7 @@ from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.options import unused
 from seaway.learning.runs.run import resume, train
 from seaway.learning.spreading.spread import Spread
-from seaway.learning.training.listener import Listener, Nobody, Reached
+from seaway.learning.training.listener import Listener, NullListener, Reached
 from seaway.learning.training.settings import Run
 
 RUNS = Path("runs")
@@ -239,7 +239,7 @@ def _unsaid(_: str) -> None:
     """Say nothing: what was asked for in vain is said once, before the runs."""
 
 
-class _Quiet(Nobody):
+class _Quiet(NullListener):
     """Says nothing; ends the run where the process was told to end."""
 
     def __init__(self, ended: Ended) -> None:

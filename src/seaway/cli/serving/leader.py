@@ -62,9 +62,9 @@ class LedSession(LeaderSession):
         self._news: SimpleQueue[str] = SimpleQueue()
         self._calls: list[Callable[[], None]] = []
         self._lease = settings.leader.lease
-        self._leadership = Leadership(settings.leader, self._told)
+        self._leadership = Leadership(settings.leader, self._reported)
         self._standby = Standby(settings.server, self._why, lambda: self._leadership.can_follow)
-        self._before = {each: signal.signal(each, self._told_to_end) for each in ENDING}
+        self._before = {each: signal.signal(each, self._on_signal) for each in ENDING}
         self.came = False
         self.over = False
 
@@ -110,12 +110,12 @@ class LedSession(LeaderSession):
     def _why(self) -> str:
         return self._leadership.waiting or "this process leads, and is starting"
 
-    def _told(self) -> None:
+    def _reported(self) -> None:
         self._news.put(NEWS)
         if self.lost:
             for call in list(self._calls):
                 call()
 
-    def _told_to_end(self, *_: object) -> None:
+    def _on_signal(self, *_: object) -> None:
         self.over = True
         self._news.put(END)

@@ -42,7 +42,7 @@ class Choosing:
             return self._propose(observation)
         self._seen[:] = observation
         values: Floats = self._valuing.run(self._seen, self._actions)[:, 0].numpy()
-        if self._chooser.asks_actor:
+        if self._chooser.queries_actor:
             far = np.abs(self._places - self._propose(observation))
             nearer = (far < far[:, np.newaxis]).sum(axis=1)
             values = np.where(nearer < self._chooser.candidates, values, MIN_VALUE)
@@ -100,7 +100,7 @@ class EadeDdpg:
             self.actor = Actor(settings, observation_size)
             self.critic = Critic(settings, observation_size)
         self.chooser = Chooser(self.actor, self.critic, settings, observation_size)
-        self._asks_actor = self.chooser.asks_actor or settings.discount > 0
+        self._queries_actor = self.chooser.queries_actor or settings.discount > 0
         self._target_actor, self._target_critic = deepcopy(self.actor), deepcopy(self.critic)
         self._weights = [lay_flat(self.actor), lay_flat(self.critic)]
         self._targets = [lay_flat(self._target_actor), lay_flat(self._target_critic)]
@@ -145,7 +145,7 @@ class EadeDdpg:
             return None
         rows = self._replay.draw(self._rng)
         with torch.no_grad():
-            losses = Losses(self._learn_values(rows), self._learn_actions(rows) if self._asks_actor else None)
+            losses = Losses(self._learn_values(rows), self._learn_actions(rows) if self._queries_actor else None)
             torch._foreach_lerp_(self._targets, self._weights, self.settings.soft_update)
         return losses
 

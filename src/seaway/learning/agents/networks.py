@@ -64,10 +64,10 @@ class Attention(nn.Module):
         self.heads = heads
         self.clusters = observation_size // figures - 1
         self.register_buffer("places", torch.from_numpy(places_of(self.clusters)), persistent=False)
-        self.asks = nn.Linear(2 * figures + with_action, heads * self.width)
+        self.queries = nn.Linear(2 * figures + with_action, heads * self.width)
         with torch.no_grad():
-            self.asks.weight.mul_(FIRST_WEIGHTS)
-            self.asks.bias.zero_()
+            self.queries.weight.mul_(FIRST_WEIGHTS)
+            self.queries.bias.zero_()
             if with_action:
                 self._look_around_actions()
 
@@ -86,16 +86,16 @@ class Attention(nn.Module):
         bins = np.linspace(NARROW, WIDE, self.heads)
         for head, wide in enumerate(bins * 2.0 / (self.clusters + 1)):
             place = head * self.width + self.figures
-            self.asks.weight[place : place + 3] = 0.0
-            self.asks.weight[place, -1] = 1.0 / wide**2
-            self.asks.bias[place + 1] = -0.5 / wide**2
+            self.queries.weight[place : place + 3] = 0.0
+            self.queries.weight[place, -1] = 1.0 / wide**2
+            self.queries.bias[place + 1] = -0.5 / wide**2
 
     def forward(self, observation: Tensor, action: Tensor | None = None) -> Tensor:
         """Look: (B, O), and in a critic (B, 1), to (B, saw)."""
         job = observation[:, self.clusters * self.figures :]
         clusters = observation[:, : self.clusters * self.figures].reshape(-1, self.clusters, self.figures)
         question = torch.cat((job, clusters.mean(dim=1), *(() if action is None else (action,))), dim=1)
-        asked = self.asks(question).reshape(-1, self.heads, self.width)
+        asked = self.queries(question).reshape(-1, self.heads, self.width)
         with_wait = torch.cat((clusters, torch.zeros_like(clusters[:, :1])), dim=1)
         tokens = torch.cat((with_wait, self._behind(observation)), dim=2)
         shares = torch.softmax(asked @ tokens.transpose(1, 2), dim=2)
@@ -183,7 +183,7 @@ class Chooser(nn.Module):
         self.actor = actor
         self.critic = critic
         self.candidates = min(settings.candidates or len(places), len(places))
-        self.asks_actor = self.candidates < len(places)
+        self.queries_actor = self.candidates < len(places)
 
     def forward(self, observation: Tensor) -> Tensor:
         """Choose for one observation: (1, O) to (1, 1); no number where values are none."""
@@ -191,7 +191,7 @@ class Chooser(nn.Module):
             return self.actor(observation)
         actions = self.places[:, None]
         values = self.critic(observation.expand(len(actions), -1), actions)
-        if self.asks_actor:
+        if self.queries_actor:
             far = torch.abs(actions - self.actor(observation))
             nearer = (far.transpose(0, 1) < far).sum(dim=1, keepdim=True)
             values = torch.where(nearer < self.candidates, values, MIN_VALUE)

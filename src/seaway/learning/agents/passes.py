@@ -30,7 +30,7 @@ def lay_flat(network: nn.Module) -> nn.Parameter:
     return line
 
 
-class Asking(NamedTuple):
+class AttentionParams(NamedTuple):
     """Memory for a batch on its way through attention.
 
     Attributes
@@ -70,7 +70,7 @@ class Room(NamedTuple):
         Gradient of the action, shape (B, 1).
     """
 
-    asking: Asking | None
+    asking: AttentionParams | None
     taken: Tensor
     hidden: list[Tensor]
     hidden_slopes: list[Tensor]
@@ -82,7 +82,7 @@ def make_room(network: Actor | Critic, batch: int) -> Room:
     """Allocate what passes of one batch size need."""
     linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
     return Room(
-        asking=_make_asking(network.attend, batch) if network.attend else None,
+        asking=_make_attention(network.attend, batch) if network.attend else None,
         taken=torch.zeros(batch, linear[0].in_features),
         hidden=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
         hidden_slopes=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
@@ -91,10 +91,10 @@ def make_room(network: Actor | Critic, batch: int) -> Room:
     )
 
 
-def _make_asking(attend: Attention, batch: int) -> Asking:
+def _make_attention(attend: Attention, batch: int) -> AttentionParams:
     of_heads = (batch, attend.heads * attend.width)
-    return Asking(
-        question=torch.zeros(batch, attend.asks.in_features),
+    return AttentionParams(
+        question=torch.zeros(batch, attend.queries.in_features),
         asked=torch.zeros(of_heads),
         found=torch.zeros(of_heads),
         shares=np.zeros((-(-batch // LANES), attend.heads, attend.clusters + 1, LANES), np.float32),
@@ -177,9 +177,9 @@ class Passes:
 class _Looking:
     """Runs batches through attention, and gradients back to questions and actions."""
 
-    def __init__(self, attend: Attention, room: Asking) -> None:
+    def __init__(self, attend: Attention, room: AttentionParams) -> None:
         self._room = room
-        self._asks = _views(attend.asks)
+        self._queries = _views(attend.queries)
         self._places = attend.places.numpy()
         self._figures = attend.figures
         self._clusters = attend.clusters
@@ -195,7 +195,7 @@ class _Looking:
         )
         if action is not None:
             room.question[:, -1:] = action
-        torch.addmm(self._asks.bias, room.question, self._asks.turned, out=room.asked)
+        torch.addmm(self._queries.bias, room.question, self._queries.turned, out=room.asked)
         attend(observation, self._places, room.asked.numpy(), room.shares, room.found.numpy())
         out[:, : -self._figures] = room.found
         out[:, -self._figures :] = job
@@ -203,12 +203,12 @@ class _Looking:
     def lead_back(self, slope: Tensor, weight: Tensor, observation: Floats) -> None:
         """Write the gradients of what makes questions; `slope` is that of what the first layer, of `weight`, gave."""
         asked_slopes = self._to_questions(slope, weight, observation)
-        torch.mm(asked_slopes.t(), self._room.question, out=self._asks.weight_slopes)
-        torch.sum(asked_slopes, 0, out=self._asks.bias_slopes)
+        torch.mm(asked_slopes.t(), self._room.question, out=self._queries.weight_slopes)
+        torch.sum(asked_slopes, 0, out=self._queries.bias_slopes)
 
     def lead_to_action(self, slope: Tensor, weight: Tensor, observation: Floats, out: Tensor) -> Tensor:
         """Add to `out` (B, 1) what actions do by asking."""
-        return out.addmm_(self._to_questions(slope, weight, observation), self._asks.weight[:, -1:])
+        return out.addmm_(self._to_questions(slope, weight, observation), self._queries.weight[:, -1:])
 
     def _to_questions(self, slope: Tensor, weight: Tensor, observation: Floats) -> Tensor:
         room = self._room

@@ -15,7 +15,7 @@ from seaway.learning.training.listener import Play
 from seaway.scheduling.arrays import Float32
 
 
-class RivalEnv(gymnasium.Env):
+class BaselineEnv(gymnasium.Env):
     """A `ClusterEnv` of one instance after the other, which notes how episodes went.
 
     Parameters

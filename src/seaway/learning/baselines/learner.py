@@ -13,8 +13,8 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.noise import NormalActionNoise
 from torch import Tensor, nn
 
-from seaway.learning.baselines.env import RivalEnv
-from seaway.learning.baselines.settings import DdpgRivalSettings, PoolSettings, PpoSettings, SacSettings, Td3Settings
+from seaway.learning.baselines.env import BaselineEnv
+from seaway.learning.baselines.settings import DdpgBaselineSettings, PoolSettings, PpoSettings, SacSettings, Td3Settings
 from seaway.learning.instances.instance import Instance
 from seaway.learning.training.clusters import Clusters
 from seaway.learning.training.learner import Decider, State, check_finite
@@ -68,7 +68,7 @@ def actor_of(model: Any) -> nn.Module:  # noqa: ANN401
     return kind(model).eval()
 
 
-def make_model(settings: object, env: RivalEnv, seed: int) -> Any:  # noqa: ANN401  # SB3's models
+def make_model(settings: object, env: BaselineEnv, seed: int) -> Any:  # noqa: ANN401  # SB3's models
     """Make a model by the kind of its settings; it runs on the CPU, where runs can be repeated."""
     if isinstance(settings, PpoSettings):
         return _ppo(settings, env, seed)
@@ -79,7 +79,7 @@ def make_model(settings: object, env: RivalEnv, seed: int) -> Any:  # noqa: ANN4
             "target_noise_clip": settings.target_clip,
         }
         return TD3("MlpPolicy", env, seed=seed, **_pooled(settings), **_noise(settings.noise), **later)
-    if isinstance(settings, DdpgRivalSettings):
+    if isinstance(settings, DdpgBaselineSettings):
         return DDPG("MlpPolicy", env, seed=seed, **_pooled(settings), **_noise(settings.noise))
     assert isinstance(settings, SacSettings), settings
     return SAC("MlpPolicy", env, seed=seed, **_pooled(settings))
@@ -103,7 +103,7 @@ def _noise(deviation: float) -> dict[str, Any]:
     return {"action_noise": NormalActionNoise(np.zeros(1), np.full(1, deviation))} if deviation else {}
 
 
-def _ppo(settings: PpoSettings, env: RivalEnv, seed: int) -> Any:  # noqa: ANN401
+def _ppo(settings: PpoSettings, env: BaselineEnv, seed: int) -> Any:  # noqa: ANN401
     return PPO(
         "MlpPolicy",
         env,
@@ -121,17 +121,17 @@ def _ppo(settings: PpoSettings, env: RivalEnv, seed: int) -> Any:  # noqa: ANN40
     )
 
 
-def make(run: Run, instances: Sequence[Instance]) -> RivalLearner:
+def make(run: Run, instances: Sequence[Instance]) -> BaselineLearner:
     """Make what learns, see `algos`."""
-    return RivalLearner(run, Clusters(run, instances))
+    return BaselineLearner(run, Clusters(run, instances))
 
 
-class RivalLearner:
+class BaselineLearner:
     """A model of Stable-Baselines3, which learns by its own `learn`, a little at a time."""
 
     def __init__(self, run: Run, clusters: Clusters) -> None:
         self._clusters = clusters
-        self._env = RivalEnv(clusters)
+        self._env = BaselineEnv(clusters)
         self.model = make_model(run.learner, self._env, run.settings.seed)
         self._logger = Logger(folder=None, output_formats=[])
         self.model.set_logger(self._logger)

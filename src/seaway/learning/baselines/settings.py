@@ -42,7 +42,7 @@ class PoolSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DdpgRivalSettings(PoolSettings):
+class DdpgBaselineSettings(PoolSettings):
     """DDPG.
 
     Attributes
@@ -55,7 +55,7 @@ class DdpgRivalSettings(PoolSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Td3Settings(DdpgRivalSettings):
+class Td3Settings(DdpgBaselineSettings):
     """TD3.
 
     Attributes

@@ -9,24 +9,24 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.learning.episodes.outcomes import Books, Hours
+from seaway.learning.episodes.outcomes import Accounts, Hours
 from seaway.scheduling.columns import DEMAND_BANDWIDTH, JOB_DEMAND, PLAN_NODE
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes
 from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-NOBODY = -1
+NO_JOB = -1
 """In the place of a job's number: there is none any more."""
 
 
-class Turns(Protocol):
+class ArrivalOrder(Protocol):
     """The order in which jobs are offered.
 
     Attributes
     ----------
     number
-        The job at hand, `NOBODY` at the end.
+        The job at hand, `NO_JOB` at the end.
     arrived
         How many jobs have been offered at least once or are at hand.
     """
@@ -86,7 +86,7 @@ class Rounds:
             self._left = len(self._waiting)
             self._round += 1
         if not self._left:
-            self.number = NOBODY
+            self.number = NO_JOB
             return
         self._left -= 1
         self.number = self._waiting.popleft()
@@ -114,21 +114,21 @@ class ComeAndGo:
     Attributes
     ----------
     number, arrived
-        As `Turns` has them.
+        As `ArrivalOrder` has them.
     hours
         What was held for how long.
     now_s
         The virtual clock, seconds.
     """
 
-    def __init__(self, snapshot: Snapshot, queue: JobQueue, books: Books) -> None:
+    def __init__(self, snapshot: Snapshot, queue: JobQueue, accounts: Accounts) -> None:
         self._snapshot = snapshot
         self._jobs = queue.jobs
         self._lines = queue.rows[:, JOB_DEMAND].copy()
         self._sends = snapshot.demands.arrays.amounts[self._lines, DEMAND_BANDWIDTH] > 0
-        self._books = books
+        self._accounts = accounts
         self._firsts = np.zeros(len(snapshot.clusters), np.int64)
-        self.hours = Hours(snapshot, queue, books)
+        self.hours = Hours(snapshot, queue, accounts)
         self.reset()
 
     @property
@@ -174,7 +174,7 @@ class ComeAndGo:
                 return self.arrived - 1
             self.hours.note(self.now_s, self.arrived, again=self._last)
             if not self._pass_time():
-                return NOBODY
+                return NO_JOB
 
     def _pass_time(self) -> bool:
         """Go on to when something happens; return whether anything does."""
@@ -193,7 +193,7 @@ class ComeAndGo:
         while self._ends and self._ends[0][0] <= self.now_s:
             ended.append(heappop(self._ends)[1])
         if ended:
-            nodes = np.unique(self._books.lines[ended, PLAN_NODE])
+            nodes = np.unique(self._accounts.lines[ended, PLAN_NODE])
             self.hours.end(ended)
             self._again = deque(self._who_may_fit(nodes))
         return True
@@ -206,7 +206,7 @@ class ComeAndGo:
         numbers = np.array([number for _, number in self._waiting], np.intp)
         arrays, demands = self._snapshot.arrays, self._snapshot.demands.arrays
         may = fitting_demands(arrays, demands, self._lines[numbers], freed) != 0
-        may |= self._sends[numbers] | self._books.could_have[numbers]
+        may |= self._sends[numbers] | self._accounts.could_have[numbers]
         return [place for place, maybe in zip(self._waiting, may.tolist(), strict=True) if maybe]
 
     def _fits(self, number: int) -> bool:

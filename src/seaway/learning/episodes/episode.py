@@ -10,8 +10,8 @@ import numpy as np
 
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import Job
-from seaway.learning.episodes.arrivals import NOBODY, ComeAndGo, Rounds, Turns
-from seaway.learning.episodes.outcomes import Books
+from seaway.learning.episodes.arrivals import NO_JOB, ArrivalOrder, ComeAndGo, Rounds
+from seaway.learning.episodes.outcomes import Accounts
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.arrays import Int64, copy_arrays
 from seaway.scheduling.columns import (
@@ -96,9 +96,9 @@ class Episode:
         jobs = sorted(instance.jobs, key=lambda job: job.arrives_s) if options.departures else instance.jobs
         self.queue = JobQueue(self.snapshot, jobs)
         self._lines: list[int] = self.queue.rows[:, JOB_DEMAND].tolist()
-        self._books = Books(self.snapshot, self.queue)
-        self._clock = ComeAndGo(self.snapshot, self.queue, self._books) if options.departures else None
-        self._turns: Turns = self._clock or Rounds(len(self.queue), options.offers)
+        self._accounts = Accounts(self.snapshot, self.queue)
+        self._clock = ComeAndGo(self.snapshot, self.queue, self._accounts) if options.departures else None
+        self._arrival_order: ArrivalOrder = self._clock or Rounds(len(self.queue), options.offers)
         self._fleet, self._demands = self.snapshot.arrays, self.snapshot.demands.arrays
         pairs: list[tuple[Any, Any]] = list(zip(self._fleet, copy_arrays(self._fleet), strict=True))
         self._tables = [(table, empty) for table, empty in pairs if table is not self._fleet.head]
@@ -117,19 +117,19 @@ class Episode:
             np.copyto(table, empty)
         # The log goes on, past all that is remembered of it: scores of the fleet as it was are out of date.
         self._fleet.head[0] += LOG_LENGTH + 1
-        self._turns.reset()
-        self._books.clear()
+        self._arrival_order.reset()
+        self._accounts.clear()
         self._turn()
 
     @property
     def done(self) -> bool:
         """Whether every job has been decided permanently."""
-        return self._turns.number == NOBODY
+        return self._arrival_order.number == NO_JOB
 
     @property
     def number(self) -> int:
         """The number of the job at hand in the queue; -1 at the end."""
-        return self._turns.number
+        return self._arrival_order.number
 
     @property
     def job(self) -> Job:
@@ -142,17 +142,17 @@ class Episode:
         """
         if self.done:
             raise InvariantError("the episode is over: no job is at hand")
-        return self.queue.jobs[self._turns.number]
+        return self.queue.jobs[self._arrival_order.number]
 
     @property
     def line(self) -> int:
         """The line of its demand in ``snapshot.demands``; -1 at the end."""
-        return -1 if self.done else self._lines[self._turns.number]
+        return -1 if self.done else self._lines[self._arrival_order.number]
 
     @property
     def may_wait(self) -> bool:
         """Whether the job at hand would be offered again; else waiting refuses it permanently."""
-        return not self.done and self._turns.may_wait
+        return not self.done and self._arrival_order.may_wait
 
     @property
     def waited_s(self) -> int:
@@ -193,7 +193,7 @@ class Episode:
         seed
             Seed of random choices.
         """
-        job, number = self.job, self._turns.number
+        job, number = self.job, self._arrival_order.number
         marks = self._fleet.clusters_open
         return Cycle(
             snapshot=self.snapshot,
@@ -256,12 +256,12 @@ class Episode:
         holds. How fast decisions were made is not known here.
         """
         if self._clock:
-            return self._clock.hours.outcome(policy, self._turns.arrived)
-        return self._books.outcome(policy, self._turns.arrived)
+            return self._clock.hours.outcome(policy, self._arrival_order.arrived)
+        return self._accounts.outcome(policy, self._arrival_order.arrived)
 
     def plan(self) -> Plan:
         """Return what jobs hold now as a plan, a line a job; those that hold nothing have no node."""
-        return self._books.plan()
+        return self._accounts.plan()
 
     def _place(self, n: int, device_keys: Sequence[int] | Scores | None) -> bool:
         if self.done:
@@ -270,12 +270,12 @@ class Episode:
         if placed:
             first = self._devices[n][0]
             keys = self._in_order if device_keys is None else np.ascontiguousarray(device_keys, np.int64)
-            number = self._turns.number
-            line = self._books.lines[number]
+            number = self._arrival_order.number
+            line = self._accounts.lines[number]
             if self._pays:
                 reset_bandwidth_of(self._fleet)
-            allocate_with_keys(DeviceKeys(keys, first), self._fleet, self._demands, n, line, self._books.slices)
-            self._books.placed(number, self._turns.arrived)
+            allocate_with_keys(DeviceKeys(keys, first), self._fleet, self._demands, n, line, self._accounts.slices)
+            self._accounts.placed(number, self._arrival_order.arrived)
         self._decided(placed=placed)
         return placed
 
@@ -284,8 +284,8 @@ class Episode:
         if self.done:
             raise InvariantError("the episode is over: no job is at hand")
         if not placed and self.fits:
-            self._books.could_have[self._turns.number] = True
-        self._turns.go_on(waits=waits, placed=placed)
+            self._accounts.could_have[self._arrival_order.number] = True
+        self._arrival_order.go_on(waits=waits, placed=placed)
         self._turn()
 
     def _turn(self) -> None:

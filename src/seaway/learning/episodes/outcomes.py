@@ -33,7 +33,7 @@ UNTIMED = Speed(None, None, None)
 """No one took the time."""
 
 
-class Books:
+class Accounts:
     """Decisions on the jobs of a queue, a line a job.
 
     Parameters
@@ -130,10 +130,10 @@ class Hours:
         What each job holds.
     """
 
-    def __init__(self, snapshot: Snapshot, queue: JobQueue, books: Books) -> None:
+    def __init__(self, snapshot: Snapshot, queue: JobQueue, accounts: Accounts) -> None:
         self._snapshot = snapshot
         self._queue = queue
-        self._books = books
+        self._accounts = accounts
         self._empty = copy_arrays(snapshot.arrays)
         self.reset(0)
 
@@ -148,12 +148,12 @@ class Hours:
     def start(self, number: int, now_s: int) -> None:
         """Note that a job starts."""
         self._waits_s[number] = now_s - self._queue.jobs[number].arrives_s
-        self._held_milli += self._books.cores_milli(number)
+        self._held_milli += self._accounts.cores_milli(number)
 
     def end(self, numbers: Sequence[int]) -> None:
         """Have some jobs end: what they hold is given back."""
-        self._held_milli -= sum(map(self._books.cores_milli, numbers))
-        self._books.give_back(numbers)
+        self._held_milli -= sum(map(self._accounts.cores_milli, numbers))
+        self._accounts.give_back(numbers)
 
     def pass_to(self, now_s: int) -> None:
         """Let time pass; what is held now was held until then."""
@@ -164,12 +164,12 @@ class Hours:
         """Add a point to the curve, or mend the last one."""
         if again:
             self._points.pop()
-        self._points.append((now_s, self._books.asked_milli(arrived), self._held_milli))
+        self._points.append((now_s, self._accounts.asked_milli(arrived), self._held_milli))
 
     def outcome(self, policy: str, arrived: int) -> Outcome:
         """Return what came out of the first `arrived` jobs."""
         time_s, asked, held = np.array(self._points, np.int64).reshape(-1, 3).T
-        curve = Curve(self._books.percent(asked), self._books.percent(held), time_s.astype(np.float64))
+        curve = Curve(self._accounts.percent(asked), self._accounts.percent(held), time_s.astype(np.float64))
         span_s = int(time_s[-1] - time_s[0]) if time_s.size else 0
         shares = self._use_s / span_s if span_s else used_shares(self._snapshot.arrays.clusters)
         waits_s = np.array(list(self._waits_s.values()), np.float64)

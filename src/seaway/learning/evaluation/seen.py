@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from seaway.learning.instances.generated.kinds import KINDS, drawn_one, family_of
+from seaway.learning.instances.generated.kinds import KINDS, family_of, generate_one
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs.instances import digest_of
 
@@ -47,7 +47,7 @@ class Seen:
         number = name.removeprefix(family)
         if kind not in KINDS or not name.startswith(family) or not number.isdecimal() or int(number) >= self.draws:
             return False
-        return digest_of(drawn_one(kind, int(number), self.draw_seed)) == digest
+        return digest_of(generate_one(kind, int(number), self.draw_seed)) == digest
 
 
 class _Draws(msgspec.Struct):
@@ -55,7 +55,7 @@ class _Draws(msgspec.Struct):
     draw_seed: int = 0
 
 
-class _Told(msgspec.Struct):
+class _Stored(msgspec.Struct):
     digests: dict[str, str]
     draw: tuple[str, ...] = ()
     settings: _Draws = msgspec.field(default_factory=_Draws)
@@ -64,10 +64,12 @@ class _Told(msgspec.Struct):
 def seen_by(config: Mapping[str, Any]) -> Seen | None:
     """Return what the settings in a policy file say it was trained on; None where they do not say."""
     try:
-        told = msgspec.convert(config, _Told)
+        reported = msgspec.convert(config, _Stored)
     except msgspec.ValidationError:
         return None
-    return Seen(frozenset(told.digests.values()), told.draw, told.settings.draws, told.settings.draw_seed)
+    return Seen(
+        frozenset(reported.digests.values()), reported.draw, reported.settings.draws, reported.settings.draw_seed
+    )
 
 
 def seen_together(configs: Sequence[Mapping[str, Any]]) -> Seen | None:

@@ -113,7 +113,7 @@ class LearnedPlayer:
             return make_learned(self.file, options, Limits(budget_ms=0), watches[-1])
 
         outcome = replay(instance.fleet, instance.jobs, make, offers=offers)
-        return Played(outcome, watches[-1].told())
+        return Played(outcome, watches[-1].reported())
 
 
 class FallBacks:
@@ -129,7 +129,7 @@ class FallBacks:
         """Count."""
         self._reasons[reason] += 1
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """Say how many there were; empty for none."""
         counts = ", ".join(f"{reason.value}: {count}" for reason, count in self._reasons.most_common())
         return f"the heuristic decided in its place ({counts})" if counts else ""

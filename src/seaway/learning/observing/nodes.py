@@ -84,14 +84,18 @@ class NodeObserver:
             None for all.
         """
         demands = snapshot.demands.arrays
-        kept = self._known(snapshot)
-        if snapshot.placers.get(self) is not kept:  # demands were forgotten, and lines stand for others by now
-            snapshot.placers[self] = kept
-            for table in (kept[0].seaway.cache.log_position, kept[0].seaway.cache.owner, kept[0].seaway.cache.slot):
+        retained = self._known(snapshot)
+        if snapshot.placers.get(self) is not retained:  # demands were forgotten, and lines stand for others by now
+            snapshot.placers[self] = retained
+            for table in (
+                retained[0].seaway.cache.log_position,
+                retained[0].seaway.cache.owner,
+                retained[0].seaway.cache.slot,
+            ):
                 table.fill(-1)
-        params = kept[0]
+        params = retained[0]
         if (seaway := resized(params.seaway, len(demands.amounts))) is not params.seaway:
-            params = kept[0] = params._replace(seaway=seaway)
+            params = retained[0] = params._replace(seaway=seaway)
         may = np.ones(len(snapshot.nodes), np.bool_) if allowed is None else np.ascontiguousarray(allowed, np.bool_)
         nodes, lost = np.empty(SHORTLIST_SIZE, np.int64), np.empty(SHORTLIST_SIZE, np.int64)
         figures, job = np.zeros((SHORTLIST_SIZE, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)

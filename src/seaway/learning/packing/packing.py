@@ -95,7 +95,7 @@ Listener = Callable[[Step], None]
 """Told now and then how far the search is."""
 
 
-def booked(instance: Instance, seats: Mapping[int, Seat], bound: int) -> Packing:
+def packed(instance: Instance, seats: Mapping[int, Seat], bound: int) -> Packing:
     """Book a packing on the engine, job after job, and return it as it was booked.
 
     Parameters
@@ -195,7 +195,7 @@ class PackingState:
             restore_rows(self.snapshot.arrays, self.snapshot.demands.arrays, booking.decisions, booking.slices)
         self._held.update(out)
 
-    def kept(self) -> dict[int, Allocation]:
+    def retained(self) -> dict[int, Allocation]:
         """Return copies of what all jobs hold."""
         return {j: booking.copy() for j, booking in self._held.items()}
 

@@ -17,7 +17,7 @@ from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.bound import most_jobs
 from seaway.learning.packing.exact import Exact
 from seaway.learning.packing.needs import Needs
-from seaway.learning.packing.packing import Listener, Packing, PackingState, Step, booked
+from seaway.learning.packing.packing import Listener, Packing, PackingState, Step, packed
 from seaway.learning.packing.programme import Effort
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.arrays import Float64, Int64
@@ -62,11 +62,11 @@ class Search:
         What the jobs of the best packing so far hold.
     """
 
-    def __init__(self, board: PackingState, seed: int) -> None:
-        self._board = board
+    def __init__(self, state: PackingState, seed: int) -> None:
+        self._state = state
         self._rng = np.random.default_rng(seed)
-        self._scarcity = board.shares.sum(axis=0) ** 2
-        size = board.shares @ self._scarcity
+        self._scarcity = state.shares.sum(axis=0) ** 2
+        size = state.shares @ self._scarcity
         self._worth: Float64 = np.maximum(1 - SIZE_WEIGHT * size / max(float(size.mean()), 1e-12), MIN_WORTH)
         self.best: dict[int, Allocation] = {}
 
@@ -79,42 +79,42 @@ class Search:
             Told now and then the share of the effort that is spent, 0-1.
         """
         spent = self._start(effort_s * START_SHARE, enough)
-        told = 0.0
+        reported = 0.0
         while spent < effort_s and len(self.best) < enough:
             spent += TRY_COST_S + JOB_COST_S * self._try(WARMTH * (1 - spent / effort_s))
-            if spent / effort_s >= told + TELL_SHARE:
-                told = spent / effort_s
-                tell(min(told, 1.0))
-        self._board.take_out(self._board.held)
-        self._board.put_back({j: booking.copy() for j, booking in self.best.items()})
+            if spent / effort_s >= reported + TELL_SHARE:
+                reported = spent / effort_s
+                tell(min(reported, 1.0))
+        self._state.take_out(self._state.held)
+        self._state.put_back({j: booking.copy() for j, booking in self.best.items()})
 
     def _start(self, effort_s: float, enough: int) -> float:
         """Pack from scratch a few times; leave the board with the best and return what that cost."""
-        board, spent = self._board, 0.0
-        jobs = np.arange(len(board.queue))
+        state, spent = self._state, 0.0
+        jobs = np.arange(len(state.queue))
         while (spent < effort_s or not spent) and len(self.best) < enough:
-            board.take_out(board.held)
-            board.put(self._large_first(jobs, int(self._rng.integers(len(self.best), len(jobs) + 1))))
+            state.take_out(state.held)
+            state.put(self._large_first(jobs, int(self._rng.integers(len(self.best), len(jobs) + 1))))
             self._note()
             spent += TRY_COST_S + JOB_COST_S * len(jobs)
-        board.take_out(board.held)
-        board.put_back({j: booking.copy() for j, booking in self.best.items()})
+        state.take_out(state.held)
+        state.put_back({j: booking.copy() for j, booking in self.best.items()})
         return spent
 
     def _try(self, readiness: float) -> int:
         """Empty some nodes and pack them again; return how many jobs were tried."""
-        board, rng = self._board, self._rng
-        nodes = len(board.snapshot.nodes)
+        state, rng = self._state, self._rng
+        nodes = len(state.snapshot.nodes)
         emptied = rng.choice(nodes, min(int(rng.integers(2, MAX_NODES + 1)), nodes), replace=False)
-        out = board.take_out(board.on_nodes(emptied.tolist()))
-        waiting = np.array(board.waiting)
-        new = board.put(self._large_first(waiting, len(out) + int(rng.integers(-2, 4))))
+        out = state.take_out(state.on_nodes(emptied.tolist()))
+        waiting = np.array(state.waiting)
+        new = state.put(self._large_first(waiting, len(out) + int(rng.integers(-2, 4))))
         gain = self._worth[new].sum() - self._worth[list(out)].sum()
         if gain >= readiness * math.log(rng.random() + 1e-12):
             self._note()
         else:
-            board.take_out(new)
-            board.put_back(out)
+            state.take_out(new)
+            state.put_back(out)
         return len(waiting)
 
     def _large_first(self, jobs: Int64, many: int) -> list[int]:
@@ -122,7 +122,7 @@ class Search:
 
         What is scarce is drawn again each time, and so is who is small.
         """
-        size = self._board.shares[jobs] @ (self._scarcity * self._rng.random(self._scarcity.shape))
+        size = self._state.shares[jobs] @ (self._scarcity * self._rng.random(self._scarcity.shape))
         by_size = jobs[np.argsort(size, kind="stable")]
         many = max(many, 1)
         order: list[int] = [*by_size[:many][::-1].tolist(), *by_size[many:].tolist()]
@@ -130,8 +130,8 @@ class Search:
 
     def _note(self) -> None:
         """Keep what is packed if it is the best so far."""
-        if len(self._board.held) > len(self.best):
-            self.best = self._board.kept()
+        if len(self._state.held) > len(self.best):
+            self.best = self._state.retained()
 
 
 SEARCH_SHARE = 0.3
@@ -172,20 +172,20 @@ def best_packing(
     UnavailableError
         When the solver's process died.
     """
-    board = PackingState(instance)
-    needs = Needs(board.snapshot, board.queue)
+    state = PackingState(instance)
+    needs = Needs(state.snapshot, state.queue)
     bound = most_jobs(needs, seed)
     asked = Exact.suits(needs)
-    search = Search(board, seed)
+    search = Search(state, seed)
 
     def tell(share: float) -> None:
         listener(Step(len(search.best), bound, share * (SEARCH_SHARE if asked else 1.0)))
 
     search.run(seconds * SEARCH_SHARE if asked else seconds, bound, tell)
-    seats = board.seats()
+    seats = state.seats()
     if asked and len(seats) < bound:
         better, proven = Exact(needs).solve(Effort(seconds * (1 - SEARCH_SHARE) / SOLVER_COST, workers, seed), seats)
         seats, bound = max(seats, better, key=len), min(bound, proven)
-    packing = booked(instance, seats, bound)
+    packing = packed(instance, seats, bound)
     listener(Step(packing.count, bound, 1.0))
     return packing

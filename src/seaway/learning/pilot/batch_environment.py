@@ -77,7 +77,7 @@ class BatchEnvironment:
         cache = row_cache(len(snapshot.nodes), len(snapshot.demands.arrays.amounts), len(snapshot.demands))
         self._params = params._replace(seaway=params.seaway._replace(cache=cache))
         self._fleet, self._demands = snapshot.arrays, snapshot.demands.arrays
-        self._anew: list[Any] = list(zip(self._fleet, copy_arrays(self._fleet), strict=True))
+        self._initial: list[Any] = list(zip(self._fleet, copy_arrays(self._fleet), strict=True))
         amounts = self._demands.amounts[self._lines[:, JOB_DEMAND]]
         self._milli = amounts[:, DEMAND_GPUS] * amounts[:, DEMAND_GPU_CORE]
         self._capacity = max(int(self._fleet.devices[DEVICE_CORE].sum()), 1)
@@ -92,7 +92,7 @@ class BatchEnvironment:
         waiting
             Whether jobs may wait, and all of them come. Otherwise none may, and arrivals end at `ASKED`.
         """
-        for table, empty in self._anew:
+        for table, empty in self._initial:
             np.copyto(table, empty)
         seaway = self._params.seaway
         seaway.cache.log_position[:] = -1

@@ -66,9 +66,9 @@ class PilotLearner:
         judged = [each for each, judged in zip(instances, apart, strict=True) if judged] or own
         self._apart = any(apart)
         self._taught_by = _spread(own, settings.packings)
-        self._boards = [BatchEnvironment(instance) for instance in own]
+        self._environments = [BatchEnvironment(instance) for instance in own]
         waiting = (True, False) if settings.scores else (True,)
-        self._ways = [_Way(board, each) for board in self._boards for each in waiting]
+        self._ways = [_Way(environment, each) for environment in self._environments for each in waiting]
         self._judged = [BatchEnvironment(instance) for instance in judged]
         self._views = views(instances)
         if not self._views:
@@ -87,7 +87,7 @@ class PilotLearner:
     def prepare(self, listener: Listener) -> None:
         """Have the kernels compiled, and learn from packings."""
         listener.doing("compiling")
-        self._boards[0].play(self._weights, waiting=True)
+        self._environments[0].play(self._weights, waiting=True)
         if not self._taught_by:
             return
         taught: list[Lesson] = []
@@ -110,12 +110,12 @@ class PilotLearner:
             self._evolution.step(batch, self._worth)
             check_finite(float(self._evolution.mean.sum()), "give it a lower rate or spread")
             weights = self._current()
-            yield [_played(self._ways[number].board, weights) for number in batch]
+            yield [_played(self._ways[number].environment, weights) for number in batch]
 
     def evaluate(self) -> Sequence[Play]:
         """Play the instances that were kept apart."""
         weights = self._current()
-        return [_played(board, weights) for board in self._judged]
+        return [_played(environment, weights) for environment in self._judged]
 
     def state(self) -> State:
         """Return all that it needs to go on."""
@@ -154,7 +154,7 @@ class PilotLearner:
     def _worth(self, vector: Float64, number: int) -> float:
         """Play one of the ways."""
         way = self._ways[number]
-        score = way.board.play(changed(self._weights, vector), waiting=way.waiting)
+        score = way.environment.play(changed(self._weights, vector), waiting=way.waiting)
         return float(score.placed) if way.waiting else score.gpu
 
 
@@ -168,23 +168,23 @@ def _spread(instances: Sequence[Instance], count: int) -> list[Instance]:
 class _Way:
     """A board, and whether jobs may wait there and their number counts, or none may and GPU in use counts."""
 
-    board: BatchEnvironment
+    environment: BatchEnvironment
     waiting: bool
 
 
-def _played(board: BatchEnvironment, weights: PilotWeights) -> Play:
+def _played(environment: BatchEnvironment, weights: PilotWeights) -> Play:
     """Play one episode with what was learned and tell of it."""
     begun = time.perf_counter()
-    score = board.play(weights, waiting=True)
+    score = environment.play(weights, waiting=True)
     seconds = time.perf_counter() - begun
-    fragmentation, variance = board.shape()
+    fragmentation, variance = environment.shape()
     placed, failed = score.placed, score.failed
     return Play(
-        instance=board.name,
+        instance=environment.name,
         reward=float(placed),
-        jobs=board.jobs,
+        jobs=environment.jobs,
         placed=placed,
-        refused=board.jobs - placed - failed,
+        refused=environment.jobs - placed - failed,
         failed=failed,
         fragmentation=fragmentation,
         gpu_load_variance=variance,

@@ -105,7 +105,7 @@ REFUSED = 3
 """What the process ends with when it refuses a file; the reason is what it printed."""
 
 
-def try_apart(content: bytes) -> None:
+def try_in_subprocess(content: bytes) -> None:
     """Read and check a policy file in another process.
 
     Raises

@@ -24,7 +24,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import ProfileSpec
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-EDITION_DIGITS = 12
+VERSION_DIGITS = 12
 """Digits of a model's digest by which people tell it from others."""
 
 
@@ -53,7 +53,7 @@ def make_learned(
         heuristic to fall back to.
     """
     plugin = make_plugin(file, options, limits, watch, model=model)
-    return profile_of(plugin.name, options, plugin).with_version(edition_of(file))
+    return profile_of(plugin.name, options, plugin).with_version(version_of(file))
 
 
 def make_plugin(
@@ -118,12 +118,12 @@ def make_unusable(name: str, why: str, options: PolicyOptions, limits: Limits, w
     return profile_of(name, options, plugin)
 
 
-def edition_of(file: PolicyFile) -> str:
+def version_of(file: PolicyFile) -> str:
     """Return what tells a policy from others of its name."""
-    return file.manifest.model_sha256[:EDITION_DIGITS]
+    return file.manifest.model_sha256[:VERSION_DIGITS]
 
 
-def joined_edition(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str:
+def joined_version(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str:
     """Return what tells a profile from others of its name: its plugins, weights and settings, and trained policies.
 
     Parameters
@@ -133,7 +133,7 @@ def joined_edition(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str
     """
     models = {name: file.manifest.model_sha256 for name, file in files.items()}
     parts = [(each.name, each.weight, each.settings, models.get(each.policy)) for each in outline.plugins]
-    return sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:EDITION_DIGITS]
+    return sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:VERSION_DIGITS]
 
 
 def _behind(options: PolicyOptions, limits: Limits) -> Profile:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 log = logging.getLogger(__name__)
 
-TOLD_AGAIN_NS = 600_000_000_000
+REPEAT_NS = 600_000_000_000
 """After how long it is logged again that a policy falls back for the same reason."""
 
 BOUNDS_S = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1.0)
@@ -94,7 +94,7 @@ class Counts:
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._tallies: dict[str, _Tally] = {}
-        self._told: dict[tuple[str, Reason], int] = {}
+        self._reported: dict[tuple[str, Reason], int] = {}
 
     def decided(self, policy: str, took_ns: int) -> None:
         """Note that a policy decided."""
@@ -108,10 +108,10 @@ class Counts:
         now_ns = self._now_ns()
         with self._lock:
             self._tallies.setdefault(policy, _Tally()).fallbacks[reason] += 1
-            told_ns = self._told.get((policy, reason))
-            if told_ns is not None and now_ns - told_ns < TOLD_AGAIN_NS:
+            told_ns = self._reported.get((policy, reason))
+            if told_ns is not None and now_ns - told_ns < REPEAT_NS:
                 return
-            self._told[policy, reason] = now_ns
+            self._reported[policy, reason] = now_ns
         log.warning("policy %s did not decide (%s): %s", policy, reason.value, why)
 
     def counted(self) -> dict[str, PolicyCount]:

@@ -37,9 +37,9 @@ class Watchdog:
 
     def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
         self._now_s = now_s
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Forget all runs and the thread: a process that was forked has neither."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -81,7 +81,7 @@ class Watchdog:
 WATCHDOG = Watchdog()
 """Of this process."""
 
-os.register_at_fork(after_in_child=WATCHDOG.begin_anew)
+os.register_at_fork(after_in_child=WATCHDOG.restart)
 
 
 LARGEST_MEMORY = 256 << 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seaway.learning.training.listener import Nobody, Plan, Reached, Row
+from seaway.learning.training.listener import NullListener, Plan, Reached, Row
 
 
-class Events(Nobody):
+class Events(NullListener):
     """Writes figures of each episode as events; what an earlier part of the run wrote after its checkpoint is hidden.
 
     Parameters

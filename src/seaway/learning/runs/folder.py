@@ -15,7 +15,7 @@ from typing import Any
 from seaway.domain.errors import RejectedError
 from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import command_of, record_of, run_of
-from seaway.learning.runs.table import kept_rows
+from seaway.learning.runs.table import stored_rows
 from seaway.learning.training.learner import State
 from seaway.learning.training.settings import Run
 
@@ -161,7 +161,7 @@ def check_nothing_lost(folder: RunFolder) -> None:
         _check_none([folder.checkpoint.name, *there], folder.config)
 
 
-def read_kept(folder: RunFolder, episodes: int, where: str) -> State | None:
+def read_saved(folder: RunFolder, episodes: int, where: str) -> State | None:
     """Read the checkpoint of a run that is to go on, and see that all else is there that its end will need.
 
     Parameters
@@ -192,7 +192,7 @@ def read_kept(folder: RunFolder, episodes: int, where: str) -> State | None:
         raise RejectedError(
             f"{episodes} is fewer than the {done} episodes that were played: give {done} or more", where=where
         )
-    kept_rows(folder.episodes, done)
+    stored_rows(folder.episodes, done)
     if best is not None:
         read_best(folder)
     return state
@@ -206,10 +206,10 @@ def read_best(folder: RunFolder) -> State:
     RejectedError
         When they are not there, or damaged.
     """
-    kept = checkpoint.read(folder.best)
-    if kept.keys() != {"episode", "weights"}:
+    retained = checkpoint.read(folder.best)
+    if retained.keys() != {"episode", "weights"}:
         raise RejectedError(FOREIGN, where=str(folder.best))
-    return kept
+    return retained
 
 
 def _check_none(there: list[str], missing: Path) -> None:

@@ -16,12 +16,12 @@ from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
 from seaway.learning.runs.events import Events
 from seaway.learning.runs.export import curve_of, export
-from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_kept
+from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_saved
 from seaway.learning.runs.instances import MIX, digest_of, digest_of_mix, read_all
 from seaway.learning.runs.selection import Selection, evaluated
 from seaway.learning.runs.table import EpisodeTable, read_rows
 from seaway.learning.training.learner import Learner, State
-from seaway.learning.training.listener import Evaluated, Listener, Nobody, Plan, Play, Reached, Row, Together
+from seaway.learning.training.listener import Evaluated, Listener, NullListener, Plan, Play, Reached, Row, Together
 from seaway.learning.training.settings import Run
 
 SETTING_UP = "setting up what learns"
@@ -51,7 +51,7 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
     UnavailableError
         When the disk is full.
     """
-    watching = listener or Nobody()
+    watching = listener or NullListener()
     folder = RunFolder(path)
     _check_none(folder)  # before instances are read, which may take long
     watching.doing("reading instances")
@@ -97,13 +97,13 @@ def resume(
         When there is no run, something of it is missing or cannot be read, its instances are others now, or other
         settings were given, or fewer episodes than were played.
     """
-    watching = listener or Nobody()
+    watching = listener or NullListener()
     folder = RunFolder(path)
     before, digests = folder.read_config()
     run = going_on(replace(before, instances=tuple(instances) or before.instances), given, where)
     check_installed(run.algo)
     with folder.locked():
-        state = read_kept(folder, run.settings.episodes, where("episodes"))  # before what may take long
+        state = read_saved(folder, run.settings.episodes, where("episodes"))  # before what may take long
         watching.doing("reading instances")
         read = read_all(run)
         _same_instances(digests, _digests(run, read), path)
@@ -126,10 +126,10 @@ class _Training:
         self._done = self._saved = 0
         self._saved_at_s = -inf  # the first episode has a checkpoint: from then on a kill does not lose all
 
-    def go(self, kept: State | None = None) -> Reached:
+    def go(self, retained: State | None = None) -> Reached:
         """Learn until the end, from a checkpoint where there is one."""
-        if kept is not None:
-            self._restore(kept)
+        if retained is not None:
+            self._restore(retained)
         else:
             self._learner.prepare(self._listener)
         self._listener.begins(
@@ -140,7 +140,7 @@ class _Training:
         except OSError as error:  # the table, or the curves
             raise UnavailableError(f"{self._folder.path} cannot be written to: {error.strerror}") from error
         if self._saved < self._done or (
-            kept is None and not self._listener.stopping
+            retained is None and not self._listener.stopping
         ):  # before an end of `prepare` none is kept
             self._save()
         unfinished = why == STOPPED
@@ -209,13 +209,13 @@ class _Training:
         if best is None:
             return None
         self._listener.doing("writing the policy file")
-        kept = read_best(self._folder)
-        if kept["episode"] == self._selection.episode:
-            return self._export(best, kept["weights"])
+        retained = read_best(self._folder)
+        if retained["episode"] == self._selection.episode:
+            return self._export(best, retained["weights"])
         if unfinished:
             return None  # after a kill they are of a later episode, which is played again
         raise RejectedError(
-            f"has weights of episode {kept['episode']}, the checkpoint's best is of {self._selection.episode}: "
+            f"has weights of episode {retained['episode']}, the checkpoint's best is of {self._selection.episode}: "
             "go on beyond it with --resume --episodes, or begin a new run",
             where=str(self._folder.best),
         )

@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.training.listener import Nobody, Plan, Row
+from seaway.learning.training.listener import NullListener, Plan, Row
 
 COLUMNS = (
     "episode",
@@ -29,7 +29,7 @@ COLUMNS = (
 """What each holds, `Play`, `Evaluated` and `Row` say; the last are empty where the policy was not evaluated."""
 
 
-class EpisodeTable(Nobody):
+class EpisodeTable(NullListener):
     """Writes a line an episode, at once; of a run that goes on, lines after its checkpoint go first.
 
     Parameters
@@ -43,10 +43,10 @@ class EpisodeTable(Nobody):
 
     def begins(self, plan: Plan) -> None:
         """Have the heading, and what is known to stay, in the file."""
-        kept = kept_rows(self._path, plan.done)
+        retained = stored_rows(self._path, plan.done)
         beside = self._path.with_name(f"{self._path.name}.new")
         with beside.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(tuple(row.values()) for row in kept)])
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(tuple(row.values()) for row in retained)])
         beside.replace(self._path)
 
     def played(self, row: Row) -> None:
@@ -64,7 +64,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     return [dict(zip(COLUMNS, line, strict=True)) for line in lines[1:]]
 
 
-def kept_rows(path: Path, done: int) -> list[dict[str, str]]:
+def stored_rows(path: Path, done: int) -> list[dict[str, str]]:
     """Read the lines up to an episode, of a run that goes on after it: every one is there and says what it should.
 
     None where there is no file, or nothing in it; whoever took it away has it begin later.
@@ -74,9 +74,9 @@ def kept_rows(path: Path, done: int) -> list[dict[str, str]]:
     RejectedError
         When a line is spoilt or missing; says which.
     """
-    kept: list[dict[str, str]] = []
+    retained: list[dict[str, str]] = []
     if not path.exists() or not done:
-        return kept
+        return retained
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         reader, line, episode = csv.reader(file), 1, done + 1
         try:
@@ -90,13 +90,13 @@ def kept_rows(path: Path, done: int) -> list[dict[str, str]]:
                     _check(first or number == episode + 1, path, line, "is not of the episode that comes next")
                     episode = number
                     if episode > done:
-                        return kept
-                    kept.append(dict(zip(COLUMNS, cells, strict=True)))
+                        return retained
+                    retained.append(dict(zip(COLUMNS, cells, strict=True)))
                 line = reader.line_num + 1
         except csv.Error:
             _check(False, path, line, "is no line of an episode")
     _check(episode >= done, path, line, f"is missing, and all up to episode {done}")
-    return kept
+    return retained
 
 
 def _is_row(cells: list[str]) -> bool:

@@ -156,7 +156,7 @@ class Listener(Protocol):
         """Learn what the run came to; once, unless it failed."""
 
 
-class Nobody:
+class NullListener:
     """A listener that does not listen."""
 
     stopping = False

@@ -98,11 +98,11 @@ class DemandTable:
 
     def retain(self, indices: Collection[int]) -> None:
         """Forget all but some lines, which keep their numbers; the other numbers are given to what comes."""
-        kept = set(indices)
-        kept_amounts = self._amounts[sorted(kept)]
+        retained = set(indices)
+        kept_amounts = self._amounts[sorted(retained)]
         masks = set(kept_amounts[:, DEMAND_MASK].tolist())
         networks = set(kept_amounts[:, [DEMAND_NETWORK, DEMAND_NEAR]].ravel().tolist())
-        self._indices, self._free_indices = _retained(self._indices, self._free_indices, kept)
+        self._indices, self._free_indices = _retained(self._indices, self._free_indices, retained)
         self._masks, self._free_masks = _retained(self._masks, self._free_masks, masks)
         self._networks, self._free_networks = _retained(self._networks, self._free_networks, networks)
 
@@ -211,8 +211,8 @@ def _next(known: Sized, free: list[int]) -> int:
 
 def _retained(known: dict[Key, int], free: list[int], numbers: set[int]) -> tuple[dict[Key, int], list[int]]:
     """Return who keeps a number, and all numbers that are free then."""
-    kept = {key: at for key, at in known.items() if at in numbers}
-    return kept, [*free, *(at for at in known.values() if at not in numbers)]
+    retained = {key: at for key, at in known.items() if at in numbers}
+    return retained, [*free, *(at for at in known.values() if at not in numbers)]
 
 
 def _with_capacity(table: Table, at: int) -> Table:

@@ -83,12 +83,12 @@ class Form:
             if isinstance(each, ValidationElement):
                 each.error = None
         self._wrong.set_visibility(False)
-        with sending(self._dialog, self._button, self._told):
+        with sending(self._dialog, self._button, self._show_error):
             await self._send(
                 {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
             )
 
-    def _told(self, error: SeawayError) -> None:
+    def _show_error(self, error: SeawayError) -> None:
         """Say what is wrong, at the field where it is known which."""
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
@@ -108,13 +108,13 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
         ui.label(text).classes("dialog-text")
         wrong = wrong_line()
 
-        def told(error: SeawayError) -> None:
+        def show_error(error: SeawayError) -> None:
             wrong.set_text(str(error))
             wrong.set_visibility(True)
 
         async def sure() -> None:
             if button.enabled:  # else it is being done
-                with sending(made, button, told):
+                with sending(made, button, show_error):
                     await do()
 
         button = buttons(made, words("Cancel"), verb, sure, "negative")
@@ -148,7 +148,7 @@ def dialog(title: str) -> Iterator[ui.dialog]:
 
 
 @contextmanager
-def sending(made: ui.dialog, button: ui.button, told: Callable[[SeawayError], None]) -> Iterator[None]:
+def sending(made: ui.dialog, button: ui.button, show_error: Callable[[SeawayError], None]) -> Iterator[None]:
     """Send within what a dialog asked for, and close it then.
 
     What is on its way cannot be called back: where the dialog is closed meanwhile, the page says what came of it.
@@ -168,7 +168,7 @@ def sending(made: ui.dialog, button: ui.button, told: Callable[[SeawayError], No
     except SeawayError as error:
         if not made.value:
             raise
-        told(error)
+        show_error(error)
     finally:
         if made.value:  # else it is over: who presses once more, before he sees that, sends nothing
             button.props(remove="loading").enable()
@@ -273,7 +273,7 @@ class FileForm:
         if self._name is not None:
             self._name.error = None
         if self._file is None:
-            self._told(self._refused or self.words("Choose a file first."))
+            self._show_error(self._refused or self.words("Choose a file first."))
             return
         self._wrong.set_visibility(False)
         with sending(self._dialog, self._button, self._failed):
@@ -283,7 +283,7 @@ class FileForm:
         """Say why the file that was chosen cannot be taken, until another is; the one before it counts no more."""
         self._file, self._refused = None, why
         self._chosen.set_text(self.words("No file is chosen yet."))
-        self._told(why)
+        self._show_error(why)
         upload.reset()
 
     def _failed(self, error: SeawayError) -> None:
@@ -291,9 +291,9 @@ class FileForm:
         if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
             self._name.error = error.message
         else:
-            self._told(str(error))
+            self._show_error(str(error))
 
-    def _told(self, text: str) -> None:
+    def _show_error(self, text: str) -> None:
         self._wrong.set_text(text)
         self._wrong.set_visibility(True)
 

@@ -96,7 +96,7 @@ class Drawn:
 _DRAWN: dict[tuple[object, ...], tuple[LinkMatrix, Drawn]] = {}
 """What was drawn last for whoever looks at the same."""
 
-MAX_KEPT = 32
+MAX_CACHED = 32
 
 
 def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Words) -> Drawn:
@@ -116,7 +116,7 @@ def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Wo
         caption = words("{figure} of links, in {unit}", figure=words(figure.title), unit=figure.unit)
         known = matrix, Drawn(rows.scale, written("link_matrix", words, matrix=rows, unit=figure.unit, caption=caption))
     _DRAWN[key] = known
-    while len(_DRAWN) > MAX_KEPT:
+    while len(_DRAWN) > MAX_CACHED:
         del _DRAWN[next(iter(_DRAWN))]
     return known[1]
 

@@ -44,7 +44,7 @@ class ReplicaSets(Controller[tuple[str, str]]):
 
     kinds = (REPLICA_SETS, PODS)
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Return the replica set that changed, or that owns a pod that changed."""
         now = event.now
         if now.kind is REPLICA_SETS:
@@ -99,7 +99,7 @@ class Deployments(Controller[tuple[str, str]]):
 
     kinds = (DEPLOYMENTS, REPLICA_SETS)
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Return the deployment that changed, or that owns a replica set that changed."""
         now = event.now
         if now.kind is DEPLOYMENTS:

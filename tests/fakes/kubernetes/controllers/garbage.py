@@ -16,7 +16,7 @@ class Garbage(Controller[tuple[Kind, str]]):
 
     kinds = None
 
-    def hear(self, event: Event) -> Iterator[tuple[Kind, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[Kind, str]]:
         """Return the dependents of a deleted object, new objects with owners, and objects that are being deleted."""
         now = event.now
         if event.type == "DELETED":
@@ -87,7 +87,7 @@ class Namespaces(Controller[str]):
 
     kinds = None
 
-    def hear(self, event: Event) -> Iterator[str]:
+    def receive(self, event: Event) -> Iterator[str]:
         """Return a namespace that is being deleted, again after each of its objects is gone."""
         if event.now.kind is NAMESPACES:
             if event.now.deleting and event.type != "DELETED":

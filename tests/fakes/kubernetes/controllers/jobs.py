@@ -41,7 +41,7 @@ class Jobs(Controller[tuple[str, str]]):
         super().__init__(staff)
         self._past: dict[str, _Past] = {}
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Return the job that changed, or that owns a pod that changed; a pod that a user deletes counts as failed."""
         now = event.now
         if now.kind is JOBS:

@@ -60,7 +60,7 @@ class Written:
     at_ns: int
     text: str
 
-    def told(self, *, stamped: bool) -> str:
+    def reported(self, *, stamped: bool) -> str:
         """Return the line as it is sent."""
         if not stamped:
             return f"{self.text}\n"
@@ -126,7 +126,7 @@ class LogBook:
         if query.get("follow") in ("true", "1"):
             return self._follow(meta["uid"], (meta["namespace"], meta["name"]), name, asked)
         found = asked.first(self._of((meta["namespace"], meta["name"]), name))
-        text = "".join(line.told(stamped=asked.stamped) for line in found).encode()
+        text = "".join(line.reported(stamped=asked.stamped) for line in found).encode()
         return text[: int(query["limitBytes"])] if query.get("limitBytes") else text
 
     def _of(self, key: tuple[str, str], container: str) -> list[Written]:
@@ -138,7 +138,7 @@ class LogBook:
         while not cut.is_set():
             news, found = self._news, self._of(key, container)
             if len(found) > sent:
-                yield "".join(line.told(stamped=asked.stamped) for line in found[sent:]).encode()
+                yield "".join(line.reported(stamped=asked.stamped) for line in found[sent:]).encode()
                 sent = len(found)
             elif uid in self._over:
                 return
@@ -184,7 +184,7 @@ class Kubelets(Controller[Step]):
         self._number = 0
         self._taken_in: defaultdict[str, set[str]] | None = None
 
-    def hear(self, event: Event) -> Iterator[Step]:
+    def receive(self, event: Event) -> Iterator[Step]:
         """Return bound pods, and all pods of a new node."""
         now = event.now
         if now.kind is NODES:

@@ -27,7 +27,7 @@ class Kueue(Controller[tuple[str, str]]):
 
     kinds = (JOBS, KUEUE_WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES)
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Return a Job that names a queue, or all of them when quota is freed or a queue changes."""
         now = event.now
         if now.kind is JOBS:

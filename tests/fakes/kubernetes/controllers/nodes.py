@@ -25,7 +25,7 @@ class NodeLife(Controller[tuple[str, str]]):
         self.kubelets = kubelets
         self._since: dict[tuple[str, str, str], float] = {}
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Return nodes with taints, or whose taints do not match their condition."""
         if event.type == "DELETED":
             return

@@ -107,14 +107,14 @@ class Scheduler(Controller[tuple[str, str]]):
         self.staff.verbs.admission.append(self._admit)
         self._with_hami = False
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Update the allocations; return new pods, and pending pods after a release."""
         now = event.now
         if now.kind is NODES:
             self._hear_node(now, gone=event.type == "DELETED")
             yield from self._waiting
             return
-        freed = self._book(now, gone=event.type == "DELETED")
+        freed = self._link_table(now, gone=event.type == "DELETED")
         key = (now.namespace, now.name)
         if event.type == "DELETED" or now.fields[0]:
             self._waiting.pop(key, None)
@@ -169,7 +169,7 @@ class Scheduler(Controller[tuple[str, str]]):
             for node in self.store.all(NODES):
                 self._hear_node(node, gone=False)
             for pod in self.store.all(PODS):
-                self._book(pod, gone=False)
+                self._link_table(pod, gone=False)
         return self._nodes
 
     def _hear_node(self, stored: Stored, *, gone: bool) -> None:
@@ -181,7 +181,7 @@ class Scheduler(Controller[tuple[str, str]]):
         else:
             self._nodes.setdefault(stored.name, Node(stored.name)).read(stored.view())
 
-    def _book(self, stored: Stored, *, gone: bool) -> bool:
+    def _link_table(self, stored: Stored, *, gone: bool) -> bool:
         """Add or remove the allocation of a pod; report whether that released resources."""
         if self._nodes is None:
             return False

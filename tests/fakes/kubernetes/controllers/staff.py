@@ -43,11 +43,11 @@ class Staff:
         """Register a controller for the changes from now on."""
         self.members.append(controller)
 
-        def hear(event: Event) -> None:
-            for key in controller.hear(event):
+        def receive(event: Event) -> None:
+            for key in controller.receive(event):
                 self.add(controller, key)
 
-        self.store.follow(hear, controller.kinds)
+        self.store.follow(receive, controller.kinds)
 
     def add(self, controller: Controller[K], key: K) -> None:
         """Add a key to the queue of a controller."""
@@ -138,7 +138,7 @@ class Controller(ABC, Generic[K]):
         return self.staff.verbs
 
     @abstractmethod
-    def hear(self, event: Event) -> Iterable[K]:
+    def receive(self, event: Event) -> Iterable[K]:
         """Return the keys to process after a change."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ class StatefulSets(Controller[tuple[str, str]]):
 
     kinds = (STATEFUL_SETS, PODS)
 
-    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+    def receive(self, event: Event) -> Iterator[tuple[str, str]]:
         """Return the stateful set that changed, or that owns a pod that changed."""
         now = event.now
         if now.kind is STATEFUL_SETS:

@@ -48,7 +48,7 @@ class Bindings(Controller[Key]):
         self._of: dict[tuple[str, str, str, str], Key] = {}
         self._overrides = Overrides(self.store)
 
-    def hear(self, event: Event) -> Iterator[Key]:
+    def receive(self, event: Event) -> Iterator[Key]:
         """Return bindings that changed, whose works changed, or that an override affects."""
         now = event.now
         if now.kind is BINDINGS:
@@ -72,7 +72,7 @@ class Bindings(Controller[Key]):
             if mark in self._bindings:
                 yield self._bindings[mark]
         elif now.kind is OVERRIDES:
-            self._overrides.hear(event)
+            self._overrides.receive(event)
             yield from self._concerned(now)
         elif event.type == "ADDED":
             yield from list(self._bindings.values())

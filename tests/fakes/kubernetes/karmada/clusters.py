@@ -80,7 +80,7 @@ class Clusters(Controller[Key]):
         self._pending: set[str] = set()
         self._answered: dict[str, bool] = {}
 
-    def hear(self, event: Event) -> Iterator[Key]:
+    def receive(self, event: Event) -> Iterator[Key]:
         """Return nothing: the control plane's own changes do not matter."""
         yield from ()
 
@@ -90,7 +90,7 @@ class Clusters(Controller[Key]):
         self._members[name] = member
         ledger = self._ledgers[name] = _Ledger()
 
-        def hear(event: Event) -> None:
+        def receive(event: Event) -> None:
             note = ledger.hear_node if event.now.kind is NODES else ledger.hear_pod
             note(event.now, gone=event.type == "DELETED")
             if name not in self._pending:
@@ -101,7 +101,7 @@ class Clusters(Controller[Key]):
             ledger.hear_node(node, gone=False)
         for pod in member.server.store.all(PODS):
             ledger.hear_pod(pod, gone=False)
-        member.server.store.follow(hear, [NODES, PODS])
+        member.server.store.follow(receive, [NODES, PODS])
         member.server.fault_list.followers.append(lambda: self._reach(name))
         self._answered[name] = True
         self.staff.add(self, ("ready", name))
@@ -131,8 +131,8 @@ class Clusters(Controller[Key]):
         self._answered[name] = member.server.answers
         if member.server.answers:
             self.staff.later(self._pace.ready_s, self, ("ready", name))
-            for told in self.on_return:
-                told(name)
+            for reported in self.on_return:
+                reported(name)
         else:
             self.staff.later(self._pace.not_ready_s, self, ("lost", name))
 

@@ -33,7 +33,7 @@ class Detector(Controller[Key]):
         self._wide: dict[str, set[str]] = {}
         self._selectors: dict[tuple[str, str], list[Json]] = {}
 
-    def hear(self, event: Event) -> Iterator[Key]:
+    def receive(self, event: Event) -> Iterator[Key]:
         """Return templates that changed, and those that a changed policy selects."""
         now = event.now
         if now.kind is POLICIES:
@@ -162,8 +162,10 @@ class Detector(Controller[Key]):
         binding = found.read()
         binding["metadata"]["labels"].update(labels)
         binding["metadata"].setdefault("annotations", {}).update(claim)
-        kept = {key: binding["spec"][key] for key in ("clusters", "gracefulEvictionTasks") if key in binding["spec"]}
-        binding["spec"] = {**wanted, **kept}
+        retained = {
+            key: binding["spec"][key] for key in ("clusters", "gracefulEvictionTasks") if key in binding["spec"]
+        }
+        binding["spec"] = {**wanted, **retained}
         self.verbs.update(BINDINGS, template.namespace, name, binding)
 
 

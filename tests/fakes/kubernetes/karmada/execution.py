@@ -36,7 +36,7 @@ class Execution(Controller[Key]):
         self._written: dict[str, tuple[int, int]] = {}
         self._blocked: dict[str, dict[Key, None]] = {}
 
-    def hear(self, event: Event) -> Iterator[Key]:
+    def receive(self, event: Event) -> Iterator[Key]:
         """Return works that changed in more than their status."""
         now = event.now
         mark = now.labels.get(WORK_ID, "")
@@ -51,7 +51,7 @@ class Execution(Controller[Key]):
     def follow(self, member: Member) -> None:
         """Watch the managed objects of a member."""
 
-        def hear(event: Event) -> None:
+        def receive(event: Event) -> None:
             mark = event.now.labels.get(WORK_ID) or (event.before.labels.get(WORK_ID) if event.before else None)
             place = self._works.get(mark or "")
             if place is None or place[0] != f"{SPACE}{member.name}":
@@ -59,7 +59,7 @@ class Execution(Controller[Key]):
             strange = event.type == "DELETED" or self._written.get(mark or "", (0, 0))[1] != _generation(event.now)
             self.staff.later(self._pace.revert_s if strange else 0.0, self, place)
 
-        member.server.store.follow(hear)
+        member.server.store.follow(receive)
 
     def retry(self, cluster: str) -> None:
         """Retry the works that failed in a cluster."""
@@ -155,8 +155,8 @@ class Execution(Controller[Key]):
                 "name": found.name,
             }
             said: Json = {"identifier": identifier, "health": health(found.kind, there)}
-            if (told := reflect(found.kind, there)) is not None:
-                said["status"] = told
+            if (reported := reflect(found.kind, there)) is not None:
+                said["status"] = reported
             status["manifestStatuses"] = [said]
 
         self.write_status(work, tell)

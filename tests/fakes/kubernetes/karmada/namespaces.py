@@ -24,7 +24,7 @@ class NamespaceSync(Controller[Key]):
         self._members = members
         self._blocked: dict[str, dict[str, None]] = {}
 
-    def hear(self, event: Event) -> Iterator[Key]:
+    def receive(self, event: Event) -> Iterator[Key]:
         """Return a namespace for every member."""
         name = event.now.name
         if name != "default" and not name.startswith(_OWN):

@@ -40,7 +40,7 @@ class Overrides:
         self._wide: dict[str, set[str]] = {}
         self._places: dict[tuple[str, str], list[set[str]]] = {}
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         """Store a policy in its current form."""
         now = event.now
         for place in self._places.pop((now.namespace, now.name), ()):

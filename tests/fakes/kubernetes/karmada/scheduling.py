@@ -19,7 +19,7 @@ class ClusterScheduler(Controller[Key]):
 
     kinds = (BINDINGS, CLUSTERS)
 
-    def hear(self, event: Event) -> Iterator[Key]:
+    def receive(self, event: Event) -> Iterator[Key]:
         """Return bindings that changed, and those without clusters when a cluster changed."""
         now = event.now
         if now.kind is BINDINGS:

@@ -18,10 +18,10 @@ def reflect(kind: Kind, body: Json) -> Json | None:
     status = body.get("status") or {}
     if kind in (DEPLOYMENTS, REPLICA_SETS):
         meta = body["metadata"]
-        told = {name: status[name] for name in _DEPLOYMENT if status.get(name)}
-        told["generation"] = meta["generation"]
+        reported = {name: status[name] for name in _DEPLOYMENT if status.get(name)}
+        reported["generation"] = meta["generation"]
         template = (meta.get("annotations") or {}).get(TEMPLATE_GENERATION)
-        return {**told, "resourceTemplateGeneration": int(template)} if template else told
+        return {**reported, "resourceTemplateGeneration": int(template)} if template else reported
     if kind is JOBS:
         return {name: status[name] for name in _JOB if status.get(name)}
     if kind is SERVICES:
@@ -50,39 +50,39 @@ def health(kind: Kind, body: Json) -> str:
 
 def gather(kind: Kind, template: Json, items: list[Json], status: Json, moment: str) -> None:
     """Aggregate the reports of the clusters into a template's status."""
-    told = [one["status"] for one in items if one.get("status")]
+    reported = [one["status"] for one in items if one.get("status")]
     if kind is DEPLOYMENTS:
         for name in _DEPLOYMENT[:-1]:
-            if total := sum(one.get(name, 0) for one in told):
+            if total := sum(one.get(name, 0) for one in reported):
                 status[name] = total
             else:
                 status.pop(name, None)
         generation = template["metadata"].get("generation", 0)
         seen = [
             one
-            for one in told
+            for one in reported
             if one.get("observedGeneration", 0) >= one.get("generation", 0)
             and one.get("resourceTemplateGeneration", 0) >= generation
         ]
         if items and len(seen) == len(items):
             status["observedGeneration"] = generation
-    elif kind is JOBS and told:
-        _gather_job(items, told, status, moment)
+    elif kind is JOBS and reported:
+        _gather_job(items, reported, status, moment)
 
 
-def _gather_job(items: list[Json], told: list[Json], status: Json, moment: str) -> None:
+def _gather_job(items: list[Json], reported: list[Json], status: Json, moment: str) -> None:
     if any(condition(status, kind) == "True" for kind in ("Complete", "Failed")):
         return
     for name in ("active", "succeeded", "failed"):
-        if total := sum(one.get(name, 0) for one in told):
+        if total := sum(one.get(name, 0) for one in reported):
             status[name] = total
         else:
             status.pop(name, None)
-    starts = [one["startTime"] for one in told if one.get("startTime")]
+    starts = [one["startTime"] for one in reported if one.get("startTime")]
     if starts:
         status["startTime"] = min(starts)
     failed = [one["clusterName"] for one in items if condition(one.get("status") or {}, "Failed") == "True"]
-    done = [one for one in told if condition(one, "Complete") == "True"]
+    done = [one for one in reported if condition(one, "Complete") == "True"]
     if failed:
         message = f"Job executed failed in member clusters {','.join(failed)}"
         set_condition(status, "Failed", "True", moment, "JobFailed", message)

@@ -34,7 +34,7 @@ from lab.emulation.queue_messages import (
 NUMBERS = st.integers(0, 2**32 - 1)
 
 
-def told(packet: Queued, head: int = 40) -> bytes:
+def reported(packet: Queued, head: int = 40) -> bytes:
     """Write a packet as the kernel does."""
     seconds, rest = divmod(packet.stamp_ns, 10**9)
     parts = [
@@ -61,14 +61,14 @@ PACKETS = st.builds(
 @given(st.lists(PACKETS, max_size=4))
 def test_packets_are_read_as_the_kernel_tells_them(given: list[Queued]) -> None:
     """Number, interfaces, time and whole length are read, of one packet or of several in a row."""
-    assert list(packets(b"".join(map(told, given)))) == given
+    assert list(packets(b"".join(map(reported, given)))) == given
 
 
 def test_other_messages_are_passed_over() -> None:
     """Answers to late verdicts between packets are skipped."""
     packet = Queued(1, 2, 3, 0, 60)
     answer = HEADER.pack(20, NLMSG_ERROR, 0, 0, 0) + pack("=i", -2)
-    assert list(packets(answer + told(packet) + answer + told(packet))) == [packet, packet]
+    assert list(packets(answer + reported(packet) + answer + reported(packet))) == [packet, packet]
 
 
 @pytest.mark.parametrize("verdict", [ACCEPT, DROP])
@@ -97,4 +97,4 @@ def test_an_answer_says_whether_it_went_well() -> None:
     refused = HEADER.pack(20, NLMSG_ERROR, 0, 0, 0) + pack("=i", -16)
     assert refusal(refused) == 16
     assert refusal(HEADER.pack(20, NLMSG_ERROR, 0, 0, 0) + pack("=i", 0)) == 0
-    assert refusal(told(Queued(1, 2, 3, 0, 60))) == 0
+    assert refusal(reported(Queued(1, 2, 3, 0, 60))) == 0

@@ -51,10 +51,10 @@ def process(folder: Path, store: MemoryStore) -> Iterator[KubernetesBackends]:
 
 def look(backends: KubernetesBackends) -> dict[str, bool]:
     """Return the clusters, and whether each is reachable."""
-    return {each.cluster: heard(each.changes) for each in backends.clusters()}
+    return {each.cluster: received(each.changes) for each in backends.clusters()}
 
 
-def heard(changes: Callable[[str, float], object]) -> bool:
+def received(changes: Callable[[str, float], object]) -> bool:
     """Report whether a cluster answers."""
     try:
         changes("", 0)

@@ -111,10 +111,10 @@ def test_a_lease_is_gone_when_it_was_seen_not_to_change_for_its_time(rig: Rig) -
 
 
 @pytest.mark.parametrize("told", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
-def test_times_that_others_write_decide_nothing(rig: Rig, told: str) -> None:
+def test_times_that_others_write_decide_nothing(rig: Rig, reported: str) -> None:
     """A leader whose clock is years off is respected like any other."""
     rig.attempt(rig.candidate("first"))
-    rig.server.patch(LEASES, "default", "seaway", {"spec": {"renewTime": told, "acquireTime": told}})
+    rig.server.patch(LEASES, "default", "seaway", {"spec": {"renewTime": reported, "acquireTime": reported}})
     second = rig.candidate("second")
     assert not rig.attempt(second)
     rig.now_s += 15.0
@@ -193,7 +193,7 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     rig.attempt(other)
     said: list[LeadershipStatus] = []
 
-    def hear(stand: LeadershipStatus) -> None:
+    def receive(stand: LeadershipStatus) -> None:
         said.append(stand)
         if len(said) == 1:
             lease = {"spec": {"holderIdentity": ""}}
@@ -202,7 +202,7 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
             rig.server.faults.error(500, "*/leases/*")
 
     why = rig.reactor.run(
-        lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), NoLeaderLabel(), hear), 20
+        lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), NoLeaderLabel(), receive), 20
     )
     assert said[0] == LeadershipStatus("other leads; this one waits", can_take_over=True)
     assert said[-1] == LeadershipStatus()
@@ -214,12 +214,12 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
 def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
     """A process that sees another holder stops immediately."""
 
-    def hear(stand: LeadershipStatus) -> None:
+    def receive(stand: LeadershipStatus) -> None:
         assert stand.leads, stand
         rig.server.patch(LEASES, "default", "seaway", {"spec": {"holderIdentity": "other"}})
 
     candidate = rig.candidate("first", time.monotonic, replace(QUICK, renew_deadline_s=60))
-    assert rig.reactor.run(lead(candidate, QUICK, Random(1), NoLeaderLabel(), hear), 20) == "other leads now"
+    assert rig.reactor.run(lead(candidate, QUICK, Random(1), NoLeaderLabel(), receive), 20) == "other leads now"
 
 
 def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> None:
@@ -237,7 +237,7 @@ def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> Non
     def marked() -> bool:
         return LEADER_LABEL in (rig.server.get(PODS, "default", "me") or {})["metadata"]["labels"]
 
-    def hear(stand: LeadershipStatus) -> None:
+    def receive(stand: LeadershipStatus) -> None:
         said.append(stand)
         if stand.label_error:
             rig.server.faults.clear()
@@ -253,7 +253,7 @@ def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> Non
             assert marked()
             rig.server.faults.end(fault)
 
-    leading = rig.reactor.submit(lead(candidate, terms, Random(1), sign, hear))
+    leading = rig.reactor.submit(lead(candidate, terms, Random(1), sign, receive))
     until_s = time.monotonic() + 20
     while not any(each.label_error for each in said[:-1]):
         assert time.monotonic() < until_s, said

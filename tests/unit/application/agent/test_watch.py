@@ -53,5 +53,5 @@ def test_sum_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3 * SUM_S // 10):
         clock.advance_s(10)
         watch.see([ANSWERED, replace(ANSWERED, target="gw-3")], 7)
-    told = [each.getMessage() for each in caplog.records]
-    assert told == ["2 of 2 ways to probe answer; 7 results wait for the controller"] * 3
+    reported = [each.getMessage() for each in caplog.records]
+    assert reported == ["2 of 2 ways to probe answer; 7 results wait for the controller"] * 3

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from seaway.application.control.reports import kept
+from seaway.application.control.reports import retained
 from seaway.application.ports.backend import Answer
 from seaway.domain.errors import UnavailableError
 
@@ -20,7 +20,7 @@ def test_an_answer_is_taken_as_it_is_promised_or_not() -> None:
     """Callers need not know which form it has."""
     promised = promise()
     promised.set_result(Answer(done=True))
-    assert kept(promised, "alpha") == kept(Answer(done=True), "alpha") == Answer(done=True)
+    assert retained(promised, "alpha") == retained(Answer(done=True), "alpha") == Answer(done=True)
 
 
 def test_a_promise_that_is_broken_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -28,8 +28,8 @@ def test_a_promise_that_is_broken_is_told_again(caplog: pytest.LogCaptureFixture
     late, dropped = promise(), promise()
     late.set_exception(UnavailableError("not within 10 s"))
     dropped.cancel()
-    assert kept(late, "alpha") == Answer(done=False, reason="not within 10 s")
-    assert kept(dropped, "alpha") == Answer(done=False, reason="CancelledError")
+    assert retained(late, "alpha") == Answer(done=False, reason="not within 10 s")
+    assert retained(dropped, "alpha") == Answer(done=False, reason="CancelledError")
     assert not caplog.records
 
 
@@ -37,7 +37,7 @@ def test_a_promise_that_a_mistake_broke_is_logged(caplog: pytest.LogCaptureFixtu
     """The command is retried all the same: a bug loses no command."""
     wrong = promise()
     wrong.set_exception(KeyError("spec"))
-    assert kept(wrong, "alpha") == Answer(done=False, reason="'spec'")
+    assert retained(wrong, "alpha") == Answer(done=False, reason="'spec'")
     assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [
         ("telling alpha failed", True)
     ]

@@ -38,7 +38,7 @@ def measured(made: Scene, links: list[Link]) -> None:
     made.clusters.measure(links)
 
 
-def told(made: Scene, job_id: str) -> list[str]:
+def reported(made: Scene, job_id: str) -> list[str]:
     """Return the reported SLO violations of a job and their ends."""
     found = made.plane.store.events(0, 1000, job_id=job_id)
     return [f"{event.kind}: {event.reason}" for event in found if event.kind in ("slo_violated", "slo_recovered")]
@@ -62,14 +62,14 @@ def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
     job_id = running(made)
     measured(made, ties(alpha=31))
     made.plane.run(55)
-    assert told(made, job_id) == []
+    assert reported(made, job_id) == []
     made.plane.run(120)
-    assert told(made, job_id) == [SLOW]
+    assert reported(made, job_id) == [SLOW]
     assert made.job(job_id).reason == SLOW.removeprefix("slo_violated: ")
     assert made.plane.controller.slo_violations.reported == 1
     measured(made, ties())
     made.plane.run(5)
-    assert told(made, job_id) == [SLOW, "slo_recovered: its network keeps its bounds again"]
+    assert reported(made, job_id) == [SLOW, "slo_recovered: its network keeps its bounds again"]
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
@@ -82,7 +82,7 @@ def test_a_breach_that_passes_is_not_told_of() -> None:
         made.plane.run(40)
         measured(made, ties())
         made.plane.run(2)
-    assert told(made, job_id) == []
+    assert reported(made, job_id) == []
 
 
 def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
@@ -91,10 +91,10 @@ def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
     job_id = running(made)
     measured(made, [link for link in ties() if link.target != "gw-alpha"])
     made.plane.run(120)
-    assert told(made, job_id) == []
+    assert reported(made, job_id) == []
     measured(made, ties(alpha=None))
     made.plane.run(70)
-    assert told(made, job_id) == ["slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"]
+    assert reported(made, job_id) == ["slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"]
 
 
 def test_a_job_that_asked_for_it_is_moved() -> None:
@@ -106,7 +106,7 @@ def test_a_job_that_asked_for_it_is_moved() -> None:
     assert (made.state(job_id), made.where(job_id)) == ("running", "alpha")
     made.plane.run(30)
     assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "beta", 2)
-    assert told(made, job_id) == [SLOW]
+    assert reported(made, job_id) == [SLOW]
     assert made.plane.controller.slo_violations.moved == 1
 
 
@@ -118,11 +118,11 @@ def test_a_job_that_fits_nowhere_else_stays() -> None:
     measured(made, ties(alpha=31))
     made.plane.run(200)
     assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "alpha", 1)
-    assert told(made, job_id) == [SLOW]
+    assert reported(made, job_id) == [SLOW]
     made.plane.jobs.cancel(blockers[0], "somebody")
     made.plane.run(100)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
-    assert told(made, job_id) == [SLOW]
+    assert reported(made, job_id) == [SLOW]
     assert made.plane.controller.slo_violations.reported == 1
 
 
@@ -150,7 +150,7 @@ def test_bounds_between_replicas_are_watched_too() -> None:
     measured(made, worse)
     made.plane.run(70)
     text = "its network breaks its bounds: gw-gamma to gw-beta: latency 25 ms, bound 20 ms"
-    assert told(made, job_id) == [f"slo_violated: {text}"]
+    assert reported(made, job_id) == [f"slo_violated: {text}"]
 
 
 def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
@@ -163,7 +163,7 @@ def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
     measured(made, slim)
     made.plane.run(70)
     for job_id in (first, second):
-        assert told(made, job_id) == [
+        assert reported(made, job_id) == [
             "slo_violated: its network breaks its bounds: user to gw-alpha: 100Mbps more is promised than it has"
         ]
 
@@ -210,11 +210,11 @@ def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
     third = made.submit(**{**NEAR, **bounds, "min_bandwidth_mbps": 300})
     made.plane.run(20)
     assert [each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()] == [third]
-    assert (told(made, first), told(made, second), made.job(first).attempt) == ([], [], 1)
+    assert (reported(made, first), reported(made, second), made.job(first).attempt) == ([], [], 1)
     measured(made, [Link(each.source, each.target, 10 * MS, bandwidth_mbps=800) for each in ties()])
     made.plane.run(5)
     text = "user to gw-alpha: 100Mbps more is promised than it has"
-    assert told(made, second) == [f"slo_violated: its network breaks its bounds: {text}"]
+    assert reported(made, second) == [f"slo_violated: its network breaks its bounds: {text}"]
 
 
 def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
@@ -223,7 +223,7 @@ def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
     job_id = running(made, OnViolation.MOVE, min_bandwidth_mbps=100)
     measured(made, [Link(each.source, each.target, 10 * MS) if "alpha" in each.target else each for each in ties()])
     made.plane.run(30)
-    assert (told(made, job_id), made.job(job_id).attempt) == ([], 1)
+    assert (reported(made, job_id), made.job(job_id).attempt) == ([], 1)
     measured(made, [Link(each.source, each.target, None) for each in ties()])
     made.plane.run(10)
     assert made.job(job_id).reason.endswith("user to gw-alpha: nothing answers")
@@ -238,7 +238,7 @@ def test_the_reason_follows_the_figures() -> None:
     measured(made, ties(alpha=62))
     made.plane.run(70)
     assert made.job(job_id).reason == "its network breaks its bounds: user to gw-alpha: latency 62 ms, bound 20 ms"
-    assert told(made, job_id) == [SLOW]
+    assert reported(made, job_id) == [SLOW]
 
 
 def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> None:
@@ -253,7 +253,7 @@ def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> N
         assert judged.call_count == 0
         measured(made, ties(alpha=31))
         made.plane.run(70)
-    assert told(made, job_id) == [SLOW]
+    assert reported(made, job_id) == [SLOW]
 
 
 class Probed:
@@ -261,10 +261,10 @@ class Probed:
 
     def __init__(self, on_violation: OnViolation = OnViolation.REPORT) -> None:
         self.made = three()
-        self.book = self.made.plane.controller.live.book
+        self.link_table = self.made.plane.controller.live.link_table
         user = GatewayConfig("user", IPv6Address("fd00::1"), site="lab")
         admission = GatewayConfig("gw-alpha", IPv6Address("fd00::2"), cluster="alpha")
-        self.book.use(NetworkConfig((user, admission)), self.made.clock.now_ns())
+        self.link_table.use(NetworkConfig((user, admission)), self.made.clock.now_ns())
         self.take(*[5] * 30)
         self.job_id = running(self.made, on_violation, max_latency_ns=0, max_loss_ppm=10_000)
         self.take(5)
@@ -274,13 +274,13 @@ class Probed:
         for count in received:
             now_ns = self.made.clock.now_ns()
             latency_ns = 10 * MS if count else None
-            self.book.take("user", [Reported("gw-alpha", "", now_ns, 5, count, latency_ns)], now_ns)
+            self.link_table.take("user", [Reported("gw-alpha", "", now_ns, 5, count, latency_ns)], now_ns)
             self.made.plane.run(10)
 
     @property
     def loss_ppm(self) -> int:
         """Return the loss that decisions use."""
-        links = self.book.links(self.made.clock.now_ns())
+        links = self.link_table.links(self.made.clock.now_ns())
         return next(each.loss_ppm for each in links if each.target == "gw-alpha")
 
 
@@ -292,16 +292,16 @@ def test_loss_of_a_moment_is_no_breach_however_long_it_is_counted(lost: tuple[in
     assert probed.loss_ppm > 10_000
     probed.take(*[5] * 20)
     assert probed.loss_ppm <= 10_000
-    assert (told(probed.made, probed.job_id), probed.made.job(probed.job_id).attempt) == ([], 1)
+    assert (reported(probed.made, probed.job_id), probed.made.job(probed.job_id).attempt) == ([], 1)
 
 
 def test_loss_that_goes_on_is_a_breach() -> None:
     """A link with losses every few rounds violates its bound, although rounds in between do not."""
     probed = Probed()
     probed.take(4, 5, 5, 4, 5, 5, 4)
-    assert told(probed.made, probed.job_id) == []
+    assert reported(probed.made, probed.job_id) == []
     probed.take(5, 5, 4)
-    said = told(probed.made, probed.job_id)
+    said = reported(probed.made, probed.job_id)
     assert [
         each.startswith("slo_violated: its network breaks its bounds: user to gw-alpha: loss ") for each in said
     ] == [True]
@@ -312,8 +312,8 @@ def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
     probed = Probed()
     probed.take(0, 0)
     probed.made.plane.run(60)
-    assert told(probed.made, probed.job_id) == []
+    assert reported(probed.made, probed.job_id) == []
     probed.take(*[0] * 8)
-    assert told(probed.made, probed.job_id) == [
+    assert reported(probed.made, probed.job_id) == [
         "slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"
     ]

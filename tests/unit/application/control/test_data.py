@@ -47,5 +47,5 @@ def test_why_a_job_waits_is_not_what_another_was_told() -> None:
     made = three()
     tries = DryRuns(made.plane.controller)
     waiting = [made.submit(replicas=4, gang=True, data=data) for data in (DATA, DataSource("alpha", 5))]
-    told = [tries.reason(made.job(each), None).explanation for each in waiting]
-    assert [each.data.split(";")[0] for each in told if each] == ["its data is at beta", "its data is at alpha"]
+    reported = [tries.reason(made.job(each), None).explanation for each in waiting]
+    assert [each.data.split(";")[0] for each in reported if each] == ["its data is at beta", "its data is at alpha"]

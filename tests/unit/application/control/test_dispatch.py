@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from seaway.application.control.command_queue import MAX_RETRY_NS, TOGETHER, CommandQueue, retry_ns
 from seaway.application.control.dispatch import InPlace
-from seaway.application.control.reports import Answered, Silent
+from seaway.application.control.reports import Answered, Unreachable
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.application.records import PendingCommand, Verb
 from seaway.domain.deployment import Deployment
@@ -26,9 +26,9 @@ def delete(job: str = "a", attempt: int = 1) -> tuple[PendingCommand, Command]:
     return PendingCommand(job, attempt, "alpha", Verb.DELETE, 1), Removal(job, attempt, "alpha")
 
 
-def verbs(told: list[tuple[PendingCommand, Command]]) -> list[tuple[str, Verb]]:
+def verbs(reported: list[tuple[PendingCommand, Command]]) -> list[tuple[str, Verb]]:
     """Return the commands by job."""
-    return [(pending_commands.job_id, pending_commands.verb) for pending_commands, _ in told]
+    return [(pending_commands.job_id, pending_commands.verb) for pending_commands, _ in reported]
 
 
 def test_only_the_latest_is_told_of_an_attempt() -> None:
@@ -46,10 +46,10 @@ def test_only_so_much_is_told_at_once() -> None:
     box = CommandQueue()
     for at in range(TOGETHER + 3):
         box.give(*create(str(at)))
-    told = box.take(0)
-    assert len(told) == TOGETHER
+    reported = box.take(0)
+    assert len(reported) == TOGETHER
     assert (box.take(0), box.next_due_ns()) == ([], None)
-    box.settle(told[:2], [DONE] * 2, 0)
+    box.settle(reported[:2], [DONE] * 2, 0)
     assert (len(box.take(0)), len(box)) == (2, 1)
 
 
@@ -58,11 +58,11 @@ def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
     box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
-    told = box.take(0)
-    box.drop(told[0][0])
+    reported = box.take(0)
+    box.drop(reported[0][0])
     box.give(*delete())
     assert (box.take(0), box.next_due_ns()) == ([], None)
-    box.settle(told[:1], [DONE], 0)
+    box.settle(reported[:1], [DONE], 0)
     assert verbs(box.take(0)) == [("a", Verb.DELETE)]
 
 
@@ -71,11 +71,11 @@ def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
     box = CommandQueue()
     box.give(*create())
     box.give(*create("b"))
-    told = box.take(0)
+    reported = box.take(0)
     after = box.emptied()
     after.give(*delete())
     assert not after.take(0)
-    box.settle(told, [LATER, DONE], 0)
+    box.settle(reported, [LATER, DONE], 0)
     assert verbs(after.take(0)) == [("a", Verb.DELETE)]
     assert not len(after)
 
@@ -86,17 +86,17 @@ def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
     box.give(*create())
     now_ns = 0
     for tries in range(1, 12):
-        told = box.take(now_ns)
-        assert len(told) == 1
-        assert not box.settle(told, [LATER], now_ns)
+        reported = box.take(now_ns)
+        assert len(reported) == 1
+        assert not box.settle(reported, [LATER], now_ns)
         due_ns = box.next_due_ns()
         assert due_ns == now_ns + retry_ns(tries)
         assert box.tries["a", 1, "alpha"] == (tries, "busy")
         assert not box.take(now_ns)
         now_ns = due_ns
     assert retry_ns(11) == MAX_RETRY_NS
-    told = box.take(now_ns)
-    assert box.settle(told, [DONE], now_ns) == [Answered(told[0][0], DONE)]
+    reported = box.take(now_ns)
+    assert box.settle(reported, [DONE], now_ns) == [Answered(reported[0][0], DONE)]
     assert not box.tries
     assert box.next_due_ns() is None
 
@@ -105,8 +105,8 @@ def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
     """A rejected create command is reported; a removal is retried until it is done."""
     box = CommandQueue()
     box.give(*create())
-    told = box.take(0)
-    assert box.settle(told, [REFUSED], 0) == [Answered(told[0][0], REFUSED)]
+    reported = box.take(0)
+    assert box.settle(reported, [REFUSED], 0) == [Answered(reported[0][0], REFUSED)]
     box.give(*delete())
     assert not box.settle(box.take(0), [REFUSED], 0)
     assert len(box) == 1
@@ -116,10 +116,10 @@ def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
     """A removal that arrives while the create command is in flight is sent; the create command is not repeated."""
     box = CommandQueue()
     box.give(*create())
-    told = box.take(0)
-    box.drop(told[0][0])
+    reported = box.take(0)
+    box.drop(reported[0][0])
     box.give(*delete())
-    assert not box.settle(told, [LATER], 0)
+    assert not box.settle(reported, [LATER], 0)
     assert verbs(box.take(10**12)) == [("a", Verb.DELETE)]
 
 
@@ -127,9 +127,9 @@ def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
     """A failed create command of an ended attempt would restart an ended job."""
     box = CommandQueue()
     box.give(*create())
-    told = box.take(0)
-    box.drop(told[0][0])
-    assert not box.settle(told, [LATER], 0)
+    reported = box.take(0)
+    box.drop(reported[0][0])
+    assert not box.settle(reported, [LATER], 0)
     assert not len(box)
     assert not box.tries
 
@@ -150,7 +150,7 @@ def test_an_unreachable_cluster_does_not_hold_up_others() -> None:
     talker.use(made.clusters.clusters())
     reports = talker.collect()
     assert [type(report).__name__ for report in reports] == ["Silent", "Heard"]
-    assert isinstance(reports[0], Silent)
+    assert isinstance(reports[0], Unreachable)
     assert reports[0].cluster == "alpha"
 
 

@@ -33,11 +33,11 @@ ALPHA = fleet(cluster(node(gpu(), gpu()), node(gpu()), name="alpha", gateway="do
 BETA = fleet(cluster(node(gpu()), name="beta")).clusters[0]
 
 
-def live(*told: Cluster) -> LiveFleet:
+def live(*reported: Cluster) -> LiveFleet:
     """Create a fleet of clusters that have reported and answer."""
     made = LiveFleet()
-    made.know([each.name for each in told], 0)
-    for each in told:
+    made.know([each.name for each in reported], 0)
+    for each in reported:
         made.tell(each)
         made.set_state(each.name, ClusterState.UP)
     return made
@@ -201,22 +201,22 @@ MOVED = ALPHA.nodes[0]
 """A machine of alpha that is added again, in beta or under another name, while its old node stays."""
 
 
-def without(told: Cluster, *, ready: bool = False) -> Cluster:
+def without(reported: Cluster, *, ready: bool = False) -> Cluster:
     """Return alpha after the machine left: its node stays, and is not ready."""
-    return replace(told, nodes=(replace(MOVED, ready=ready), *told.nodes[1:]))
+    return replace(reported, nodes=(replace(MOVED, ready=ready), *reported.nodes[1:]))
 
 
-def with_moved(told: Cluster, name: str = "new", *, ready: bool = True) -> Cluster:
+def with_moved(reported: Cluster, name: str = "new", *, ready: bool = True) -> Cluster:
     """Return a cluster with the machine added."""
-    return replace(told, nodes=(*told.nodes, replace(MOVED, name=name, ready=ready)))
+    return replace(reported, nodes=(*reported.nodes, replace(MOVED, name=name, ready=ready)))
 
 
 def test_a_machine_that_moves_to_another_cluster_is_followed() -> None:
     """Its devices move as soon as its old node is not ready, in any order of reports, and all else continues."""
     for first in (True, False):
         made = live(ALPHA, BETA)
-        told = (without(ALPHA), with_moved(BETA))
-        for each in told if first else reversed(told):
+        reported = (without(ALPHA), with_moved(BETA))
+        for each in reported if first else reversed(reported):
             made.tell(each)
             alike(made)
         assert fits(made, gpus=2) == "beta/new"
@@ -275,14 +275,14 @@ def test_what_is_held_on_a_device_that_moved_is_held_where_it_is_now() -> None:
 
 def test_a_machine_that_is_joined_by_another_name_is_followed(caplog: pytest.LogCaptureFixture) -> None:
     """Its old node does not block it, also after a restart; it is logged once."""
-    told = with_moved(without(ALPHA))
+    reported = with_moved(without(ALPHA))
     for made in (live(ALPHA), LiveFleet()):
         caplog.clear()
         made.know(["alpha"], 0)
-        made.tell(told)
+        made.tell(reported)
         made.set_state("alpha", ClusterState.UP)
         assert fits(made, gpus=2) == "alpha/new"
-        made.tell(replace(told, nodes=tuple(replace(each, labels={"a": "b"}) for each in told.nodes)))
+        made.tell(replace(reported, nodes=tuple(replace(each, labels={"a": "b"}) for each in reported.nodes)))
         alike(made)
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith("alpha/new and alpha/node-0 list the same 2 devices; they are counted on")
@@ -300,7 +300,7 @@ def test_whoever_lists_what_every_device_is_offered_once(seed: int) -> None:
         if random.random() < 0.1:
             made.know([name for name in names if random.random() < 0.8], 0)
         there = random.sample(sorted(made.clusters), random.randint(0, len(made.clusters)))
-        told = []
+        reported = []
         for name in there:
             nodes = [
                 replace(
@@ -309,8 +309,8 @@ def test_whoever_lists_what_every_device_is_offered_once(seed: int) -> None:
                 )
                 for at in range(random.randint(1, 3))
             ]
-            told.append(Cluster(name, tuple(nodes)))
-        made.tell(*told)
+            reported.append(Cluster(name, tuple(nodes)))
+        made.tell(*reported)
         alike(made)
         offered = [device.uuid for device in made.fleet().devices]
         listed = {

@@ -46,7 +46,7 @@ def test_a_device_that_is_elsewhere_does_not_count() -> None:
     assert held_by([attempt(1)], "alpha", {"GPU-alpha"}) == Held(1, 2, 0, 0, 1)
 
 
-def kept(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:
+def retained(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:
     """Return the stored sums of each cluster, and the computed ones."""
     clusters = live.fleet.clusters.values()
     return (
@@ -68,6 +68,6 @@ def test_it_is_kept_true_while_jobs_come_and_go(seed: int) -> None:
                 made.plane.jobs.cancel(jobs.pop(choice.randrange(len(jobs))), "ada")
             case _:
                 made.plane.run(choice.randrange(1, 40))
-        now, summed = kept(made.plane.controller.live)
+        now, summed = retained(made.plane.controller.live)
         assert now == summed
-    assert any(each.jobs for each in kept(made.plane.controller.live)[0].values())
+    assert any(each.jobs for each in retained(made.plane.controller.live)[0].values())

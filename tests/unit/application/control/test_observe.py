@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from seaway.application.control.rejections import Refusals
-from seaway.application.control.reports import Answered, Heard
+from seaway.application.control.reports import Answered, Observation
 from seaway.application.control.state import deployment
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import PendingCommand, Verb
@@ -40,9 +40,9 @@ def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
     job_id = made.submit(expected_duration_s=10)
     made.plane.run(20)
     assert made.plane.states(job_id) == ["pending", "queued", "scheduled", "deploying", "running", "completed"]
-    told = made.plane.store.events(0, 100, job_id=job_id)
-    assert all(event.reason and event.at_ns for event in told)
-    assert [event.actor for event in told] == ["ada", "scheduler", "scheduler", *["controller"] * 3]
+    reported = made.plane.store.events(0, 100, job_id=job_id)
+    assert all(event.reason and event.at_ns for event in reported)
+    assert [event.actor for event in reported] == ["ada", "scheduler", "scheduler", *["controller"] * 3]
     job, attempt = made.job(job_id), made.plane.attempt(job_id)
     assert (job.attempt, attempt.state) == (1, AttemptState.ENDED)
     assert job.started_ns is not None
@@ -86,7 +86,9 @@ def test_what_is_seen_of_an_old_attempt_changes_nothing() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
     before = made.job(job_id)
     for phase in (WorkloadPhase.FAILED, WorkloadPhase.SUCCEEDED, WorkloadPhase.GONE, WorkloadPhase.RUNNING):
-        late = Heard("alpha", Changes("late", complete=False, workloads=(Workload(job_id, 1, "alpha", phase),)), 0)
+        late = Observation(
+            "alpha", Changes("late", complete=False, workloads=(Workload(job_id, 1, "alpha", phase),)), 0
+        )
         assert not made.plane.controller.observer.changes([late])
     assert made.job(job_id) == before
 
@@ -121,7 +123,7 @@ def test_what_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
     created = next(iter(made.plane.store.pending_commands()))
     gone = Changes("next", complete=False, workloads=(Workload(job_id, 1, created.cluster, WorkloadPhase.GONE),))
     observer = made.plane.controller.observer
-    assert not observer.changes([Heard(created.cluster, gone, 0)])
+    assert not observer.changes([Observation(created.cluster, gone, 0)])
     changes = observer.changes([Answered(created, Answer(done=True))])
     assert [record for change in changes for record in change.put] == [
         PendingCommand(job_id, 1, created.cluster, Verb.CREATE, made.clock.now_ns())
@@ -211,7 +213,7 @@ def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
     turned_away = Workload(job_id, 1, where, WorkloadPhase.FAILED, reason="no node takes it", cause=Cause.UNSCHEDULABLE)
     made.plane.writer.commit(
         made.plane.controller.observer.changes(
-            [Heard(where, Changes("x", complete=False, workloads=(turned_away,)), 0)]
+            [Observation(where, Changes("x", complete=False, workloads=(turned_away,)), 0)]
         )
     )
     assert f"{where} refused it: no node takes it" in made.job(job_id).reason
@@ -229,7 +231,9 @@ def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
     where = made.where(job_id)
     denied = Workload(job_id, 1, where, WorkloadPhase.FAILED, reason="exceeded quota", cause=Cause.REJECTED)
     made.plane.writer.commit(
-        made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, workloads=(denied,)), 0)])
+        made.plane.controller.observer.changes(
+            [Observation(where, Changes("x", complete=False, workloads=(denied,)), 0)]
+        )
     )
     assert f"{where} refused it: exceeded quota" in made.job(job_id).reason
     made.plane.run(30)
@@ -248,13 +252,15 @@ def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
             for each in live.nodes
             for device in each.devices
         )
-        made.plane.controller.observer.changes([Heard(name, Changes("x", complete=False, unmanaged_pods=pods), 0)])
+        made.plane.controller.observer.changes(
+            [Observation(name, Changes("x", complete=False, unmanaged_pods=pods), 0)]
+        )
     job_id = made.submit()
     made.plane.settle()
     assert made.state(job_id) == "queued"
     made.plane.controller.observer.changes(
         [
-            Heard(
+            Observation(
                 "beta",
                 Changes("y", complete=False, unmanaged_pods=tuple(UnmanagedPod(each.name, "") for each in pods)),
                 0,
@@ -412,10 +418,12 @@ def test_why_a_copy_does_not_start_is_passed_on() -> None:
     made.plane.controller.step()
     made.plane.controller.step()
     where = made.where(job_id)
-    told = Workload(job_id, 1, where, WorkloadPhase.STARTING, (), "the image is being pulled")
+    reported = Workload(job_id, 1, where, WorkloadPhase.STARTING, (), "the image is being pulled")
     for _ in range(2):
         made.plane.writer.commit(
-            made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, workloads=(told,)), 0)])
+            made.plane.controller.observer.changes(
+                [Observation(where, Changes("x", complete=False, workloads=(reported,)), 0)]
+            )
         )
         made.plane.controller.step()
     assert made.job(job_id).reason == "the image is being pulled"
@@ -432,8 +440,8 @@ def test_a_cluster_that_answers_again_is_up() -> None:
     made.cluster("alpha").reconnect()
     made.plane.run(1)
     assert known(made, "alpha") is ClusterState.UP
-    told = [event.reason for event in made.plane.store.events(0, 100) if event.kind == "cluster"]
-    assert told[-1] == "alpha answers (it was stale)"
+    reported = [event.reason for event in made.plane.store.events(0, 100) if event.kind == "cluster"]
+    assert reported[-1] == "alpha answers (it was stale)"
 
 
 def test_a_change_in_between_does_not_swallow_an_end() -> None:
@@ -523,7 +531,7 @@ def test_what_hinders_a_copy_is_told_also_when_it_was_heard_before_its_answer() 
     created = next(iter(made.plane.store.pending_commands()))
     copy = Workload(job_id, 1, created.cluster, WorkloadPhase.STARTING, (), "the image is being pulled")
     observer = made.plane.controller.observer
-    early = Heard(created.cluster, Changes("x", complete=False, workloads=(copy,)), 0)
+    early = Observation(created.cluster, Changes("x", complete=False, workloads=(copy,)), 0)
     made.plane.writer.commit(observer.changes([early]))
     made.plane.writer.commit(observer.changes([Answered(created, Answer(done=True))]))
     assert (made.state(job_id), made.job(job_id).reason) == ("deploying", "the image is being pulled")

@@ -20,11 +20,11 @@ def with_orphan(expected_duration_s: int | None = None, **settings: float) -> tu
     """Create a scene whose only device is held by a workload of a job outside the database; return its id."""
     made = scene(fleet(cluster(node(gpu()), name="alpha")), **settings)
     job_id = made.submit(expected_duration_s=expected_duration_s)
-    told = deployment(made.plane.attempt(job_id), "alpha")
+    reported = deployment(made.plane.attempt(job_id), "alpha")
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.settle()
     strange = IDS.generate(NOW_NS)
-    assert made.cluster("alpha").send([replace(told, job_id=strange)])[0].done
+    assert made.cluster("alpha").send([replace(reported, job_id=strange)])[0].done
     made.plane.run(1)
     return made, strange
 
@@ -81,8 +81,10 @@ def test_operators_have_orphans_removed() -> None:
         made.plane.run(2)
         assert made.phase("alpha", strange) is None
         assert not made.plane.overview.clusters()[0].orphans
-        told = [(each.actor, each.reason) for each in made.plane.store.events(0, 100) if each.kind == "orphans_removed"]
-        assert told == [("ada", f"alpha is to remove {name}, which no job accounts for")]
+        reported = [
+            (each.actor, each.reason) for each in made.plane.store.events(0, 100) if each.kind == "orphans_removed"
+        ]
+        assert reported == [("ada", f"alpha is to remove {name}, which no job accounts for")]
         assert made.plane.operations.remove_orphans("alpha", "ada") == []
 
 

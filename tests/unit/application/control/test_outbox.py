@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.control import command_queue as told
+from seaway.application.control import command_queue as reported
 from seaway.application.control.command_queue import CommandQueue
 from seaway.application.ports.backend import Answer, Removal
 from seaway.application.records import PendingCommand, Verb
@@ -24,7 +24,7 @@ def given(box: CommandQueue, number: int) -> PendingCommand:
 
 def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Queued commands and those in flight have no answer yet; failed ones have."""
-    monkeypatch.setattr(told, "TOGETHER", 1)
+    monkeypatch.setattr(reported, "TOGETHER", 1)
     box = CommandQueue()
     first, second = given(box, 1), given(box, 2)
     under_way = box.take(0)
@@ -46,11 +46,11 @@ def test_what_is_told_no_more_is_not_awaited() -> None:
 
 
 def test_that_a_cluster_is_not_done_yet_is_told_and_asked_again() -> None:
-    """This is news, unlike a failure, and the command stays pending."""
+    """Progress is news, unlike a failure, and the command stays pending."""
     box = CommandQueue()
     first = given(box, 1)
     (report,) = box.settle(box.take(0), [Answer(done=False, underway=True)], 0)
     assert (report.pending_commands, report.answer.underway) == (first, True)
     assert len(box) == 1
-    assert not box.settle(box.take(told.RETRY_NS), [Answer(done=False)], told.RETRY_NS)
+    assert not box.settle(box.take(reported.RETRY_NS), [Answer(done=False)], reported.RETRY_NS)
     assert len(box) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.control.reports import Answered, Heard
+from seaway.application.control.reports import Answered, Observation
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Event, JobRecord, PendingCommand, Verb
 from seaway.domain.deployment import Workload, WorkloadPhase
@@ -23,11 +23,11 @@ def two() -> tuple[Scene, Workload]:
     return made, copy
 
 
-def hear(made: Scene, *workloads: Workload, complete: bool = False) -> list[Change]:
+def receive(made: Scene, *workloads: Workload, complete: bool = False) -> list[Change]:
     """Have a cluster report workloads; return the resulting changes."""
     observer, live = made.plane.controller.observer, made.plane.controller.live
-    told = Heard("alpha", Changes("x", complete=complete, workloads=workloads), made.clock.monotonic_ns())
-    changes = observer.changes([told])
+    reported = Observation("alpha", Changes("x", complete=complete, workloads=workloads), made.clock.monotonic_ns())
+    changes = observer.changes([reported])
     live.apply(changes)
     return changes
 
@@ -45,7 +45,7 @@ def made_again(changes: list[Change]) -> list[Verb]:
 def test_a_replica_that_vanishes_is_made_again() -> None:
     """After a user deletes one of several objects, the job no longer runs, and the event has the number."""
     made, copy = two()
-    changes = hear(made, part(copy, 1))
+    changes = receive(made, part(copy, 1))
     assert made_again(changes) == [Verb.CREATE]
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
     assert (job.state.value, job.reason) == ("deploying", "1 of the 2 replicas in alpha is gone; it is made again")
@@ -54,9 +54,9 @@ def test_a_replica_that_vanishes_is_made_again() -> None:
     made.plane.controller.live.apply(
         made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))])
     )
-    assert not hear(made, part(copy, 1))  # it is still in flight
+    assert not receive(made, part(copy, 1))  # it is still in flight
     assert made.plane.controller.live.jobs[copy.job_id].state.value == "deploying"
-    hear(made, copy)
+    receive(made, copy)
     assert made.plane.controller.live.jobs[copy.job_id].state.value == "running"
 
 
@@ -67,18 +67,18 @@ def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
     made.plane.controller.step()
     for phase in (WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED):
         first = replace(part(copy, 0), job_id=job_id, cluster="beta", phase=phase)
-        told = Heard("beta", Changes("x", complete=False, workloads=(first,)), 0)
-        assert not made.plane.controller.observer.changes([told])
+        reported = Observation("beta", Changes("x", complete=False, workloads=(first,)), 0)
+        assert not made.plane.controller.observer.changes([reported])
 
 
 def test_a_replica_that_ended_well_may_go() -> None:
     """Its success is stored: nothing is re-created, and the job ends with the other replica."""
     made, copy = two()
     ended = replace(copy.replicas[0], phase=WorkloadPhase.SUCCEEDED)
-    assert not hear(made, replace(copy, replicas=(ended, copy.replicas[1])))
-    assert not hear(made, part(copy, 1))
+    assert not receive(made, replace(copy, replicas=(ended, copy.replicas[1])))
+    assert not receive(made, part(copy, 1))
     last = replace(copy.replicas[1], phase=WorkloadPhase.SUCCEEDED)
-    changes = hear(made, replace(copy, phase=WorkloadPhase.SUCCEEDED, replicas=(last,)))
+    changes = receive(made, replace(copy, phase=WorkloadPhase.SUCCEEDED, replicas=(last,)))
     assert [each.state.value for change in changes for each in change.update if isinstance(each, JobRecord)] == [
         "completed"
     ]
@@ -90,16 +90,16 @@ def test_a_replica_that_vanished_meanwhile_is_made_again() -> None:
     made.cluster("alpha").disconnect()
     made.plane.restart()
     made.plane.controller.step()
-    assert made_again(hear(made, part(copy, 0), complete=True)) == [Verb.CREATE]
+    assert made_again(receive(made, part(copy, 0), complete=True)) == [Verb.CREATE]
 
 
 def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
-    """This equals the case of the whole workload: the acknowledgement arrives after the report of the deletion."""
+    """The case equals that of the whole workload: the acknowledgement arrives after the report of the deletion."""
     made, copy = two()
     live = made.plane.controller.live
     pending_commands = PendingCommand(copy.job_id, 1, "alpha", Verb.CREATE, made.clock.now_ns())
     live.apply([Change(put=[pending_commands])])
-    assert not made_again(hear(made, part(copy, 1)))
+    assert not made_again(receive(made, part(copy, 1)))
     assert made_again(made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))])) == [
         Verb.CREATE
     ]
@@ -108,12 +108,12 @@ def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() 
 def test_the_whole_going_after_a_part_is_told_as_that() -> None:
     """The rest is deleted, too: nothing of it counts any more."""
     made, copy = two()
-    hear(made, part(copy, 1))
+    receive(made, part(copy, 1))
     live = made.plane.controller.live
     pending_commands = live.pending_commands[copy.job_id, 1, "alpha"]
     live.apply(made.plane.controller.observer.changes([Answered(pending_commands, Answer(done=True))]))
-    hear(made, part(copy, 1))
-    changes = hear(made, Workload(copy.job_id, 1, "alpha", WorkloadPhase.GONE))
+    receive(made, part(copy, 1))
+    changes = receive(made, Workload(copy.job_id, 1, "alpha", WorkloadPhase.GONE))
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
     assert job.reason == "what ran in alpha is gone; it is made again"
 
@@ -127,7 +127,7 @@ def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
     pending_commands = live.pending_commands[job_id, 1, "beta"]
     live.apply(observer.changes([Answered(pending_commands, Answer(done=True))]))
     first = replace(part(copy, 0), job_id=job_id, cluster="beta")
-    live.apply(observer.changes([Heard("beta", Changes("x", complete=False, workloads=(first,)), 0)]))
+    live.apply(observer.changes([Observation("beta", Changes("x", complete=False, workloads=(first,)), 0)]))
     made.clock.advance_s(59)
     assert not made_again(made.plane.controller.housekeeping.changes())
     made.clock.advance_s(2)
@@ -137,7 +137,7 @@ def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
     assert live.jobs[job_id].reason == "1 of the 2 replicas in beta is gone or late; it is told again"
     live.apply(observer.changes([Answered(live.pending_commands[job_id, 1, "beta"], Answer(done=True))]))
     whole = replace(copy, job_id=job_id, cluster="beta")
-    live.apply(observer.changes([Heard("beta", Changes("y", complete=False, workloads=(whole,)), 0)]))
+    live.apply(observer.changes([Observation("beta", Changes("y", complete=False, workloads=(whole,)), 0)]))
     assert live.jobs[job_id].state.value == "running"
     made.clock.advance_s(61)
     assert not made_again(made.plane.controller.housekeeping.changes())

@@ -124,7 +124,7 @@ def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
 
 
 def test_what_goes_on_after_a_job_ended_is_others() -> None:
-    """This begins with the first measurement after its end."""
+    """Its own traffic ends with the first measurement after its end."""
     made = live(network_snapshot())
     running(made, 300, since_s=0)
     assert others(made, 300, 20, 10) == 0
@@ -258,8 +258,8 @@ def test_a_gateway_stands_before_its_cluster_or_a_site() -> None:
 def test_told_links_are_kept_apart_from_measured_ones() -> None:
     """Clusters' reports are not agents' measurements; both are used."""
     made = live(network_snapshot())
-    told = Link("far", "door", 5)
-    made.connect((Gateway("far"),), (told,), network_snapshot())
-    assert made.reported_links == (told,)
-    assert made.links == (told, MEASURED)
+    reported = Link("far", "door", 5)
+    made.connect((Gateway("far"),), (reported,), network_snapshot())
+    assert made.reported_links == (reported,)
+    assert made.links == (reported, MEASURED)
     assert made.surveyed == {"site", "door"}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from seaway.application.control.rejections import Refusals, somewhere
-from seaway.application.control.reports import Heard
+from seaway.application.control.reports import Observation
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Cause, Workload, WorkloadPhase
@@ -25,8 +25,8 @@ def turned_away(made: Scene, job_id: str, cause: Cause) -> tuple[str, str]:
     attempt = made.plane.attempt(job_id)
     place = attempt.placements[0]
     copy = Workload(job_id, attempt.number, place.cluster, WorkloadPhase.FAILED, reason="not here", cause=cause)
-    heard = Heard(place.cluster, Changes("x", complete=False, workloads=(copy,)), 0)
-    made.plane.writer.commit(made.plane.controller.observer.changes([heard]))
+    received = Observation(place.cluster, Changes("x", complete=False, workloads=(copy,)), 0)
+    made.plane.writer.commit(made.plane.controller.observer.changes([received]))
     made.plane.run(70)
     return place.cluster, place.node
 

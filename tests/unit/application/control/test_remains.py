@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.control.reports import Heard
+from seaway.application.control.reports import Observation
 from seaway.application.ports.backend import Changes, Command, Removal
 from seaway.application.records import PendingCommand
 from seaway.domain.deployment import Workload, WorkloadPhase
@@ -26,8 +26,8 @@ def told_to_do(made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Workload, *, 
 
     live = made.plane.controller.live
     monkeypatch.setattr(live.dispatcher, "give", give)
-    told = Heard(copy.cluster, Changes("x", complete=complete, workloads=(copy,)), made.clock.monotonic_ns())
-    live.apply(made.plane.controller.observer.changes([told]))
+    reported = Observation(copy.cluster, Changes("x", complete=complete, workloads=(copy,)), made.clock.monotonic_ns())
+    live.apply(made.plane.controller.observer.changes([reported]))
     return commands
 
 

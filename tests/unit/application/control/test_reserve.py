@@ -97,11 +97,11 @@ def test_a_place_that_fails_is_kept_no_longer() -> None:
     made.submit(gpus=1, expected_duration_s=50)
     made.submit(gpus=2, expected_duration_s=90)
     head = made.submit(gpus=2, expected_duration_s=10)
-    kept = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
-    made.cluster("alpha").fail_node(kept)
+    retained = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
+    made.cluster("alpha").fail_node(retained)
     made.plane.run(2)
     now = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
-    assert now != kept
+    assert now != retained
     assert kept_for(made) == {head}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from seaway.application.control import cluster_threads as threads
 from seaway.application.control.cluster_threads import Threads
-from seaway.application.control.reports import Answered, Heard, Report, Silent
+from seaway.application.control.reports import Answered, Observation, Report, Unreachable
 from seaway.application.ports.backend import Answer, Answers, Changes, Command, Removal
 from seaway.application.ports.clock import SystemClock
 from seaway.application.records import PendingCommand, Verb
@@ -27,7 +27,7 @@ class Scripted:
 
     def __init__(self, name: str) -> None:
         self.cluster = name
-        self.told: list[tuple[str, int, str]] = []
+        self.reported: list[tuple[str, int, str]] = []
         self.answer: Callable[[Sequence[Command]], Answers] = lambda them: [Answer(done=True)] * len(them)
         self.open = threading.Event()
         self.open.set()
@@ -41,7 +41,7 @@ class Scripted:
         """Record commands; wait while the cluster hangs."""
         self.entered.set()
         assert self.open.wait(PATIENCE_S)
-        self.told += [
+        self.reported += [
             (each.job_id, each.attempt, "delete" if isinstance(each, Removal) else "create") for each in commands
         ]
         return self.answer(commands)
@@ -149,8 +149,8 @@ def test_a_cluster_that_hangs_holds_up_no_other(talk: Talk) -> None:
     for at in range(5):
         talk.give("beta", Verb.CREATE, f"b{at}")
     talk.answered(5)
-    assert not talk.clusters["alpha"].told
-    assert len(talk.clusters["beta"].told) == 5
+    assert not talk.clusters["alpha"].reported
+    assert len(talk.clusters["beta"].reported) == 5
 
 
 def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
@@ -161,10 +161,10 @@ def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
         if at % 2:
             talk.threads.drop(created)
         talk.give("alpha", Verb.DELETE, f"j{at}")
-    talk.until(lambda _: sum(verb == "delete" for _, _, verb in alpha.told) == 30)
+    talk.until(lambda _: sum(verb == "delete" for _, _, verb in alpha.reported) == 30)
     for at in range(30):
-        heard = [verb for job, _, verb in alpha.told if job == f"j{at}"]
-        assert heard in (["create", "delete"], ["delete"])
+        received = [verb for job, _, verb in alpha.reported if job == f"j{at}"]
+        assert received in (["create", "delete"], ["delete"])
 
 
 def test_what_fails_is_told_again(talk: Talk) -> None:
@@ -178,7 +178,7 @@ def test_what_fails_is_told_again(talk: Talk) -> None:
     alpha.answer = next_answer
     talk.give("alpha", Verb.CREATE)
     talk.answered(1)
-    assert alpha.told == [("a", 1, "create")] * 3
+    assert alpha.reported == [("a", 1, "create")] * 3
     assert not talk.threads.delays()
 
 
@@ -212,7 +212,7 @@ def test_forgetting_begins_anew(talk: Talk) -> None:
     alpha.answer = lambda them: [Answer(done=True)] * len(them)
     talk.give("alpha", Verb.CREATE, "new")
     talk.answered(1)
-    assert [job for job, _, _ in alpha.told] == ["a", "new"]
+    assert [job for job, _, _ in alpha.reported] == ["a", "new"]
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -244,7 +244,7 @@ def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
     alpha = talk.clusters["alpha"]
     alpha.silent = True
     alpha.speaks.release()
-    talk.until(lambda reports: any(isinstance(each, Silent) for each in reports))
+    talk.until(lambda reports: any(isinstance(each, Unreachable) for each in reports))
     alpha.silent = False
     alpha.speaks.release()
     talk.until(lambda reports: type(reports[-1]).__name__ == "Heard")
@@ -256,25 +256,25 @@ def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
     talk.give("alpha", Verb.CREATE)
     talk.give("beta", Verb.CREATE)
     talk.answered(1)
-    assert not talk.clusters["alpha"].told
+    assert not talk.clusters["alpha"].reported
     talk.threads.use(list(talk.clusters.values()))
     talk.give("alpha", Verb.CREATE)
     talk.answered(2)
-    assert talk.clusters["alpha"].told == [("a", 1, "create")]
+    assert talk.clusters["alpha"].reported == [("a", 1, "create")]
 
 
 def test_another_way_to_a_cluster_is_taken(talk: Talk) -> None:
     """A cluster with a new connection, as by another kubeconfig, is used there alone, and read from the start."""
     before = talk.clusters["alpha"]
     before.speaks.release()
-    talk.until(lambda reports: any(isinstance(each, Heard) for each in reports))
+    talk.until(lambda reports: any(isinstance(each, Observation) for each in reports))
     talk.clusters["alpha"] = after = Scripted("alpha")
     talk.threads.use(list(talk.clusters.values()))
     assert after.listening.acquire(timeout=PATIENCE_S)
     assert after.cursors == [""]
     talk.give("alpha", Verb.CREATE)
     talk.answered(1)
-    assert (before.told, after.told) == ([], [("a", 1, "create")])
+    assert (before.reported, after.reported) == ([], [("a", 1, "create")])
     before.speaks.release(10)
 
 

@@ -237,16 +237,16 @@ def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tup
 
 def test_a_configured_network_goes_before_what_clusters_tell() -> None:
     """It overrides gateways and links between them; reports of others stay."""
-    told = Map(
+    reported = Map(
         (),
         (Gateway("gw-1", "told"), Gateway("far")),
         (Link("gw-1", "gw-2", 1), Link("far", "gw-1", 2)),
     )
     network_snapshot = NetworkSnapshot((Gateway("gw-1", "::1"), Gateway("gw-2", "::2")))
-    seen = with_network(told, network_snapshot)
+    seen = with_network(reported, network_snapshot)
     assert (seen.gateways, seen.links, seen.network_snapshot) == (
         (Gateway("far"),),
         (Link("far", "gw-1", 2),),
         network_snapshot,
     )
-    assert with_network(told, NO_NETWORK_SNAPSHOT) is told
+    assert with_network(reported, NO_NETWORK_SNAPSHOT) is reported

@@ -72,8 +72,8 @@ def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypa
     assert (made.state(job_id), made.job(job_id).attempt) == ("scheduled", 1)
     made.plane.run(120)
     assert made.state(job_id) != "scheduled"
-    told = [event.reason for event in made.plane.store.events(0, 1000, job_id=job_id)]
-    assert any(each.startswith("alpha did not confirm it within 30") for each in told)  # ten times as long
+    reported = [event.reason for event in made.plane.store.events(0, 1000, job_id=job_id)]
+    assert any(each.startswith("alpha did not confirm it within 30") for each in reported)  # ten times as long
 
 
 def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +181,8 @@ def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
     made.plane.run(80)
     assert made.state(job_id) == "queued"
     assert made.job(job_id).reason == "no node has room for it now"
-    told = [(event.kind, event.reason) for event in made.plane.store.events(0, 1000, job_id=job_id)]
-    assert told[-2:] == [
+    reported = [(event.kind, event.reason) for event in made.plane.store.events(0, 1000, job_id=job_id)]
+    assert reported[-2:] == [
         ("state", f"{lost} does not answer; it is placed elsewhere"),
         ("blocked", "no node has room for it now"),
     ]

@@ -81,8 +81,8 @@ def test_one_that_cannot_be_made_ready_holds_up_nobody(caplog: pytest.LogCapture
     readiness = CompileReadiness(fail)
     readiness.require("theirs")
     assert readiness.has("theirs")
-    (told,) = caplog.records
-    assert told.exc_info is None
+    (reported,) = caplog.records
+    assert reported.exc_info is None
 
 
 def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def network(count: int = 3, **fields: object) -> NetworkConfig:
 
 
 @dataclass
-class Book:
+class LinkSink:
     """Records its input."""
 
     taken: list[tuple[str, tuple[Reported, ...]]] = field(default_factory=list)
@@ -73,11 +73,11 @@ class Scene:
         self.store.lead("test")
         self.clock = clock or VirtualClock()
         self.writer = Writer(self.store)
-        self.book = Book()
+        self.link_table = LinkSink()
         self.agents = Agents(self.store, self.writer, self.clock)
         self.active = ActivePaths(self.store, self.writer, self.clock)
         self.configuration = Configuration(self.store, self.writer, self.clock, JsonDocuments())
-        self.reports = Reports(self.writer, self.clock, self.agents, self.book)
+        self.reports = Reports(self.writer, self.clock, self.agents, self.link_table)
         for each in (self.active.use, self.agents.use, self.reports.use):
             self.configuration.follow(each)
 
@@ -95,6 +95,6 @@ class Scene:
         given = {"gateway": "gw-1", "started_ns": self.clock.now_ns(), "number": number, "dropped": 0}
         return Report(**{**given, "rounds": rounds or (self.round(),), **fields})  # type: ignore[arg-type]
 
-    def told(self, kind: str) -> list[str]:
+    def reported(self, kind: str) -> list[str]:
         """Return the texts of events of a kind."""
         return [each.reason for each in self.store.events(0, 1000) if each.kind == kind]

@@ -37,16 +37,16 @@ def test_without_a_choice_the_path_that_is_liked_best_is_taken(scene: Scene) -> 
 
 def test_a_choice_is_kept_and_told(scene: Scene) -> None:
     """A chosen path is active from then on, also after a restart; followers get it, and an event has the reason."""
-    heard: list[object] = []
-    scene.active.follow(heard.append)
+    received: list[object] = []
+    scene.active.follow(received.append)
     scene.active.choose("gw-1", "gw-2", "around", "train needs it")
     scene.active.choose("gw-1", "gw-2", "around", "again")
     for active in (scene.active, scene.again().active):
         assert active.of("gw-1")["gw-2"] == "around"
         assert active.chosen() == {("gw-1", "gw-2"): "around"}
-    assert heard[0] == {}
-    assert heard[-1] == {("gw-1", "gw-2"): "around"}
-    assert scene.told("path") == ["traffic from gw-1 to gw-2 takes around: train needs it"]
+    assert received[0] == {}
+    assert received[-1] == {("gw-1", "gw-2"): "around"}
+    assert scene.reported("path") == ["traffic from gw-1 to gw-2 takes around: train needs it"]
     with pytest.raises(RejectedError):
         scene.active.choose("gw-1", "gw-2", "scenic", "")
 
@@ -78,13 +78,13 @@ def test_what_a_gateway_has_written_is_taken_down(scene: Scene) -> None:
 
 def test_a_path_counts_once_its_gateway_has_written_it(scene: Scene) -> None:
     """Followers get a choice immediately, and confirmed paths from the first confirmation on."""
-    heard: list[object] = []
+    received: list[object] = []
     scene.active.confirm("gw-1", {"gw-2": "straight"})
-    scene.active.follow(heard.append)
+    scene.active.follow(received.append)
     scene.active.choose("gw-1", "gw-2", "around", "train needs it")
-    assert heard[-1] == {("gw-1", "gw-2"): "straight"}
+    assert received[-1] == {("gw-1", "gw-2"): "straight"}
     scene.active.confirm("gw-1", {"gw-2": "around"})
-    assert heard[-1] == {("gw-1", "gw-2"): "around"}
+    assert received[-1] == {("gw-1", "gw-2"): "around"}
 
 
 def test_only_a_gateway_that_follows_can_be_steered(scene: Scene) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.network.agents import MIN_SILENCE_S, SILENT_ROUNDS, AgentState
+from seaway.application.network.agents import MIN_SILENCE_S, UNREACHABLE_ROUNDS, AgentState
 from seaway.domain.errors import UnavailableError
 from seaway.domain.gateways import ProbeConfig
 from tests.unit.application.network.scene import Scene, network
 
 pytestmark = pytest.mark.anyio
 
-SILENT_S = SILENT_ROUNDS * 10 + 1
+SILENT_S = UNREACHABLE_ROUNDS * 10 + 1
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_silence_is_told_once_and_its_end_too(scene: Scene) -> None:
     await scene.reports.take(scene.report(2), "::1")
     scene.agents.step()
     scene.agents.step()
-    assert scene.told("agent") == [
+    assert scene.reported("agent") == [
         "the agent of gw-1 reports for the first time",
         f"the agent of gw-1 is silent: nothing came from it for {SILENT_S} s",
         "the agent of gw-1 reports again",
@@ -60,10 +60,10 @@ async def test_nobody_is_called_silent_for_the_time_that_nobody_listened(scene: 
     assert states(again)[0] == "silent"  # as far as is known
     again.clock.advance_s(SILENT_S)
     again.agents.step()
-    assert again.told("agent") == []
+    assert again.reported("agent") == []
     again.clock.advance_s(1)
     again.agents.step()
-    assert len(again.told("agent")) == 1
+    assert len(again.reported("agent")) == 1
 
 
 async def test_a_clock_that_is_set_makes_nobody_silent(scene: Scene) -> None:
@@ -80,7 +80,7 @@ async def test_what_could_not_be_told_is_told_later(scene: Scene) -> None:
     with pytest.raises(UnavailableError):
         scene.agents.step()
     scene.agents.step()
-    assert len(scene.told("agent")) == 1
+    assert len(scene.reported("agent")) == 1
 
 
 async def test_short_rounds_do_not_make_an_agent_silent_at_once(scene: Scene) -> None:
@@ -101,7 +101,7 @@ async def test_agents_are_those_of_the_gateways_there_are(scene: Scene) -> None:
     scene.configuration.delete("ada")
     scene.clock.advance_s(1000)
     scene.agents.step()
-    assert (scene.agents.views(), scene.told("agent")) == ([], [])
+    assert (scene.agents.views(), scene.reported("agent")) == ([], [])
     scene.configuration.put(network(), "ada")
     view = scene.agents.views()[0]
     assert view.known is not None

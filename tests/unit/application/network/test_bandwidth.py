@@ -180,10 +180,10 @@ def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
 def test_people_see_of_each_interface_what_is_known_and_whether_it_is_looked_at_in_vain() -> None:
     """One of which no one could say anything is left out."""
     path_controller, reads, fails = ActivePathController(), gateway("reads"), gateway("fails")
-    told, bare = gateway("told", speed_mbps=100, exporter=""), gateway("bare", exporter="")
+    reported, bare = gateway("told", speed_mbps=100, exporter=""), gateway("bare", exporter="")
     path_controller.see(SILENT, fails)
     path_controller.see(Reading(Rates(1, 2), 1000), reads)
-    found = path_controller.bandwidths.interfaces([reads, fails, told, bare])
+    found = path_controller.bandwidths.interfaces([reads, fails, reported, bare])
     assert found == [
         Interface("reads", Traffic(1, 2, 1000, 0), covered=True),
         Interface("fails", None, covered=True),

@@ -52,8 +52,8 @@ class Told:
     """A book of a few gateways, and a time of its own."""
 
     def __init__(self, *names: str, settings: LinkSettings | None = None, pairs: tuple[Pair, ...] = ()) -> None:
-        self.book = LinkTable(settings)
-        self.book.use(network(*(names or ("gw-1", "gw-2")), pairs=pairs), START_NS)
+        self.link_table = LinkTable(settings)
+        self.link_table.use(network(*(names or ("gw-1", "gw-2")), pairs=pairs), START_NS)
         self.second = 0.0
 
     @property
@@ -64,89 +64,91 @@ class Told:
     def take(self, *latencies_ms: float | None, path: str = "") -> None:
         """Let gw-1 report rounds to gw-2, ten seconds apart, each at once."""
         for latency_ms in latencies_ms:
-            self.book.take("gw-1", [answered("gw-2", self.second, latency_ms, path=path)], self.now_ns)
+            self.link_table.take("gw-1", [answered("gw-2", self.second, latency_ms, path=path)], self.now_ns)
             self.second += EVERY_S
 
     def link(self, source: str = "gw-1", target: str = "gw-2") -> Link | None:
         """Return what decisions go by of a link."""
-        links = self.book.links(self.now_ns)
+        links = self.link_table.links(self.now_ns)
         return next((each for each in links if (each.source, each.target) == (source, target)), None)
 
     def state(self) -> LinkState:
         """Say how much what is known from gw-1 to gw-2 is worth."""
-        views = self.book.views(self.now_ns)
+        views = self.link_table.views(self.now_ns)
         return next(each.state for each in views if (each.source, each.target) == ("gw-1", "gw-2"))
 
 
 def test_without_a_network_there_is_nothing() -> None:
     """Reports of whoever are passed over, and nothing is surveyed, seen or written down."""
-    book = LinkTable()
-    book.take("gw-1", [answered("gw-2", 0)], START_NS)
-    assert book.links(START_NS) == ()
-    assert book.views(START_NS) == []
-    assert book.samples(START_NS + 100 * S) == []
-    assert book.network_snapshot(START_NS).gateways == ()
+    link_table = LinkTable()
+    link_table.take("gw-1", [answered("gw-2", 0)], START_NS)
+    assert link_table.links(START_NS) == ()
+    assert link_table.views(START_NS) == []
+    assert link_table.samples(START_NS + 100 * S) == []
+    assert link_table.network_snapshot(START_NS).gateways == ()
 
 
 def test_a_round_makes_a_link() -> None:
     """The first round counts as it is, for the direction that was probed only."""
-    told = Told()
-    told.take(10.0)
-    assert told.book.links(told.now_ns) == (Link("gw-1", "gw-2", 10 * MS, MS),)
+    reported = Told()
+    reported.take(10.0)
+    assert reported.link_table.links(reported.now_ns) == (Link("gw-1", "gw-2", 10 * MS, MS),)
 
 
 def test_a_link_without_an_answer_has_lost_everything() -> None:
     """Loss of the whole, and no latency: not 0, which would be the best there is."""
-    told = Told()
-    told.take(None)
-    assert told.link() == Link("gw-1", "gw-2", None, 0, PPM)
+    reported = Told()
+    reported.take(None)
+    assert reported.link() == Link("gw-1", "gw-2", None, 0, PPM)
 
 
 def test_a_link_that_falls_silent_is_dead_after_two_rounds_and_back_after_two() -> None:
     """One round may be chance. What it had is not what it has when it comes back."""
-    told = Told()
-    told.take(*[10.0] * 30, None)
-    assert told.link() == Link("gw-1", "gw-2", 10 * MS, MS, PPM // 30)
-    told.take(None)
-    assert told.link() == Link("gw-1", "gw-2", None, 0, PPM)
-    told.take(50.0)
-    assert told.link() == Link("gw-1", "gw-2", None, 0, PPM)
-    told.take(50.0)
-    link = told.link()
+    reported = Told()
+    reported.take(*[10.0] * 30, None)
+    assert reported.link() == Link("gw-1", "gw-2", 10 * MS, MS, PPM // 30)
+    reported.take(None)
+    assert reported.link() == Link("gw-1", "gw-2", None, 0, PPM)
+    reported.take(50.0)
+    assert reported.link() == Link("gw-1", "gw-2", None, 0, PPM)
+    reported.take(50.0)
+    link = reported.link()
     assert link is not None
     assert (link.latency_ns, link.loss_ppm) == (50 * MS, 2 * PPM // 30), "what was lost in the window stays lost"
 
 
 def test_small_changes_change_nothing() -> None:
     """What decisions go by is the very same object as long as nothing leaves its band."""
-    told = Told()
-    told.take(10.0)
-    before = told.book.network_snapshot(told.now_ns)
-    told.take(10.4, 9.7, 10.2)
-    assert told.book.network_snapshot(told.now_ns) is before
-    told.take(*[20.0] * 10)
-    assert told.book.network_snapshot(told.now_ns) is not before
+    reported = Told()
+    reported.take(10.0)
+    before = reported.link_table.network_snapshot(reported.now_ns)
+    reported.take(10.4, 9.7, 10.2)
+    assert reported.link_table.network_snapshot(reported.now_ns) is before
+    reported.take(*[20.0] * 10)
+    assert reported.link_table.network_snapshot(reported.now_ns) is not before
 
 
 def test_quantiles_decide_where_that_is_set() -> None:
     """Nine tenths of the window: with one slow round of five, the slow one weighs in at once."""
-    told = Told(settings=LinkSettings(smoothing=BY_QUANTILE, window=5, quantile=1.0))
-    told.take(10.0, 10.0, 90.0)
-    link = told.link()
+    reported = Told(settings=LinkSettings(smoothing=BY_QUANTILE, window=5, quantile=1.0))
+    reported.take(10.0, 10.0, 90.0)
+    link = reported.link()
     assert link is not None
     assert link.latency_ns == 90 * MS
 
 
 def test_rounds_that_come_late_change_nothing_and_are_written_down() -> None:
     """What an agent queued while no one was there is history by the time it comes, and not what is so now."""
-    told = Told()
-    told.second = 600
-    told.take(10.0)
-    before = told.link()
-    told.book.take("gw-1", [answered("gw-2", second, 500.0) for second in range(300, 590, 10)], told.now_ns)
-    assert told.link() == before
-    told.second = 700
-    samples = told.book.samples(told.now_ns)
+    reported = Told()
+    reported.second = 600
+    reported.take(10.0)
+    before = reported.link()
+    reported.link_table.take(
+        "gw-1", [answered("gw-2", second, 500.0) for second in range(300, 590, 10)], reported.now_ns
+    )
+    assert reported.link() == before
+    reported.second = 700
+    samples = reported.link_table.samples(reported.now_ns)
     assert [each.latency_ns for each in samples] == [500 * MS] * 5 + [10 * MS]
     assert [each.at_ns for each in samples] == sorted(each.at_ns for each in samples)
     assert samples[0].at_ns == START_NS + 350 * S, "each is as old as the latest round in it"
@@ -156,66 +158,66 @@ def test_rounds_of_one_report_count_in_the_order_of_their_time() -> None:
     """After the agent was away, its queue comes in order: each is later than the one before, and all count."""
     one, other = Told(), Told()
     rounds = [answered("gw-2", at * 10, 10.0 + at) for at in range(20)]
-    one.book.take("gw-1", rounds, START_NS + 200 * S)
+    one.link_table.take("gw-1", rounds, START_NS + 200 * S)
     for each in rounds:
-        other.book.take("gw-1", [each], each.at_ns)
+        other.link_table.take("gw-1", [each], each.at_ns)
     one.second = other.second = 200
     assert one.link() == other.link()
 
 
 def test_a_round_that_is_told_twice_counts_once() -> None:
     """Once more the same round says nothing more of the link."""
-    told = Told()
-    told.take(10.0)
+    reported = Told()
+    reported.take(10.0)
     again = answered("gw-2", 0, 10.0)
-    told.book.take("gw-1", [replace(again, received=0, latency_ns=None)] * 50, told.now_ns)
-    link = told.link()
+    reported.link_table.take("gw-1", [replace(again, received=0, latency_ns=None)] * 50, reported.now_ns)
+    link = reported.link()
     assert link is not None
     assert link.reachable
 
 
 def test_what_an_agent_knew_grows_stale_and_then_counts_no_more() -> None:
     """The last figures stand for a while, marked; then the link is one that no one measured."""
-    told = Told()
-    told.take(10.0)
-    told.second = 31
-    assert (told.state(), told.link() is not None) == (LinkState.MEASURED, True)
-    told.second = 32
-    assert (told.state(), told.link() is not None) == (LinkState.STALE, True)
-    told.second = 91
-    assert (told.state(), told.link() is not None) == (LinkState.STALE, True)
-    told.second = 92
-    assert (told.state(), told.link()) == (LinkState.UNKNOWN, None)
-    told.take(12.0)
-    assert (told.state(), told.link() is not None) == (LinkState.MEASURED, True)
+    reported = Told()
+    reported.take(10.0)
+    reported.second = 31
+    assert (reported.state(), reported.link() is not None) == (LinkState.MEASURED, True)
+    reported.second = 32
+    assert (reported.state(), reported.link() is not None) == (LinkState.STALE, True)
+    reported.second = 91
+    assert (reported.state(), reported.link() is not None) == (LinkState.STALE, True)
+    reported.second = 92
+    assert (reported.state(), reported.link()) == (LinkState.UNKNOWN, None)
+    reported.take(12.0)
+    assert (reported.state(), reported.link() is not None) == (LinkState.MEASURED, True)
 
 
 def test_one_link_grows_old_while_others_are_measured() -> None:
     """Each is as old as its own latest round."""
-    told = Told("gw-1", "gw-2", "gw-3")
-    told.book.take("gw-1", [answered("gw-2", 0), answered("gw-3", 0)], told.now_ns)
+    reported = Told("gw-1", "gw-2", "gw-3")
+    reported.link_table.take("gw-1", [answered("gw-2", 0), answered("gw-3", 0)], reported.now_ns)
     for second in range(10, 200, 10):
-        told.second = second
-        told.book.take("gw-1", [answered("gw-2", second)], told.now_ns)
-        told.book.links(told.now_ns)
-    assert [each.target for each in told.book.links(told.now_ns)] == ["gw-2"]
+        reported.second = second
+        reported.link_table.take("gw-1", [answered("gw-2", second)], reported.now_ns)
+        reported.link_table.links(reported.now_ns)
+    assert [each.target for each in reported.link_table.links(reported.now_ns)] == ["gw-2"]
 
 
 def test_views_show_links_that_were_never_measured() -> None:
     """Whoever looks sees what is missing, not only what is there."""
-    told = Told()
-    told.take(10.0)
-    there, back = told.book.views(told.now_ns)
+    reported = Told()
+    reported.take(10.0)
+    there, back = reported.link_table.views(reported.now_ns)
     assert (there.state, there.age_s, there.raw and there.raw.received) == (LinkState.MEASURED, 10.0, 5)
     assert (back.state, back.link, back.age_s, back.raw, back.smoothed) == (LinkState.UNKNOWN, None, None, None, None)
-    assert told.book.states(told.now_ns) == {"measured": 1, "unknown": 1}
+    assert reported.link_table.states(reported.now_ns) == {"measured": 1, "unknown": 1}
 
 
 def test_views_have_raw_smoothed_and_published_figures_apart() -> None:
     """Raw is the latest round, smoothed follows it, published stays until that is worth it."""
-    told = Told()
-    told.take(10.0, 12.0)
-    view = told.book.views(told.now_ns)[0]
+    reported = Told()
+    reported.take(10.0, 12.0)
+    view = reported.link_table.views(reported.now_ns)[0]
     assert view.raw is not None
     assert view.smoothed is not None
     assert view.smoothed.latency_ns is not None
@@ -227,37 +229,39 @@ def test_views_have_raw_smoothed_and_published_figures_apart() -> None:
 def test_a_link_is_what_is_measured_of_the_path_that_it_takes() -> None:
     """The one that is liked best, until another is chosen; rounds along others change nothing meanwhile."""
     paths = (Path("long", (IPv6Address("fd00:51d:3::e"),)), Path("short", (IPv6Address("fd00:51d:2::d6"),), weight=2))
-    told = Told("gw-1", "gw-2", pairs=(Pair("gw-1", "gw-2", paths),))
-    told.take(1.0)
-    assert (told.link() or Link("", "", 0)).latency_ns == MS, "as routes lead, as long as no path was measured"
-    told.take(10.0, path="short")
-    told.take(30.0, path="long")
-    assert (told.link() or Link("", "", 0)).latency_ns == 10 * MS
-    told.book.choose({("gw-1", "gw-2"): "long"})
-    assert (told.link() or Link("", "", 0)).latency_ns == 30 * MS
-    assert told.book.views(told.now_ns)[0].path == "long"
-    told.book.choose({})
-    assert (told.link() or Link("", "", 0)).latency_ns == 10 * MS
+    reported = Told("gw-1", "gw-2", pairs=(Pair("gw-1", "gw-2", paths),))
+    reported.take(1.0)
+    assert (reported.link() or Link("", "", 0)).latency_ns == MS, "as routes lead, as long as no path was measured"
+    reported.take(10.0, path="short")
+    reported.take(30.0, path="long")
+    assert (reported.link() or Link("", "", 0)).latency_ns == 10 * MS
+    reported.link_table.choose({("gw-1", "gw-2"): "long"})
+    assert (reported.link() or Link("", "", 0)).latency_ns == 30 * MS
+    assert reported.link_table.views(reported.now_ns)[0].path == "long"
+    reported.link_table.choose({})
+    assert (reported.link() or Link("", "", 0)).latency_ns == 10 * MS
 
 
 def test_what_is_not_of_the_network_is_passed_over() -> None:
     """Unknown gateways, unknown paths and oneself."""
-    told = Told()
-    told.book.take("gw-9", [answered("gw-1", 0)], told.now_ns)
-    told.book.take("gw-1", [answered("gw-9", 0), answered("gw-1", 0), answered("gw-2", 0, path="x")], told.now_ns)
-    assert told.book.links(told.now_ns) == ()
+    reported = Told()
+    reported.link_table.take("gw-9", [answered("gw-1", 0)], reported.now_ns)
+    reported.link_table.take(
+        "gw-1", [answered("gw-9", 0), answered("gw-1", 0), answered("gw-2", 0, path="x")], reported.now_ns
+    )
+    assert reported.link_table.links(reported.now_ns) == ()
 
 
 def test_a_network_that_changes_forgets_what_is_another_now() -> None:
     """A gateway that left, and one that has another address, are measured again; all others are kept."""
-    told = Told("gw-1", "gw-2", "gw-3", "gw-4")
-    told.book.take("gw-1", [answered(f"gw-{other}", 0) for other in (2, 3, 4)], told.now_ns)
-    kept = network("gw-1", "gw-2")
+    reported = Told("gw-1", "gw-2", "gw-3", "gw-4")
+    reported.link_table.take("gw-1", [answered(f"gw-{other}", 0) for other in (2, 3, 4)], reported.now_ns)
+    retained = network("gw-1", "gw-2")
     moved = gateway("gw-3", address=IPv6Address("fd00::3"))
-    told.book.use(replace(kept, gateways=(*kept.gateways, moved)), told.now_ns)
-    assert [each.target for each in told.book.links(told.now_ns)] == ["gw-2"]
-    told.book.use(None, told.now_ns)
-    assert told.book.network_snapshot(told.now_ns).links == ()
+    reported.link_table.use(replace(retained, gateways=(*retained.gateways, moved)), reported.now_ns)
+    assert [each.target for each in reported.link_table.links(reported.now_ns)] == ["gw-2"]
+    reported.link_table.use(None, reported.now_ns)
+    assert reported.link_table.network_snapshot(reported.now_ns).links == ()
 
 
 TWO_PATHS = (Path("short", (IPv6Address("fd00:51d:2::d6"),)), Path("long", (IPv6Address("fd00:51d:3::e"),)))
@@ -267,48 +271,48 @@ TWO_PATHS = (Path("short", (IPv6Address("fd00:51d:2::d6"),)), Path("long", (IPv6
 def test_a_target_that_is_probed_another_way_is_measured_anew(method: Method) -> None:
     """What was measured along its paths the old way does not hide what is measured as routes lead now."""
     pair = Pair("gw-1", "gw-2", TWO_PATHS)
-    told = Told(pairs=(pair,))
+    reported = Told(pairs=(pair,))
     for path in ("", "short", "long"):
-        told.take(10.0, path=path)
+        reported.take(10.0, path=path)
     other = gateway("gw-2", method=method, port=8627)
-    told.book.use(NetworkConfig((gateway("gw-1"), other), (pair,)), told.now_ns)
-    assert (told.state(), told.link()) == (LinkState.UNKNOWN, None)
-    told.take(20.0)
-    assert (told.state(), (told.link() or Link("", "", 0)).latency_ns) == (LinkState.MEASURED, 20 * MS)
+    reported.link_table.use(NetworkConfig((gateway("gw-1"), other), (pair,)), reported.now_ns)
+    assert (reported.state(), reported.link()) == (LinkState.UNKNOWN, None)
+    reported.take(20.0)
+    assert (reported.state(), (reported.link() or Link("", "", 0)).latency_ns) == (LinkState.MEASURED, 20 * MS)
 
 
 def test_a_path_that_probes_cannot_take_is_not_waited_for() -> None:
     """Between IPv4 addresses no segments lead: what is told along paths is passed over, and a link is as routed."""
     ends = gateway("gw-1", address=IPv4Address("192.0.2.1")), gateway("gw-2", address=IPv4Address("192.0.2.2"))
-    told = Told()
-    told.book.use(NetworkConfig(ends, (Pair("gw-1", "gw-2", TWO_PATHS),)), told.now_ns)
-    told.take(10.0, path="short")
-    assert told.link() is None
-    told.take(20.0)
-    assert (told.link() or Link("", "", 0)).latency_ns == 20 * MS
+    reported = Told()
+    reported.link_table.use(NetworkConfig(ends, (Pair("gw-1", "gw-2", TWO_PATHS),)), reported.now_ns)
+    reported.take(10.0, path="short")
+    assert reported.link() is None
+    reported.take(20.0)
+    assert (reported.link() or Link("", "", 0)).latency_ns == 20 * MS
     active = Mock(steerable=lambda: {("gw-1", "gw-2"): "short"})
-    assert ActivePathController(active, told.book, VirtualClock()).crossings() == [], (
+    assert ActivePathController(active, reported.link_table, VirtualClock()).crossings() == [], (
         "nor is there anything to choose from"
     )
 
 
 def test_a_survey_says_where_clusters_and_users_are() -> None:
     """Clusters by the gateway that they stand behind, user sites by theirs, and addresses as they are written."""
-    book = LinkTable()
+    link_table = LinkTable()
     office = GatewayConfig("gw-4", IPv6Address("fd00:51d:4::1"), site="office")
-    book.use(NetworkConfig((gateway("gw-1"), office)), START_NS)
-    network_snapshot = book.network_snapshot(START_NS)
+    link_table.use(NetworkConfig((gateway("gw-1"), office)), START_NS)
+    network_snapshot = link_table.network_snapshot(START_NS)
     assert network_snapshot.gateways == (Gateway("gw-1", "fd00:51d:1::1"), Gateway("gw-4", "fd00:51d:4::1"))
     assert (network_snapshot.gateways_by_cluster, network_snapshot.sites) == ({"cluster-1": "gw-1"}, {"gw-4": "office"})
 
 
 def test_a_gateway_is_silent_since_its_agent_reported_or_it_is_known() -> None:
     """Also where no one ever reported, so that an agent that was never started is noticed."""
-    told = Told()
-    told.second = 20
-    told.take(10.0)
-    told.second = 50
-    assert told.book.last_seen_s(told.now_ns) == {"gw-1": 30.0, "gw-2": 50.0}
+    reported = Told()
+    reported.second = 20
+    reported.take(10.0)
+    reported.second = 50
+    assert reported.link_table.last_seen_s(reported.now_ns) == {"gw-1": 30.0, "gw-2": 50.0}
 
 
 class Carried(Bandwidths):
@@ -325,13 +329,13 @@ class Carried(Bandwidths):
 
 def test_bandwidth_is_that_of_the_slower_end_less_what_the_fuller_carries() -> None:
     """Capacity is the least of both speeds, used the most of out there and in here."""
-    book = LinkTable(bandwidths=Carried(gw_1=Traffic(1, 700, 10_000, 0), gw_2=Traffic(300, 2, 1_000, 0)))
-    book.use(network("gw-1", "gw-2"), START_NS)
-    book.take("gw-1", [answered("gw-2", 0)], START_NS)
-    (link,) = book.links(START_NS)
+    link_table = LinkTable(bandwidths=Carried(gw_1=Traffic(1, 700, 10_000, 0), gw_2=Traffic(300, 2, 1_000, 0)))
+    link_table.use(network("gw-1", "gw-2"), START_NS)
+    link_table.take("gw-1", [answered("gw-2", 0)], START_NS)
+    (link,) = link_table.links(START_NS)
     assert (link.bandwidth_mbps, link.used_mbps) == (1_000, 700)
-    assert book.network_snapshot(START_NS).gateways[0] == Gateway("gw-1", "fd00:51d:1::1", 10_000, 1, 700)
-    (view, _) = book.views(START_NS)
+    assert link_table.network_snapshot(START_NS).gateways[0] == Gateway("gw-1", "fd00:51d:1::1", 10_000, 1, 700)
+    (view, _) = link_table.views(START_NS)
     assert view.free_mbps == 300
 
 
@@ -340,70 +344,72 @@ def test_bandwidth_is_that_of_the_slower_end_less_what_the_fuller_carries() -> N
 def test_an_end_of_unknown_speed_leaves_the_bandwidth_unknown(end: str, known: Traffic | None) -> None:
     """No one knows what can pass where no one knows one end."""
     both: dict[str, Traffic | None] = {"gw_1": Traffic(0, 0, 1000, 0), "gw_2": Traffic(0, 0, 1000, 0), end: known}
-    book = LinkTable(bandwidths=Carried(**both))
-    book.use(network("gw-1", "gw-2"), START_NS)
-    book.take("gw-1", [answered("gw-2", 0)], START_NS)
-    assert book.links(START_NS)[0].bandwidth_mbps == 0
-    assert book.views(START_NS)[0].free_mbps is None
+    link_table = LinkTable(bandwidths=Carried(**both))
+    link_table.use(network("gw-1", "gw-2"), START_NS)
+    link_table.take("gw-1", [answered("gw-2", 0)], START_NS)
+    assert link_table.links(START_NS)[0].bandwidth_mbps == 0
+    assert link_table.views(START_NS)[0].free_mbps is None
 
 
 def test_traffic_is_followed_when_it_is_off_by_a_twentieth_of_the_speed() -> None:
     """What wavers by less changes nothing; it is looked at once a second."""
     carried = Carried(gw_1=Traffic(0, 100, 1000, 0), gw_2=Traffic(0, 0, 1000, 0))
-    book = LinkTable(bandwidths=carried)
-    book.use(network("gw-1", "gw-2"), START_NS)
-    book.take("gw-1", [answered("gw-2", 0)], START_NS)
-    first = book.network_snapshot(START_NS)
+    link_table = LinkTable(bandwidths=carried)
+    link_table.use(network("gw-1", "gw-2"), START_NS)
+    link_table.take("gw-1", [answered("gw-2", 0)], START_NS)
+    first = link_table.network_snapshot(START_NS)
     carried.carried["gw_1"] = Traffic(0, 150, 1000, 0)
-    assert book.network_snapshot(START_NS + 2 * S) is first
+    assert link_table.network_snapshot(START_NS + 2 * S) is first
     carried.carried["gw_1"] = Traffic(0, 151, 1000, 0)
-    assert book.network_snapshot(START_NS + 2 * S + S // 2) is first
-    assert book.network_snapshot(START_NS + 4 * S).links[0].used_mbps == 151
+    assert link_table.network_snapshot(START_NS + 2 * S + S // 2) is first
+    assert link_table.network_snapshot(START_NS + 4 * S).links[0].used_mbps == 151
 
 
 def test_a_sample_adds_up_its_minute() -> None:
     """Latency is the mean of all answers, jitter the largest, loss what was lost of all that was sent."""
-    told = Told()
-    told.book.take("gw-1", [answered("gw-2", 0, 10.0), answered("gw-2", 10, 40.0, received=2)], told.now_ns)
-    told.book.take("gw-1", [answered("gw-2", 20, None)], told.now_ns)
-    assert told.book.samples(START_NS + 59 * S) == [], "its minute is not over"
-    (sample,) = told.book.samples(START_NS + 60 * S)
+    reported = Told()
+    reported.link_table.take(
+        "gw-1", [answered("gw-2", 0, 10.0), answered("gw-2", 10, 40.0, received=2)], reported.now_ns
+    )
+    reported.link_table.take("gw-1", [answered("gw-2", 20, None)], reported.now_ns)
+    assert reported.link_table.samples(START_NS + 59 * S) == [], "its minute is not over"
+    (sample,) = reported.link_table.samples(START_NS + 60 * S)
     assert (sample.source, sample.target, sample.at_ns) == ("gw-1", "gw-2", START_NS + 20 * S)
     assert (sample.latency_ns, sample.jitter_ns, sample.loss_ppm) == (round(130 * MS / 7), MS, 8 * PPM // 15)
-    assert told.book.samples(START_NS + 120 * S) == [], "it is written down once"
+    assert reported.link_table.samples(START_NS + 120 * S) == [], "it is written down once"
 
 
 def test_paths_that_share_traffic_have_samples_of_their_own() -> None:
     """Measured at the same moment, they are told apart by a nanosecond, as a link's samples are by their time."""
     paths = tuple(Path(name, (IPv6Address("fd00:51d:2::d6"),)) for name in ("one", "two"))
-    told = Told(pairs=(Pair("gw-1", "gw-2", paths, load_balance=True),))
+    reported = Told(pairs=(Pair("gw-1", "gw-2", paths, load_balance=True),))
     rounds = [answered("gw-2", second, 10.0, path=path.name) for second in (0, 10) for path in paths]
-    told.book.take("gw-1", rounds, told.now_ns)
-    samples = told.book.samples(START_NS + 60 * S)
+    reported.link_table.take("gw-1", rounds, reported.now_ns)
+    samples = reported.link_table.samples(START_NS + 60 * S)
     assert [(each.path, each.at_ns - START_NS - 10 * S) for each in samples] == [("one", 0), ("two", 1)]
 
 
 def test_a_sample_of_silence_has_no_latency() -> None:
     """As a link that answers nothing."""
-    told = Told()
-    told.take(None)
-    (sample,) = told.book.samples(START_NS + 60 * S)
+    reported = Told()
+    reported.take(None)
+    (sample,) = reported.link_table.samples(START_NS + 60 * S)
     assert (sample.latency_ns, sample.loss_ppm) == (None, PPM)
 
 
 def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
     """At most a thousand rows a minute: 1,056 links take turns, each with all of its two minutes."""
     names = [f"gw-{number}" for number in range(1, 34)]
-    told = Told(*names)
+    reported = Told(*names)
     rows: list[tuple[int, int]] = []
     for second in range(0, 361, 30):
         if second and second % 60 == 0:
-            samples = told.book.samples(START_NS + second * S)
+            samples = reported.link_table.samples(START_NS + second * S)
             assert len(samples) <= MAX_SAMPLED
             rows += [(second, each.jitter_ns) for each in samples]
         for name in names:
             others = [other for other in names if other != name]
-            told.book.take(name, [answered(other, second) for other in others], START_NS + second * S)
+            reported.link_table.take(name, [answered(other, second) for other in others], START_NS + second * S)
     assert [len([second for second, _ in rows if second == at]) for at in (60, 120, 180, 240, 300)] == [
         0,
         528,
@@ -416,28 +422,28 @@ def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
 def test_reports_may_come_from_many_threads() -> None:
     """Four agents report at once while a user looks, and nothing is lost or seen half."""
     names = [f"gw-{number}" for number in range(1, 5)]
-    told = Told(*names)
+    reported = Told(*names)
 
     def report(name: str) -> None:
         for second in range(0, 300, 10):
             rounds = [answered(other, second) for other in names if other != name]
-            told.book.take(name, rounds, START_NS + second * S)
-            told.book.network_snapshot(START_NS + second * S)
+            reported.link_table.take(name, rounds, START_NS + second * S)
+            reported.link_table.network_snapshot(START_NS + second * S)
 
     threads = [Thread(target=report, args=(name,)) for name in names]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    told.second = 300
-    assert len(told.book.links(told.now_ns)) == 12
-    assert sum(each.loss_ppm for each in told.book.links(told.now_ns)) == 0
+    reported.second = 300
+    assert len(reported.link_table.links(reported.now_ns)) == 12
+    assert sum(each.loss_ppm for each in reported.link_table.links(reported.now_ns)) == 0
 
 
 def test_a_hundred_gateways_cost_little() -> None:
     """What 100 agents say of 9,900 links in ten seconds is taken in far less than a tenth of that, CPU time."""
     random, names = Random(1), [f"gw-{number}" for number in range(1, 101)]
-    told = Told(*names)
+    reported = Told(*names)
     spent_s = 0.0
     for second in (0, 10):
         reports = {
@@ -445,8 +451,8 @@ def test_a_hundred_gateways_cost_little() -> None:
         }
         began_s = process_time()
         for name, rounds in reports.items():
-            told.book.take(name, rounds, START_NS + second * S)
-        told.book.network_snapshot(START_NS + second * S)
+            reported.link_table.take(name, rounds, START_NS + second * S)
+        reported.link_table.network_snapshot(START_NS + second * S)
         spent_s = process_time() - began_s
-    assert len(told.book.network_snapshot(START_NS + 10 * S).links) == 9_900
+    assert len(reported.link_table.network_snapshot(START_NS + 10 * S).links) == 9_900
     assert spent_s < 1.0

@@ -30,16 +30,16 @@ def scene() -> Scene:
 
 def test_a_network_is_kept(scene: Scene) -> None:
     """What is set is there after, for one who restarts too, and followers hear of it."""
-    heard: list[NetworkConfig | None] = []
-    scene.configuration.follow(heard.append)
+    received: list[NetworkConfig | None] = []
+    scene.configuration.follow(received.append)
     plan = scene.configuration.put(network(), "ada")
     assert (plan.version, len(plan.changes), plan.impact) == (1, 4, ())
     for configuration in (scene.configuration, scene.again().configuration):
         now = configuration.now
         assert now is not None
         assert (now.config, now.version, now.actor, now.at_ns) == (network(), 1, "ada", scene.clock.now_ns())
-    assert heard == [None, network()]
-    (said,) = scene.told("network")
+    assert received == [None, network()]
+    (said,) = scene.reported("network")
     assert "gateway gw-1 is added; gateway gw-2 is added" in said
 
 
@@ -48,7 +48,7 @@ def test_what_changes_nothing_stores_nothing(scene: Scene) -> None:
     scene.configuration.put(network(), "ada")
     plan = scene.configuration.put(network(), "bob")
     assert (plan.version, plan.changes) == (1, ())
-    assert len(scene.told("network")) == 1
+    assert len(scene.reported("network")) == 1
 
 
 def test_versions_go_on_after_a_removal(scene: Scene) -> None:
@@ -69,7 +69,7 @@ def test_a_try_changes_nothing(scene: Scene) -> None:
     """A plan says what a change would come to, and all stays as it is."""
     plan = scene.configuration.plan(network())
     assert (plan.version, len(plan.changes)) == (1, 4)
-    assert (scene.configuration.now, scene.store.network(), scene.told("network")) == (None, None, [])
+    assert (scene.configuration.now, scene.store.network(), scene.reported("network")) == (None, None, [])
 
 
 def test_a_change_that_cannot_be_stored_is_none(scene: Scene) -> None:

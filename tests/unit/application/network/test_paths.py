@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.application.network.paths import Measured, Wish, choose
+from seaway.application.network.paths import Measured, PathRequest, choose
 from seaway.domain.network import NO_NEED, PPM, Link, NetworkNeed
 
 MS = 1_000_000
@@ -26,19 +26,19 @@ def test_the_path_that_is_liked_best_is_taken_when_nobody_needs_anything() -> No
 
 def test_a_waiting_job_has_its_path_chosen() -> None:
     """A job that waits and that only another path serves has that one taken, and the reason names it."""
-    choice = choose([DIRECT, QUICK], "direct", [], [Wish("job-1", SOON)])
+    choice = choose([DIRECT, QUICK], "direct", [], [PathRequest("job-1", SOON)])
     assert choice.path == "quick"
     assert choice.why == "job job-1 needs what direct does not give"
 
 
 def test_what_runs_goes_before_what_waits() -> None:
     """A path that a running job needs is not left for one that waits."""
-    assert choose([QUICK, DIRECT], "direct", [WHOLE], [Wish("job-1", SOON)]).path == "direct"
+    assert choose([QUICK, DIRECT], "direct", [WHOLE], [PathRequest("job-1", SOON)]).path == "direct"
 
 
 def test_the_first_that_waits_decides() -> None:
     """Of two waiting jobs that need unlike paths the first has its way."""
-    cluster_options = [Wish("job-1", SOON), Wish("job-2", WHOLE)]
+    cluster_options = [PathRequest("job-1", SOON), PathRequest("job-2", WHOLE)]
     assert choose([DIRECT, QUICK], "direct", [], cluster_options).path == "quick"
     assert choose([DIRECT, QUICK], "direct", [], cluster_options[::-1]).path == "direct"
 
@@ -53,7 +53,7 @@ def test_a_path_that_does_not_answer_is_left() -> None:
 def test_a_job_that_no_path_serves_changes_nothing() -> None:
     """Nothing is changed for who is served by no path."""
     never = NetworkNeed(max_latency_ns=1)
-    assert choose([DIRECT, QUICK], "direct", [], [Wish("job-1", never)]).path == "direct"
+    assert choose([DIRECT, QUICK], "direct", [], [PathRequest("job-1", never)]).path == "direct"
 
 
 def test_the_path_that_is_liked_better_is_gone_back_to() -> None:
@@ -85,7 +85,7 @@ def test_paths_change_only_when_figures_or_jobs_do(
 ) -> None:
     """A choice is asked for again and stays, and no path that answers serves more of what runs."""
     paths = [Measured(f"p{number}", link) for number, link in enumerate(measured)]
-    cluster_options = [Wish(f"job-{number}", need) for number, need in enumerate(waiting)]
+    cluster_options = [PathRequest(f"job-{number}", need) for number, need in enumerate(waiting)]
     current = data.draw(st.sampled_from(["", *(path.name for path in paths)]))
     chosen = choose(paths, current, running, cluster_options).path
     assert choose(paths, chosen, running, cluster_options).path == chosen

@@ -42,11 +42,16 @@ async def test_a_report_is_taken(scene: Scene) -> None:
     ]
     await scene.reports.take(scene.report(4, *rounds, dropped=3, started_ns=START_NS), "::1")
     await scene.reports.take(scene.report(9, dropped=2, started_ns=START_NS), "::2")
-    assert scene.book.taken[0] == ("gw-1", tuple(rounds))
-    assert len(scene.book.taken) == 2
-    (kept,) = scene.store.agents()
-    assert (kept.started_ns, kept.number, kept.at_ns, kept.address) == (START_NS, 9, scene.clock.now_ns(), "::2")
-    assert (kept.reports, kept.rounds, kept.dropped, kept.discarded) == (2, 4, 5, 2)
+    assert scene.link_table.taken[0] == ("gw-1", tuple(rounds))
+    assert len(scene.link_table.taken) == 2
+    (retained,) = scene.store.agents()
+    assert (retained.started_ns, retained.number, retained.at_ns, retained.address) == (
+        START_NS,
+        9,
+        scene.clock.now_ns(),
+        "::2",
+    )
+    assert (retained.reports, retained.rounds, retained.dropped, retained.discarded) == (2, 4, 5, 2)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +63,13 @@ async def test_a_report_counts_once(scene: Scene, started_ns: int, number: int, 
     await scene.reports.take(scene.report(7, started_ns=START_NS), "::1")
     if restarted:
         scene = scene.again()
-    taken = len(scene.book.taken)
+    taken = len(scene.link_table.taken)
     with pytest.raises(ConflictError):
         await scene.reports.take(scene.report(number, started_ns=started_ns), "::1")
-    assert len(scene.book.taken) == taken
+    assert len(scene.link_table.taken) == taken
     assert scene.store.agents()[0].number == 7
     await scene.reports.take(scene.report(1, started_ns=START_NS + 1), "::1")
-    assert len(scene.book.taken) == taken + 1
+    assert len(scene.link_table.taken) == taken + 1
 
 
 async def test_of_two_that_come_together_one_counts(scene: Scene) -> None:
@@ -74,7 +79,7 @@ async def test_of_two_that_come_together_one_counts(scene: Scene) -> None:
     came = await asyncio.gather(*(scene.reports.take(report, "::1") for _ in range(5)), return_exceptions=True)
     scene.writer.stop()
     assert sorted(type(each).__name__ for each in came) == ["ConflictError"] * 4 + ["NoneType"]
-    assert len(scene.book.taken) == 1
+    assert len(scene.link_table.taken) == 1
 
 
 async def test_what_is_not_stored_was_not_taken(scene: Scene) -> None:
@@ -82,9 +87,9 @@ async def test_what_is_not_stored_was_not_taken(scene: Scene) -> None:
     scene.store.fail_next()
     with pytest.raises(UnavailableError):
         await scene.reports.take(scene.report(), "::1")
-    assert (scene.book.taken, scene.agents.known("gw-1")) == ([], None)
+    assert (scene.link_table.taken, scene.agents.known("gw-1")) == ([], None)
     await scene.reports.take(scene.report(), "::1")
-    assert len(scene.book.taken) == 1
+    assert len(scene.link_table.taken) == 1
 
 
 async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
@@ -111,7 +116,7 @@ async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
     with pytest.raises(RejectedError) as caught:
         await scene.reports.take(scene.report(1, *rounds, started_ns=ahead_ns), "::1")
     assert {each.where for each in (caught.value, *caught.value.also)} >= set(wrong)
-    assert (scene.book.taken, scene.store.agents()) == ([], [])
+    assert (scene.link_table.taken, scene.store.agents()) == ([], [])
     (own, *_) = scene.agents.views()
     assert own.refused == 1
     assert "ahead" in own.trouble
@@ -138,9 +143,9 @@ async def test_rounds_that_are_too_old_are_left_out(scene: Scene) -> None:
     now_ns = scene.clock.now_ns()
     old, oldest = (scene.round(at_ns=now_ns - OLDEST_S * NS_PER_S - each) for each in (1, 0))
     await scene.reports.take(scene.report(1, old, oldest, scene.round(at_ns=0), scene.round(), dropped=1), "::1")
-    assert scene.book.taken == [("gw-1", (oldest, scene.round()))]
-    (kept,) = scene.store.agents()
-    assert (kept.rounds, kept.dropped) == (2, 3)
+    assert scene.link_table.taken == [("gw-1", (oldest, scene.round()))]
+    (retained,) = scene.store.agents()
+    assert (retained.rounds, retained.dropped) == (2, 3)
 
 
 async def test_an_agent_brings_no_more_rounds_than_it_can_have_measured(scene: Scene) -> None:
@@ -151,7 +156,7 @@ async def test_an_agent_brings_no_more_rounds_than_it_can_have_measured(scene: S
     more = scene.report(99, *some[:8])
     with pytest.raises(TooManyReportsError) as caught:
         await scene.reports.take(more, "::1")
-    assert (caught.value.retry_after_s, len(scene.book.taken)) == (10, 30)  # 2 targets, 2 paths, every 10 s
+    assert (caught.value.retry_after_s, len(scene.link_table.taken)) == (10, 30)  # 2 targets, 2 paths, every 10 s
     scene.clock.advance_s(10)
     await scene.reports.take(more, "::1")
     with pytest.raises(TooManyReportsError):
@@ -173,7 +178,7 @@ async def test_nobody_reports_for_a_gateway_that_is_not_there(scene: Scene) -> N
     scene.configuration.delete("ada")
     with pytest.raises(UnknownError):
         await scene.reports.take(scene.report(), "::1")
-    assert scene.book.taken == []
+    assert scene.link_table.taken == []
 
 
 async def test_what_is_measured_follows_the_network(scene: Scene) -> None:

@@ -28,7 +28,7 @@ def value(weights: Weights, observation: Numbers, action: Numbers, figures: int)
 
 
 def _seen(weights: Weights, observation: Numbers, action: Numbers | None, figures: int) -> Numbers:
-    if "attend.asks.weight" not in weights:
+    if "attend.queries.weight" not in weights:
         return observation
     seen = [
         _looked(weights, row, None if action is None else action[at], figures) for at, row in enumerate(observation)
@@ -40,7 +40,7 @@ def _looked(weights: Weights, row: Numbers, action: Numbers | None, figures: int
     """Return what heads see of one observation, then the job."""
     job, clusters = row[-figures:], row[:-figures].reshape(-1, figures)
     question = np.concatenate([job, clusters.mean(axis=0), *([] if action is None else [action])])
-    asked = weights["attend.asks.weight"] @ question + weights["attend.asks.bias"]
+    asked = weights["attend.queries.weight"] @ question + weights["attend.queries.bias"]
     count = len(clusters) + 1
     places = [(2 * t + 1) / count - 1 for t in range(count)]
     tokens = [[*cluster, place, place**2, 0.0] for cluster, place in zip(clusters, places, strict=False)]

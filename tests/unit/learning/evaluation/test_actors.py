@@ -66,8 +66,8 @@ def test_decisions_are_timed_and_use_is_told_by_cluster() -> None:
 def test_decisions_of_a_heuristic_in_place_of_a_trained_policy_are_told() -> None:
     """Figures that are not all the policy's own say so, with reasons."""
     watch = FallBacks()
-    assert watch.told() == ""
+    assert watch.reported() == ""
     watch.decided("it", 5)
     for reason in (Reason.FAILED, Reason.WAITED, Reason.WAITED):
         watch.fell_back("it", reason, "")
-    assert watch.told() == "the heuristic decided in its place (waited: 2, failed: 1)"
+    assert watch.reported() == "the heuristic decided in its place (waited: 2, failed: 1)"

@@ -18,7 +18,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.learning.instances.folder import read_instances
 from seaway.learning.instances.instance import Instance
-from seaway.learning.packing.packing import PackingState, Seat, Step, booked
+from seaway.learning.packing.packing import PackingState, Seat, Step, packed
 from seaway.learning.packing.search import Search, best_packing
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
@@ -134,9 +134,9 @@ def test_effort_is_counted_in_tries() -> None:
     problem = named(jobs, fleet(ten_gb(2), ten_gb(1)))
 
     def tries(effort_s: float) -> int:
-        board = Counted(problem)
-        Search(board, seed=0).run(effort_s, len(jobs) + 1, lambda _: None)
-        return board.tries
+        state = Counted(problem)
+        Search(state, seed=0).run(effort_s, len(jobs) + 1, lambda _: None)
+        return state.tries
 
     assert tries(0.2) == tries(0.2)
     assert tries(0.4) == pytest.approx(2 * tries(0.2), rel=0.1)
@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_no_packing() -> None:
     """Where two jobs want the same room, the engine refuses to book it."""
     jobs = [small(gpu_memory_mib=6_000), small(gpu_memory_mib=6_000)]
     with pytest.raises(InvariantError, match="job-1"):
-        booked(named(jobs, fleet(ten_gb())), {0: Seat(0, (0,)), 1: Seat(0, (0,))}, bound=2)
+        packed(named(jobs, fleet(ten_gb())), {0: Seat(0, (0,)), 1: Seat(0, (0,))}, bound=2)
 
 
 def test_jobs_of_several_replicas_are_rejected() -> None:

@@ -11,7 +11,7 @@ from seaway.learning.packing.search import best_packing
 from seaway.learning.pilot.imitation import UNLISTED, Lesson, lessons
 from seaway.learning.pilot.network import first_weights
 from seaway.learning.pilot.settings import PilotSettings
-from seaway.learning.training.listener import Nobody
+from seaway.learning.training.listener import NullListener
 from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_RANK
 from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network
 
@@ -89,7 +89,7 @@ def test_a_learner_takes_lessons_before_its_first_episode_and_keeps_what_it_lear
     """Evolution begins where imitation ended, and who goes on from a checkpoint has it too."""
     from seaway.learning.pilot.train import PilotLearner
 
-    class Heard(Nobody):
+    class Observation(NullListener):
         """Hears what is being done."""
 
         def __init__(self) -> None:
@@ -102,9 +102,9 @@ def test_a_learner_takes_lessons_before_its_first_episode_and_keeps_what_it_lear
     instances = drawn("network", 3, seed=2)
     settings = PilotSettings(pairs=2, batch=3, judged=3, packings=5, packing_s=0.5)
     taught, other = (PilotLearner(settings, instances, seed=4) for _ in range(2))
-    before, heard = taught.weights(), Heard()
-    taught.prepare(heard)
-    assert [text for text in heard.texts if text.startswith("packing")] == [
+    before, received = taught.weights(), Observation()
+    taught.prepare(received)
+    assert [text for text in received.texts if text.startswith("packing")] == [
         f"packing {instances[0].name}, 1 of 2",
         f"packing {instances[1].name}, 2 of 2",
     ]

@@ -110,8 +110,8 @@ def test_small_jobs_and_empty_fleets_never_wait() -> None:
 def test_board_begins_anew_each_time_and_waiting_is_offered_once_more(instance: Instance) -> None:
     """The same weights play the same episode again; who never waits plays as if no one might."""
     weights = any_weights()
-    board = BatchEnvironment(instance)
-    assert board.play(weights, waiting=True) == board.play(weights, waiting=True)
+    environment = BatchEnvironment(instance)
+    assert environment.play(weights, waiting=True) == environment.play(weights, waiting=True)
     few = BatchEnvironment(replace(instance, jobs=instance.jobs[:40]))
     stubborn = never_waiting(weights)
     assert few.play(stubborn, waiting=True) == few.play(stubborn, waiting=False)

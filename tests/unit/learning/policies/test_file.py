@@ -54,11 +54,11 @@ def test_other_weights_have_another_digest() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30, 0.5, 0.99])
-def test_truncated_files_are_refused(kept: float) -> None:
+def test_truncated_files_are_refused(retained: float) -> None:
     """A file that ends too early is told apart from a whole one."""
     whole = pack(cluster_policy())
     with pytest.raises(RejectedError, match="not a policy file, or a truncated one"):
-        read_policy(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
+        read_policy(whole[: int(retained * len(whole)) if retained < 1 else int(retained)])
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
 def test_manifests_that_do_not_hold_are_refused(changes: dict[str, Any], says: str) -> None:
     """What a file says of itself has to make sense, and to be so."""
     file = cluster_policy()
-    told = PolicyFile(replace(file.manifest, **changes), file.model, file.trials)
+    reported = PolicyFile(replace(file.manifest, **changes), file.model, file.trials)
     with pytest.raises(RejectedError, match=says):
-        read_policy(pack(told))
+        read_policy(pack(reported))
 
 
 def test_models_that_answer_otherwise_are_refused() -> None:

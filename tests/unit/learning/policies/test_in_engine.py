@@ -209,8 +209,8 @@ def test_a_good_answer_in_between_is_no_strike() -> None:
 
 def test_an_explanation_says_that_the_heuristic_would_decide() -> None:
     """Who asks why is told that the policy would not decide, and for what reason."""
-    told = explain(Snapshot(TWO), WANTS, Judged(says(np.nan), clusters=2).profile)
-    assert summary(told).endswith("; seaway decides instead of apprentice: its answer is not a number")
+    reported = explain(Snapshot(TWO), WANTS, Judged(says(np.nan), clusters=2).profile)
+    assert summary(reported).endswith("; seaway decides instead of apprentice: its answer is not a number")
 
 
 def test_what_goes_wrong_again_and_again_is_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:

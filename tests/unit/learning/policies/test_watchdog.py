@@ -20,17 +20,17 @@ class Run:
     """Notes that it was told to stop."""
 
     def __init__(self) -> None:
-        self.told = threading.Event()
+        self.reported = threading.Event()
 
     @property
     def terminate(self) -> bool:
         """Whether it was told to stop."""
-        return self.told.is_set()
+        return self.reported.is_set()
 
     @terminate.setter
-    def terminate(self, told: bool) -> None:
-        assert told
-        self.told.set()
+    def terminate(self, reported: bool) -> None:
+        assert reported
+        self.reported.set()
 
 
 class Clock:
@@ -51,8 +51,8 @@ def test_what_takes_too_long_is_told_to_stop_and_nothing_else_is() -> None:
     watchdog = Watchdog()
     endless, late, soon = Run(), Run(), Run()
     with watchdog.over(endless, LONG_S), watchdog.over(late, 2 * SHORT_S), watchdog.over(soon, SHORT_S):
-        assert soon.told.wait(LONG_S)
-        assert late.told.wait(LONG_S)
+        assert soon.reported.wait(LONG_S)
+        assert late.reported.wait(LONG_S)
     assert not endless.terminate
 
 
@@ -65,7 +65,7 @@ def test_a_run_that_ended_in_time_is_never_told_to_stop() -> None:
     with pytest.raises(ZeroDivisionError), watchdog.over(failed, SHORT_S):
         raise ZeroDivisionError
     with watchdog.over(after, 2 * SHORT_S):
-        assert after.told.wait(LONG_S)
+        assert after.reported.wait(LONG_S)
     assert not ended.terminate
     assert not failed.terminate
 
@@ -73,19 +73,19 @@ def test_a_run_that_ended_in_time_is_never_told_to_stop() -> None:
 def test_runs_of_several_threads_are_watched_over_at_once() -> None:
     """Whoever begins first, each thread's run is stopped at its time."""
     watchdog = Watchdog()
-    told: list[bool] = []
+    reported: list[bool] = []
 
     def run() -> None:
         own = Run()
         with watchdog.over(own, SHORT_S):
-            told.append(own.told.wait(LONG_S))
+            reported.append(own.reported.wait(LONG_S))
 
     threads = [threading.Thread(target=run) for _ in range(8)]
     for each in threads:
         each.start()
     for each in threads:
         each.join(LONG_S)
-    assert told == [True] * 8
+    assert reported == [True] * 8
 
 
 def test_runs_that_follow_one_another_do_not_wake_it() -> None:
@@ -109,10 +109,10 @@ def test_a_forked_process_has_a_watchdog_of_its_own() -> None:
             try:
                 own = Run()
                 with WATCHDOG.over(own, SHORT_S):
-                    os._exit(0 if own.told.wait(LONG_S) else 1)
+                    os._exit(0 if own.reported.wait(LONG_S) else 1)
             finally:
                 os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     after = Run()
     with WATCHDOG.over(after, SHORT_S):
-        assert after.told.wait(LONG_S)
+        assert after.reported.wait(LONG_S)

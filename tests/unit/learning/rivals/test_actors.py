@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
-from seaway.learning.baselines.learner import RivalLearner, actor_of  # noqa: E402  # where torch is
+from seaway.learning.baselines.learner import BaselineLearner, actor_of  # noqa: E402  # where torch is
 from seaway.learning.runs.instances import read_all  # noqa: E402
 from seaway.learning.training.clusters import Clusters  # noqa: E402
 from tests.unit.learning.runs.small import small_run, write_instance  # noqa: E402
@@ -20,7 +20,7 @@ from tests.unit.learning.runs.small import small_run, write_instance  # noqa: E4
 def test_the_actor_chooses_what_the_model_predicts(algo: str, tmp_path: Path) -> None:
     """For any observation, without noise; also where PPO's choice must be cut off."""
     run = small_run(algo, write_instance(tmp_path / "toy", 10))
-    learner = RivalLearner(run, Clusters(run, read_all(run)))
+    learner = BaselineLearner(run, Clusters(run, read_all(run)))
     with torch.no_grad():
         for weights in learner.model.policy.parameters():
             weights.mul_(4.0)
@@ -36,6 +36,6 @@ def test_the_actor_chooses_what_the_model_predicts(algo: str, tmp_path: Path) ->
 def test_networks_have_the_published_sizes(algo: str, tmp_path: Path) -> None:
     """128 and 64, in the actor and in the critics, unless asked for others."""
     run = small_run(algo, write_instance(tmp_path / "toy", 3), hidden="128-64")
-    learner = RivalLearner(run, Clusters(run, read_all(run)))
+    learner = BaselineLearner(run, Clusters(run, read_all(run)))
     widths = {each.shape[0] for each in learner.model.policy.parameters() if each.ndim == 2}
     assert widths == {128, 64, 1}

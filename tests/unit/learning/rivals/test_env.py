@@ -12,8 +12,8 @@ pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # where torch is
-from seaway.learning.baselines.env import RivalEnv
-from seaway.learning.baselines.learner import RivalLearner
+from seaway.learning.baselines.env import BaselineEnv
+from seaway.learning.baselines.learner import BaselineLearner
 from seaway.learning.runs.instances import read_all
 from seaway.learning.training.clusters import Clusters
 from tests.unit.learning.runs.small import small_run, write_instance
@@ -26,7 +26,7 @@ def clusters(tmp_path: Path) -> Clusters:
     return Clusters(run, read_all(run))
 
 
-def play(env: RivalEnv, *actions: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def play(env: BaselineEnv, *actions: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     """Take some actions; return what is seen then."""
     for action in actions:
         seen, *_ = env.step(np.array([action], np.float32))
@@ -35,11 +35,11 @@ def play(env: RivalEnv, *actions: float) -> np.ndarray[tuple[int, ...], np.dtype
 
 def test_an_episode_is_gone_back_to_by_its_actions(clusters: Clusters) -> None:
     """What is seen in the middle of one is seen again, and as many steps are certain to come."""
-    env = RivalEnv(clusters)
+    env = BaselineEnv(clusters)
     env.episode = 1
     env.reset()
     seen = play(env, 0.1, -0.9, 0.4)
-    other = RivalEnv(clusters)
+    other = BaselineEnv(clusters)
     other.restore(env.state())
     assert env.certain == other.certain == 3
     np.testing.assert_array_equal(other.reset()[0], seen)
@@ -47,7 +47,7 @@ def test_an_episode_is_gone_back_to_by_its_actions(clusters: Clusters) -> None:
 
 def test_episodes_are_noted_when_they_end(clusters: Clusters) -> None:
     """Their jobs, in the sum of what became of them, and the number of the next."""
-    env = RivalEnv(clusters)
+    env = BaselineEnv(clusters)
     env.reset()
     play(env, *[-1.0] * env.certain)
     assert (env.episode, len(env.ended)) == (1, 1)
@@ -60,7 +60,7 @@ def test_weights_without_end_are_told_of(algo: str, tmp_path: Path) -> None:
     """Who gave too high a rate reads that, and no traceback."""
     given = {} if algo == "ppo" else {"warm_up": 1}
     run = small_run(algo, write_instance(tmp_path / "toy", 4), **given)
-    learner = RivalLearner(run, Clusters(run, read_all(run)))
+    learner = BaselineLearner(run, Clusters(run, read_all(run)))
     for weights in learner.model.policy.parameters():
         weights.data.fill_(float("nan"))
     with pytest.raises(RejectedError, match="give it lower learning rates"):

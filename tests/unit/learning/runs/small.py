@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seaway.learning.runs.assemble import new_run
-from seaway.learning.training.listener import Evaluated, Nobody, Plan, Play, Reached, Row
+from seaway.learning.training.listener import Evaluated, NullListener, Plan, Play, Reached, Row
 from seaway.learning.training.settings import Run
 
 NODES = """cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib
@@ -46,14 +46,14 @@ def small_run(algo: str, *folders: Path, **given: object) -> Run:
     return new_run(algo, [str(folder) for folder in folders], [], settings)
 
 
-class Notes(Nobody):
+class Notes(NullListener):
     """A listener that notes what it is told, and ends the run after some episode."""
 
     def __init__(self, until: int = 0) -> None:
         self.until = until
         self.plans: list[Plan] = []
         self.rows: list[Row] = []
-        self.kept: list[int] = []
+        self.retained: list[int] = []
         self.reached: list[Reached] = []
 
     @property
@@ -71,14 +71,14 @@ class Notes(Nobody):
 
     def saved(self, episode: int) -> None:
         """Note it."""
-        self.kept.append(episode)
+        self.retained.append(episode)
 
     def ends(self, reached: Reached) -> None:
         """Note it."""
         self.reached.append(reached)
 
 
-class Hasty(Nobody):
+class Hasty(NullListener):
     """A listener that ends the run before its first episode."""
 
     stopping = True
@@ -88,7 +88,7 @@ class Kill(Exception):  # noqa: N818  # it stands for no error
     """The process ends."""
 
 
-class Killer(Nobody):
+class Killer(NullListener):
     """Ends the process after an episode, without a word."""
 
     def __init__(self, after: int) -> None:

@@ -24,7 +24,7 @@ from seaway.learning.runs.folder import RunFolder  # noqa: E402
 from seaway.learning.runs.instances import digest_of, read_all  # noqa: E402
 from seaway.learning.runs.run import resume, train  # noqa: E402
 from seaway.learning.runs.table import read_rows  # noqa: E402
-from seaway.learning.training.listener import Nobody  # noqa: E402
+from seaway.learning.training.listener import NullListener  # noqa: E402
 from tests.unit.learning.runs.small import (  # noqa: E402
     NODES,
     SETTINGS,
@@ -261,7 +261,7 @@ def test_of_two_that_begin_at_once_in_a_folder_one_does(toy: Path, tmp_path: Pat
     """Who is slower finds the run that has begun while it read its instances, and leaves that as it is."""
     folder, first = RunFolder(tmp_path / "run"), small_run("ppo", toy)
 
-    class Rival(Nobody):
+    class Rival(NullListener):
         def doing(self, text: str) -> None:
             with folder.locked():
                 folder.write_config(first, {})

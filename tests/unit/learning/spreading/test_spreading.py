@@ -61,20 +61,20 @@ def test_ray_needs_no_cluster() -> None:
 
 def test_what_a_dead_worker_had_is_tried_again(make: Make, tmp_path: Path) -> None:
     """Where a worker is killed, that is told, and another one does what it had."""
-    told: list[str] = []
+    reported: list[str] = []
     paths = [tmp_path / name for name in "ab"]
     paths[1].touch()
-    assert sorted(make(told.append).map(first_try_dies, paths)) == [(0, "a"), (1, "b")]
-    (line,) = told
+    assert sorted(make(reported.append).map(first_try_dies, paths)) == [(0, "a"), (1, "b")]
+    (line,) = reported
     assert line.endswith("at 1 of 2; another one tries it again")
 
 
 def test_what_kills_two_workers_is_given_up(make: Make, tmp_path: Path) -> None:
     """What kills the second worker too ends it all, with an error that says which it was."""
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(UnavailableError, match="at 1 of 1, and so did one before it"):
-        list(make(told.append).map(die, [tmp_path]))
-    assert len(told) == 1
+        list(make(reported.append).map(die, [tmp_path]))
+    assert len(reported) == 1
 
 
 def test_errors_come_back_as_they_were(make: Make) -> None:

@@ -36,7 +36,7 @@ def watch(api: httpx.Client, **query: str) -> Iterator[Iterator[Json]]:
         yield (json.loads(line) for line in response.iter_lines())
 
 
-def told(events: Iterator[Json], count: int) -> list[str]:
+def reported(events: Iterator[Json], count: int) -> list[str]:
     """Return what the next events say."""
     found = (next(events) for _ in range(count))
     return [f"{event['type']} {event['object']['metadata']['name']}" for event in found]
@@ -48,9 +48,9 @@ def test_watch_goes_on_from_a_version(api: httpx.Client) -> None:
     make(api, "b")
     api.delete(f"{PATH}/a")
     with watch(api, resourceVersion=version) as events:
-        assert told(events, 2) == ["ADDED b", "DELETED a"]
+        assert reported(events, 2) == ["ADDED b", "DELETED a"]
         label(api, "b", x="y")
-        assert told(events, 1) == ["MODIFIED b"]
+        assert reported(events, 1) == ["MODIFIED b"]
 
 
 def test_watch_without_a_version_begins_with_what_there_is(api: httpx.Client) -> None:
@@ -58,9 +58,9 @@ def test_watch_without_a_version_begins_with_what_there_is(api: httpx.Client) ->
     make(api, "b")
     make(api, "a")
     with watch(api) as events:
-        assert told(events, 2) == ["ADDED a", "ADDED b"]
+        assert reported(events, 2) == ["ADDED a", "ADDED b"]
         make(api, "c")
-        assert told(events, 1) == ["ADDED c"]
+        assert reported(events, 1) == ["ADDED c"]
 
 
 def test_deleted_object_has_the_version_of_its_end(api: httpx.Client, server: ApiServer) -> None:
@@ -80,7 +80,7 @@ def test_selectors_turn_changes_into_comings_and_goings(api: httpx.Client) -> No
         label(api, "a", x=None)
         label(api, "a", z="2")
         label(api, "a", x="y")
-        assert told(events, 4) == ["ADDED a", "MODIFIED a", "DELETED a", "ADDED a"]
+        assert reported(events, 4) == ["ADDED a", "MODIFIED a", "DELETED a", "ADDED a"]
 
 
 def test_version_that_is_too_old_is_an_error(api: httpx.Client, server: ApiServer) -> None:
@@ -100,7 +100,7 @@ def test_history_is_bounded() -> None:
         with watch(api, resourceVersion=versions[1]) as events:
             assert next(events)["type"] == "ERROR"
         with watch(api, resourceVersion=versions[2]) as events:
-            assert told(events, 3) == ["ADDED d", "ADDED e", "ADDED f"]
+            assert reported(events, 3) == ["ADDED d", "ADDED e", "ADDED f"]
 
 
 def test_watch_ends_in_time(api: httpx.Client) -> None:

@@ -103,10 +103,12 @@ class KindInformers:
         await reflect(self.api, source, sink, self.health, self.new_backoff())
 
     def _of(self, kind: KindName, path: str) -> _Followed:
-        told, essential = self.sink_of(kind, path), kind in CORE
+        reported, essential = self.sink_of(kind, path), kind in CORE
         label = source_of(kind)
-        source = Source(path, told.kind, SELECTOR, not essential, self.namespace, label=label, skippable=not essential)
-        return source, told.sink
+        source = Source(
+            path, reported.kind, SELECTOR, not essential, self.namespace, label=label, skippable=not essential
+        )
+        return source, reported.sink
 
     async def _path(self, kind: KindName, discovery: Discovery) -> str:
         """Wait until the server has a kind; return the path of its objects."""

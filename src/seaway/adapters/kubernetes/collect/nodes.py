@@ -63,13 +63,13 @@ class DuplicateDevices:
         left: dict[str, Node] = {}
         for name in sorted({name for names in listing.values() for name in names}):
             node = views[name].node
-            kept = tuple(device for device in node.devices if owners.get(device.uuid, name) == name)
-            if len(kept) < len(node.devices):
+            retained = tuple(device for device in node.devices if owners.get(device.uuid, name) == name)
+            if len(retained) < len(node.devices):
                 others = ", ".join(sorted({owners.get(device.uuid, name) for device in node.devices} - {name}))
-                said = f"{len(node.devices) - len(kept)} are listed by {others} too and counted there"
+                said = f"{len(node.devices) - len(retained)} are listed by {others} too and counted there"
                 text = f"{said}; a node that was left behind is to be deleted"
                 self.problems[name] = Problem(ProblemKind.UNUSABLE, DEVICES, text)
-                left[name] = replace(node, devices=kept)
+                left[name] = replace(node, devices=retained)
         return left
 
 

@@ -42,8 +42,8 @@ def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
 
 def allocated_devices(meta: Meta, namespace: str) -> tuple[str, ...]:
     """Return the devices in the annotation of a Seaway pod; ignore the annotation on other pods."""
-    told = meta.annotations.get(DEVICES, "")
-    return tuple(told.split(",")) if told and attempt_of(meta, namespace) else ()
+    reported = meta.annotations.get(DEVICES, "")
+    return tuple(reported.split(",")) if reported and attempt_of(meta, namespace) else ()
 
 
 def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
@@ -53,11 +53,11 @@ def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
     if attempt_of(meta, namespace) is None:
         said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are no job and attempt; it is no one's"
         return (Problem(ProblemKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
-    told = meta.annotations.get(REPLICAS, "")
+    reported = meta.annotations.get(REPLICAS, "")
     try:
-        numbers_of(told)
+        numbers_of(reported)
     except ValueError:
-        said = f"{told[:60]!r} is not a list of numbers; it stands for no replica"
+        said = f"{reported[:60]!r} is not a list of numbers; it stands for no replica"
         return (Problem(ProblemKind.BROKEN, REPLICAS, said),)
     return ()
 

@@ -100,11 +100,11 @@ class Discovery:
     async def _fetch(self, version: str) -> None:
         prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
         try:
-            told = read_body(await self._api.get(prefix), _Resources)
+            reported = read_body(await self._api.get(prefix), _Resources)
         except ApiError as error:
             if error.missing:
                 return
             raise
-        for each in told.resources:
+        for each in reported.resources:
             if "/" not in each.name:  # skips subresources
                 self._kinds[version, each.kind] = Kind(prefix, each.name, each.namespaced)

@@ -103,10 +103,12 @@ class ExecPlugin:
                 if pipe:
                     waiting.register(pipe, EVENT_READ, said)
             while len(waiting.get_map()) > 1:
-                heard = [key for key, _ in waiting.select()]
-                if any(key.fileobj is self._bell for key in heard):  # other processes may keep its pipes open forever
+                received = [key for key, _ in waiting.select()]
+                if any(
+                    key.fileobj is self._bell for key in received
+                ):  # other processes may keep its pipes open forever
                     break
-                for key in heard:
+                for key in received:
                     piece = os.read(key.fd, PIECE)
                     key.data.extend(piece)
                     if not piece:

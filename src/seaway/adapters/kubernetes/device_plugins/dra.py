@@ -152,13 +152,15 @@ def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> It
         if not any(_here(node, each, device) for each in found for device in each.spec.devices):
             continue
         newest = max(each.spec.pool.generation for each in found)
-        kept = [each for each in found if each.spec.pool.generation == newest]
-        wanted = max(each.spec.pool.resource_slice_count for each in kept)
-        if len({each.metadata.name for each in kept}) != wanted:
-            text = f"generation {newest} has {len(kept)} of {wanted} slices; the pool is left out until it is complete"
+        retained = [each for each in found if each.spec.pool.generation == newest]
+        wanted = max(each.spec.pool.resource_slice_count for each in retained)
+        if len({each.metadata.name for each in retained}) != wanted:
+            text = (
+                f"generation {newest} has {len(retained)} of {wanted} slices; the pool is left out until it is complete"
+            )
             findings.broken(f"{driver}/{pool}", text)
             continue
-        for each in sorted(kept, key=lambda one: one.metadata.name):
+        for each in sorted(retained, key=lambda one: one.metadata.name):
             yield from (Listed(driver, pool, device) for device in each.spec.devices if _here(node, each, device))
 
 

@@ -227,14 +227,14 @@ def _sizeable(held: list[Held], problems: list[Problem]) -> list[Held]:
     """Skip shares that exceed the limits."""
     if all(each.memory_mib <= LARGEST and each.core_milli <= LARGEST for each in held):
         return held
-    kept = []
+    retained = []
     for each in held:
         if each.memory_mib <= LARGEST and each.core_milli <= LARGEST:
-            kept.append(each)
+            retained.append(each)
         else:
             text = f"{each.memory_mib} MiB and {each.core_milli} thousandths of it are more than there can be; left out"
             problems.append(Problem(ProblemKind.BROKEN, each.uuid, text))
-    return kept
+    return retained
 
 
 def _final(pod: PodObject, found: Sequence[Record]) -> bool:

@@ -159,9 +159,9 @@ def nvidia_model(name: str) -> str:
 def nvidia_label_model(label: str) -> str:
     """Return the product name of a label; labels have dashes instead of spaces."""
     words, at = "", 0
-    for kept in _OWN_DASHES.finditer(label):
-        words += label[at : kept.start()].replace("-", " ") + kept.group()
-        at = kept.end()
+    for retained in _OWN_DASHES.finditer(label):
+        words += label[at : retained.start()].replace("-", " ") + retained.group()
+        at = retained.end()
     return nvidia_model(words + label[at:].replace("-", " "))
 
 

@@ -244,8 +244,8 @@ def _exactly(taken: Taken) -> dict[str, Any]:
 
 def _expression(candidates: tuple[Taken, ...]) -> str:
     """Return a CEL expression that matches any of the candidates."""
-    told = dict.fromkeys(map(_is, candidates))
-    return next(iter(told)) if len(told) == 1 else " || ".join(f"({each})" for each in told)
+    reported = dict.fromkeys(map(_is, candidates))
+    return next(iter(reported)) if len(reported) == 1 else " || ".join(f"({each})" for each in reported)
 
 
 def _is(taken: Taken) -> str:

@@ -312,8 +312,8 @@ def _resources(theirs: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Merge the job's CPU, memory and devices with the template's other resources."""
     merged: dict[str, Any] = {}
     for name in ("limits", "requests"):
-        kept = {key: value for key, value in (theirs.get(name) or {}).items() if key not in ("cpu", "memory")}
-        if both := {**kept, **own.get(name, {})}:
+        retained = {key: value for key, value in (theirs.get(name) or {}).items() if key not in ("cpu", "memory")}
+        if both := {**retained, **own.get(name, {})}:
             merged[name] = both
     if claims := own.get("claims"):
         merged["claims"] = claims

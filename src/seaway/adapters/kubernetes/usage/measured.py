@@ -175,7 +175,7 @@ class UsageReadings:
             for each in self._readings.values():
                 if now_s - each.at_s <= self._stale_s:
                     by_node[each.exporter.node].append(each)
-        return {node: _usage(kept, now_s) for node, kept in by_node.items()}
+        return {node: _usage(retained, now_s) for node, retained in by_node.items()}
 
     def _note(self, exporter: Exporter, outcome: ScrapeOutcome, why: str) -> None:
         """Count an outcome. Log the error unless an exporter of the cluster already has the same outcome."""

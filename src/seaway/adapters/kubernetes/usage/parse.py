@@ -145,7 +145,7 @@ class Reading:
 
 def read_page(page: bytes) -> Reading:
     """Parse a page in Prometheus' text format. It takes about 30 us per relevant series."""
-    told: defaultdict[str, defaultdict[Place, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    reported: defaultdict[str, defaultdict[Place, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     series = broken = 0
     for number, line in enumerate(BytesIO(page)):
         if number >= MAX_LINES or series >= MAX_SERIES:
@@ -161,10 +161,10 @@ def read_page(page: bytes) -> Reading:
         except Exception:  # noqa: BLE001  # the parser may raise any error for an invalid text
             broken += 1
             continue
-        told[name][place][part] = value
+        reported[name][place][part] = value
     found: defaultdict[Place, dict[Metric, int]] = defaultdict(dict)
     for name, figure in FIGURES.items():
-        for place, parts in told[name].items() if name in told else ():
+        for place, parts in reported[name].items() if name in reported else ():
             value_of = _sum_parts(figure, parts)
             if value_of is not None:
                 found[place].setdefault(figure.what, value_of)

@@ -123,24 +123,24 @@ class Reservations:
 
     def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
         """Report whether a job still waits for its reservation, in time, and the nodes still accept work."""
-        kept, snapshot = reservation.entry, self._state.fleet.snapshot
-        waits = self._state.waiting.get(kept.record.id)
+        retained, snapshot = reservation.entry, self._state.fleet.snapshot
+        waits = self._state.waiting.get(retained.record.id)
         return (
             waits is not None
-            and (waits.kind, waits.order) == (kept.kind, kept.order)
+            and (waits.kind, waits.order) == (retained.kind, retained.order)
             and now_ns <= reservation.until_ns
             and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
         )
 
-    def _is_behind(self, kept: Entry) -> bool:
+    def _is_behind(self, retained: Entry) -> bool:
         """Tell whether another job of the same tenant and queue is to be tried first, and may find a place."""
-        first = self._state.waiting.first(kept.record.spec.tenant, kept.queue)
-        return first is not None and first.order < kept.order and first.kind not in self._is_infeasible
+        first = self._state.waiting.first(retained.record.spec.tenant, retained.queue)
+        return first is not None and first.order < retained.order and first.kind not in self._is_infeasible
 
     def own(self, entry: Entry) -> str:
         """Return the queue in which a place is kept for a job; empty when none is."""
-        kept = self._made.get(entry.queue)
-        return entry.queue if kept and kept.entry.record.id == entry.record.id else ""
+        retained = self._made.get(entry.queue)
+        return entry.queue if retained and retained.entry.record.id == entry.record.id else ""
 
     def may_pass(self, entry: Entry) -> bool:
         """Report whether a job may use reserved capacity: its own, or that of others if it ends in time."""

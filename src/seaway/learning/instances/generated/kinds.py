@@ -38,10 +38,10 @@ def kind_of(name: str) -> Draw:
 
 def drawn(kind: str, count: int, seed: int) -> list[Instance]:
     """Draw instances, each from its own number and the seed; raises as `kind_of` does."""
-    return [drawn_one(kind, number, seed) for number in range(count)]
+    return [generate_one(kind, number, seed) for number in range(count)]
 
 
-def drawn_one(kind: str, number: int, seed: int) -> Instance:
+def generate_one(kind: str, number: int, seed: int) -> Instance:
     """Draw the instance of a number, named after what it is drawn from; raises as `kind_of` does."""
     instance = kind_of(kind)(np.random.default_rng((seed, number)))
     return replace(instance, name=f"{family_of(kind, seed)}{number}")

@@ -135,7 +135,7 @@ class FleetBar:
                 field.error = words("a number ≥ 0") if each.where in AMOUNTS else each.message
 
     def _type(self, name: str, label: str) -> None:
-        made = ui.input(label, value=self._given.get(name, ""), on_change=self._heard(name))
+        made = ui.input(label, value=self._given.get(name, ""), on_change=self._received(name))
         made.props(f"outlined dense clearable debounce={WAIT_MS} autocomplete=off").classes("filter")
         if name in AMOUNTS:
             made.props("inputmode=decimal")
@@ -146,14 +146,14 @@ class FleetBar:
         named = dict(options) if isinstance(options, Mapping) else {each: each for each in options}
         words = self._words
         named = {"": words("all"), **named, **({chosen: chosen} if chosen and chosen not in named else {})}
-        made = ui.select(named, label=label, value=chosen, on_change=self._heard(name))
+        made = ui.select(named, label=label, value=chosen, on_change=self._received(name))
         self._fields[name] = made.props("outlined dense options-dense").classes("filter")
 
-    def _heard(self, name: str) -> Callable[[Any], Awaitable[None]]:
-        async def heard(event: Any) -> None:  # noqa: ANN401  # the library's own
+    def _received(self, name: str) -> Callable[[Any], Awaitable[None]]:
+        async def callback(event: Any) -> None:  # noqa: ANN401  # the library's own
             value = str(event.value or "").strip()
             if value != self._given.get(name, ""):
                 self._given[name] = value
                 await self._change(**{name: value})
 
-        return heard
+        return callback

@@ -84,7 +84,7 @@ class _FleetPage:
             }
         self._pager = Fragment("fleet_pager", words)
         on_act(self._pager, self._turn)
-        await self.visit.follow(fleet.clusters(), self._heard_clusters)
+        await self.visit.follow(fleet.clusters(), self._on_clusters)
         await self._look()
 
     async def change(self, **given: str) -> None:
@@ -108,15 +108,15 @@ class _FleetPage:
         self._bar.accept(self.given)
         try:
             wanted = wanted_of(self.given)
-            await turn.follow(self._call(wanted), lambda page: self._heard(page, wanted))
+            await turn.follow(self._call(wanted), lambda page: self._received(page, wanted))
         except RejectedError as error:
             if error.where == "after":  # an old address: the list starts over
                 await self.change()
             else:
                 self._bar.refuse(error)
         except SeawayError as error:
-            for told in self.visit.troubles:
-                told(error)
+            for show_error in self.visit.error_listeners:
+                show_error(error)
 
     def _call(self, wanted: FleetFilter) -> Call[Any]:
         after, limit = self.given.get("after", ""), SIZES[self.view]
@@ -128,7 +128,7 @@ class _FleetPage:
             case _:
                 return fleet.nodes(limit=limit, after=after, **wanted).first
 
-    def _heard_clusters(self, value: ClusterList) -> None:
+    def _on_clusters(self, value: ClusterList) -> None:
         self._clusters = value.clusters
         self._bar.know([each.name for each in value.clusters])
         self._draw_clusters()
@@ -139,7 +139,7 @@ class _FleetPage:
         of = next((each for each in self._clusters if each.name == chosen), None)
         self._closing.show(chosen, "", of.cordon if of else None, of.silence if of else "", there=of is not None)
 
-    def _heard(self, page: FleetPageOut, wanted: FleetFilter) -> None:
+    def _received(self, page: FleetPageOut, wanted: FleetFilter) -> None:
         """Show a page of the list."""
         shown = self._lists[self.view].show(page, wanted, self.by)
         for name, each in self._lists.items():

@@ -110,8 +110,8 @@ class SliceList:
         return drawn.shown
 
 
-def _draw_nodes(told: Sequence[NodeOut], wanted: FleetFilter, by: str, words: Words) -> Drawn:
-    nodes = [each.model_copy(update={"devices": still(each.devices)}) for each in told]
+def _draw_nodes(shown_nodes: Sequence[NodeOut], wanted: FleetFilter, by: str, words: Words) -> Drawn:
+    nodes = [each.model_copy(update={"devices": still(each.devices)}) for each in shown_nodes]
     devices = [device for node in nodes for device in node.devices]
     paint = painter(words, by, _slices(devices))
     return Drawn([_node(each, wanted, paint) for each in nodes], Shown(len(nodes), _legend(paint, devices)))

@@ -31,7 +31,7 @@ async def build(visit: Visit) -> None:
     closing = Closing(visit)
     cards = Fragment("node_cards", words)
 
-    def heard(page: NodePage) -> None:
+    def callback(page: NodePage) -> None:
         cards.element.set_visibility(bool(page.nodes))
         if not page.nodes:
             head.show(node=None, cluster=cluster, name=name)
@@ -44,4 +44,4 @@ async def build(visit: Visit) -> None:
         closing.show(cluster, name, node.cordon, node.reason)
         cards.show(node=node, paint=paint)
 
-    await visit.follow(call, heard)
+    await visit.follow(call, callback)

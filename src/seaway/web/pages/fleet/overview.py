@@ -57,28 +57,28 @@ async def build(visit: Visit) -> None:
         tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(tiles_of(seen, words))})
         panel.show_of([seen.clusters, seen.agents, seen.wrong], lambda: {"alerts": list(alerts(seen, words))})
 
-    def heard_clusters(value: ClusterList) -> None:
+    def on_clusters(value: ClusterList) -> None:
         seen.clusters = value.clusters
         clusters.show_of([value], lambda: {"clusters": value.clusters, "fresh_s": FRESH_S})
         draw()
 
-    def heard_jobs(value: JobCount) -> None:
+    def on_jobs(value: JobCount) -> None:
         seen.states = value.states
         states.show_of([value], lambda: _states(value))
         draw()
 
-    def heard_agents(value: AgentList) -> None:
+    def on_agents(value: AgentList) -> None:
         seen.agents = value
         draw()
 
-    def heard_wrong(value: AlertList) -> None:
+    def on_wrong(value: AlertList) -> None:
         seen.wrong = value
         draw()
 
-    await visit.follow(fleet.clusters(), heard_clusters)
-    await visit.follow(jobs.count(), heard_jobs)
-    await visit.follow(network.agents(), heard_agents, SELDOM_S)
-    await visit.follow(service.alerts(), heard_wrong, SELDOM_S)
+    await visit.follow(fleet.clusters(), on_clusters)
+    await visit.follow(jobs.count(), on_jobs)
+    await visit.follow(network.agents(), on_agents, SELDOM_S)
+    await visit.follow(service.alerts(), on_wrong, SELDOM_S)
 
 
 def _states(count: JobCount) -> dict[str, object]:
@@ -184,7 +184,7 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
             what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
             href = f"/jobs?cluster={quote(of)}"
         case "SeawayQueueLong":
-            long = figures.lasting(alert.value, locale)
+            long = figures.duration(alert.value, locale)
             what = words("A job has waited in queue {queue} for {long}", queue=of, long=long)
             href = f"/queues?queue={quote(of)}"
         case "SeawayLowUtilisation":

@@ -46,7 +46,7 @@ class Overview(WithEvents):
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
         self._first = addresses.number_of(visit.query.get("first", ""), job.replicas)
-        self.kept = {"first": str(self._first) if self._first else None}
+        self.retained = {"first": str(self._first) if self._first else None}
         self._written: dict[str, Any] | None = None
 
     def make(self) -> None:
@@ -62,7 +62,7 @@ class Overview(WithEvents):
         after = max(self.job.attempt - 1 - ATTEMPTS, 0)
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
         interval_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
-        await self.follow_beside(turn, call, self._heard_attempts, interval_s)
+        await self.follow_beside(turn, call, self._received_attempts, interval_s)
 
     def draw(self) -> None:
         """Write it again."""
@@ -76,11 +76,11 @@ class Overview(WithEvents):
     async def _turned(self, _: str, first: str) -> None:
         """Show other replicas."""
         self._first = addresses.number_of(first, self.job.replicas)
-        self.kept = {"first": str(self._first) if self._first else None}
+        self.retained = {"first": str(self._first) if self._first else None}
         self.keep()
         await self.open()
 
-    def _heard_attempts(self, ran: AttemptList) -> None:
+    def _received_attempts(self, ran: AttemptList) -> None:
         latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
         seen = {each.replica: (copy, each) for copy in ran.workloads for each in copy.replicas}
         self._places.show(
@@ -132,9 +132,9 @@ class Why(Tab):
 
     async def look(self, turn: Turn) -> None:
         """Begin to follow what is seen."""
-        await self.follow_beside(turn, jobs.explain(self.job.id), self._heard_reason)
+        await self.follow_beside(turn, jobs.explain(self.job.id), self._received_reason)
 
-    def _heard_reason(self, reason: ReasonOut) -> None:
+    def _received_reason(self, reason: ReasonOut) -> None:
         explained = reason.explanation
         self._shown.show(
             reason=reason,
@@ -160,7 +160,7 @@ class Manifests(Tab):
         dress(self.visit, self._view)
 
     async def look(self, turn: Turn) -> None:
-        """Read it; it changes only with the attempt, which `heard` notices."""
+        """Read it; it changes only with the attempt, which `callback` notices."""
         try:
             text = await self.visit.ask(jobs.manifest(self.job.id))
             n = text.count("\n---\n") + 1

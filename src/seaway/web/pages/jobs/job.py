@@ -83,11 +83,11 @@ class _Job:
                     tab.make()
         tabs.on_value_change(lambda event: self._turned(str(event.value)))
         self._below = (tabs, panels)
-        self._stops = [await visit.follow(fleet.clusters(), self._heard_clusters), self._latest.end]
+        self._stops = [await visit.follow(fleet.clusters(), self._on_clusters), self._latest.end]
         await self._watch()
         await self._tabs[first].open()
         self._stops.append(ui.timer(AGED_S, self._draw).cancel)
-        visit.troubles.append(self._told)
+        visit.error_listeners.append(self._show_error)
 
     async def _turned(self, to: str) -> None:
         """Turn to a tab; nothing is asked for those that no one sees."""
@@ -97,7 +97,7 @@ class _Job:
         self._tabs[to].keep()
         await self._tabs[to].open()
 
-    def _told(self, error: SeawayError | None) -> None:
+    def _show_error(self, error: SeawayError | None) -> None:
         """Look what became of the job, where something of it is not there."""
         if isinstance(error, UnknownError) and not self._gone:
             background_tasks.create(self._see_whether_it_is_gone(), name=f"see whether {self.job.id} is gone")
@@ -124,18 +124,18 @@ class _Job:
     async def _watch(self) -> None:
         """Follow the job; hardly anything happens to one that is over."""
         interval_s = OVER_S if self.job.state in OVER else EVERY_S
-        await self._latest.begin().follow(jobs.job(self.job.id), self._heard, interval_s)
+        await self._latest.begin().follow(jobs.job(self.job.id), self._received, interval_s)
 
-    async def _heard(self, job: JobOut) -> None:
+    async def _received(self, job: JobOut) -> None:
         before, self.job = self.job, job
         self._draw()
         self._actions.show(job)
         for tab in self._tabs.values():
-            await tab.heard(job)
+            await tab.callback(job)
         if (job.state in OVER) != (before.state in OVER):
             await self._watch()
 
-    def _heard_clusters(self, value: ClusterList) -> None:
+    def _on_clusters(self, value: ClusterList) -> None:
         for tab in self._tabs.values():
             tab.nodes = {each.name: each.nodes for each in value.clusters}
 

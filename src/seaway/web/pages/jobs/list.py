@@ -111,7 +111,7 @@ class _Jobs:
         """Narrow the list once nothing has been typed for a moment."""
         self._wanted = {**self._wanted, name: (value or "").strip()}
         if await self._typing.begin().pause(TYPING_S):
-            await self._anew()
+            await self._restart()
 
     async def _chosen(self, act: str, name: str) -> None:
         """Take a state in, or out again, where none stands for all; or leave out what else narrows the list."""
@@ -124,9 +124,9 @@ class _Jobs:
         else:
             self._states.append(name)
         self._typing.end()
-        await self._anew()
+        await self._restart()
 
-    async def _anew(self) -> None:
+    async def _restart(self) -> None:
         """Look at the first page of something else."""
         self._after, self._strange = "", []
         self.visit.keep(**self._query(), after=None)
@@ -143,14 +143,14 @@ class _Jobs:
         states = {"state": self._states} if self._states else {}
         listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **states)  # type: ignore[arg-type]
         try:
-            await turn.follow(listed.first, self._heard)
+            await turn.follow(listed.first, self._received)
             if await turn.follow(jobs.count(**wanted), self._counted):
                 self._say(self._not_there())
         except RejectedError as error:
             if error.where != "after":
                 self._say(str(error))
             else:  # an old address: the list starts over
-                await self._anew()
+                await self._restart()
         except SeawayError as error:
             self._say(str(error))
             turn.again(self._look)
@@ -168,7 +168,7 @@ class _Jobs:
         self._wrong.set_text(wrong)
         self._wrong.set_visibility(bool(wrong))
 
-    def _heard(self, page: JobPage) -> None:
+    def _received(self, page: JobPage) -> None:
         self._page = page
         self._draw()
 

@@ -70,10 +70,10 @@ class Log(Tab):
         super().close()
         self._reading.end()
 
-    async def heard(self, job: JobOut) -> None:
+    async def callback(self, job: JobOut) -> None:
         """Look again where the job is another attempt, runs no more, or could not be read in the state that it was."""
         before = self.job
-        await super().heard(job)
+        await super().callback(job)
         if self.is_open and before.state != job.state and not (self._end and self._runs()):
             await self.open()
 
@@ -98,16 +98,16 @@ class Log(Tab):
         call = jobs.logs(self.job.id, replica=self._replica, container=self._container, tail=self._tail)
         try:
             if self._runs():
-                await turn.follow(call, self._heard_text, EVERY_S)
+                await turn.follow(call, self._received_text, EVERY_S)
             else:
                 text = await self.visit.ask(call)
                 if turn.counts():
-                    await self._heard_text(text)
+                    await self._received_text(text)
         except SeawayError as error:
             if self._runs() or not self._end:
                 self._clear(str(error))
 
-    async def _heard_text(self, text: str) -> None:
+    async def _received_text(self, text: str) -> None:
         """Write what is new at the end; where lines are missing in between, ask for more, or say how many."""
         lines = text.splitlines()
         new = news(self._end, lines, whole=len(lines) < self._tail)
@@ -115,7 +115,7 @@ class Log(Tab):
             self._tail = LONG_TAIL
             await self._read()
             return
-        if new.anew:
+        if new.restart:
             self._clear()
         self._end = lines
         self._note.set_text("" if lines else self.words("Nothing is written yet."))
@@ -146,20 +146,20 @@ class Log(Tab):
         self._note.set_text(note)
 
     def _note_choice(self) -> None:
-        self.kept = {"replica": str(self._replica) if self._replica else None, "container": self._container or None}
+        self.retained = {"replica": str(self._replica) if self._replica else None, "container": self._container or None}
 
     async def _choose_replica(self, replica: float | None) -> None:
         chosen = int(replica or 0)
         if 0 <= chosen < self.job.replicas and chosen != self._replica:
             self._replica = chosen
-            await self._anew()
+            await self._restart()
 
     async def _choose_container(self, container: str | None) -> None:
         if (container or "") != self._container:
             self._container = container or ""
-            await self._anew()
+            await self._restart()
 
-    async def _anew(self) -> None:
+    async def _restart(self) -> None:
         self._note_choice()
         self.keep()
         self._clear()

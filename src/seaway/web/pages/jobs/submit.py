@@ -95,7 +95,7 @@ class _Submit:
         self._editor.show(self._draft.text)
         if visit.query.get("as") == YAML:
             self._way.set_value(YAML)
-        await visit.follow(fleet.clusters(), self._heard_clusters)
+        await visit.follow(fleet.clusters(), self._on_clusters)
         self._show()
         if self._draft.text:
             ui.timer(0, self._begin, once=True)
@@ -226,7 +226,7 @@ class _Submit:
                     trial = await self._try_unnamed()
         except SeawayError as error:
             if turn.counts():
-                self._told(error)
+                self._show_error(error)
                 if not isinstance(error, RejectedError):
                     turn.again(lambda: self._ask(turn))
             return
@@ -239,7 +239,7 @@ class _Submit:
         """Ask as if the job had a name that does: where it could go does not hang on that."""
         return await self.visit.ask(jobs.dry_run(await self._draft.named(UNNAMED)))
 
-    def _heard_clusters(self, value: ClusterList) -> None:
+    def _on_clusters(self, value: ClusterList) -> None:
         self._nodes = {each.name: each.nodes for each in value.clusters}
 
     def _show(self, *, wrong: bool = False, trouble: str = "") -> None:
@@ -272,7 +272,7 @@ class _Submit:
 
     # What is wrong.
 
-    def _told(self, error: SeawayError) -> None:
+    def _show_error(self, error: SeawayError) -> None:
         """Say what is wrong: at the field, at the line, and above the button what belongs to neither."""
         if isinstance(error, RejectedError):
             self._mark([error, *error.also])
@@ -302,7 +302,7 @@ class _Submit:
                 pass  # something was typed meanwhile
             job = await self.visit.ask(jobs.submit(self._draft.text or NOTHING, key=self._key))
         except SeawayError as error:
-            self._told(error)
+            self._show_error(error)
             if not isinstance(error, RejectedError):
                 self._list([RejectedError(str(error))])
             elif field_of(error.where, self._form.fields) or self._way.value == YAML:

@@ -43,7 +43,7 @@ class Tab(ABC):
     def __init__(self, visit: Visit, job: JobOut) -> None:
         self.visit, self.words, self.job = visit, visit.words, job
         self.nodes: dict[str, int] = {}
-        self.kept: dict[str, str | None] = {}
+        self.retained: dict[str, str | None] = {}
         self.is_open = False
         self._latest = Latest(visit)
         self._beside: list[Call[Any]] = []
@@ -67,7 +67,7 @@ class Tab(ABC):
         self.is_open = False
         self._latest.end()
 
-    async def heard(self, job: JobOut) -> None:
+    async def callback(self, job: JobOut) -> None:
         """Take in how the job is by now; look again where it is another attempt."""
         before, self.job = self.job, job
         if self.is_open and before.attempt != job.attempt:
@@ -78,17 +78,17 @@ class Tab(ABC):
 
     def keep(self) -> None:
         """Have the address say what is looked at."""
-        self.visit.turn(tab=self.name or None, **self.kept)
+        self.visit.turn(tab=self.name or None, **self.retained)
 
     def draw(self) -> None:  # noqa: B027  # most have nothing that goes on by itself
         """Write again what changes with time."""
 
     async def follow_beside(
-        self, turn: Turn, call: Call[T], heard: Callable[[T], Any], interval_s: float = BESIDE_S
+        self, turn: Turn, call: Call[T], callback: Callable[[T], Any], interval_s: float = BESIDE_S
     ) -> None:
         """Follow what changes with the job."""
         self._beside.append(call)
-        await turn.follow(call, heard, interval_s)
+        await turn.follow(call, callback, interval_s)
 
 
 class WithEvents(Tab):
@@ -111,9 +111,9 @@ class WithEvents(Tab):
             page = await self.visit.ask(call)
         if turn.counts():
             self._before = before
-            await self.follow_beside(turn, call, self._heard_events, EVENTS_S)
+            await self.follow_beside(turn, call, self._received_events, EVENTS_S)
 
-    async def _heard_events(self, page: EventList) -> None:
+    async def _received_events(self, page: EventList) -> None:
         self.events = [*self._before, *page.events]
         self.draw()
         if page.next is not None:  # the page is full, what follows is on the next

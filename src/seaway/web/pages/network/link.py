@@ -103,16 +103,16 @@ async def build(visit: Visit) -> None:
         now.show(link=link, round=link.raw, figures=_figures(link, seen.opposite, words))
         band.show(link=link, **_bandwidth(link, words))
 
-    def heard(value: LinkList) -> None:
+    def callback(value: LinkList) -> None:
         seen.link = value.links[0] if value.links else seen.link
         draw()
 
-    def heard_opposite(value: LinkList) -> None:
+    def on_opposite(value: LinkList) -> None:
         seen.opposite = value.links[0] if value.links else None
         draw()
 
-    await visit.follow(fleet.links(source=source, target=target), heard, EVERY_S)
-    await visit.follow(fleet.links(source=target, target=source), heard_opposite, EVERY_S)
+    await visit.follow(fleet.links(source=source, target=target), callback, EVERY_S)
+    await visit.follow(fleet.links(source=target, target=source), on_opposite, EVERY_S)
     await _paths(visit, seen)
     await _history(visit, source, target)
 
@@ -188,7 +188,7 @@ async def _paths(visit: Visit, seen: _Seen) -> None:
     source, target = seen.source.name, seen.target.name
     table = Fragment("link_paths", visit.words)
 
-    def heard(value: GatewayConfigOut) -> None:
+    def callback(value: GatewayConfigOut) -> None:
         pair = next((each for each in value.network.paths if (each["from"], each["to"]) == (source, target)), None)
         table.element.set_visibility(pair is not None)
         if pair is not None:
@@ -207,7 +207,7 @@ async def _paths(visit: Visit, seen: _Seen) -> None:
             table.show(paths=paths, share=pair.get("load_balance", False))
 
     try:
-        await visit.follow(network.gateway(source), heard, PATHS_EVERY_S)
+        await visit.follow(network.gateway(source), callback, PATHS_EVERY_S)
     except UnknownError:
         table.element.delete()
 

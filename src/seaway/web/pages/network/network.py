@@ -114,7 +114,7 @@ class _Page:
         chart.on("componentClick", self._clicked, ["dataType", "name", "data"])
         most = MAX_OF_ONE if looked.gateway else MAX_DRAWN
 
-        def heard(value: LinkList) -> None:
+        def callback(value: LinkList) -> None:
             scale = scale_for(value.links, FIGURES[looked.figure])
             options = graph(value.links, self.ends, scale, looked.gateway, words)
             if options != chart.options:
@@ -125,7 +125,7 @@ class _Page:
             hint.set_text(_hint(value, words))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=most)
-        await turn.follow(call, heard, EVERY_S)
+        await turn.follow(call, callback, EVERY_S)
 
     async def _matrix(self, turn: Turn) -> None:
         looked, words = self.looked, self.visit.words
@@ -133,27 +133,27 @@ class _Page:
         for event in ("click", "mouseover"):
             cells.element.on(event, js_handler=POINT)
 
-        def heard(value: LinkMatrix) -> None:
+        def callback(value: LinkMatrix) -> None:
             self.ends = {each.name: each for each in value.gateways}
             shown = drawn(value, tuple(looked.chosen.values()), looked.wants, words)
             cells.put(shown.html)
             legend.show(classes=shown.scale.classes(), nodes=False)
 
-        await turn.follow(network.link_matrix(looked.figure), heard, EVERY_S)
+        await turn.follow(network.link_matrix(looked.figure), callback, EVERY_S)
 
     async def _table(self, turn: Turn) -> None:
         looked, words, figure = self.looked, self.visit.words, FIGURES[self.looked.figure]
         table = Fragment("links", words)
         more = ui.button(words("Show more"), on_click=self._more).props("flat no-caps")
 
-        def heard(value: LinkList) -> None:
+        def callback(value: LinkList) -> None:
             said = words("{n} of {total}, the worst first by: {figure}", n=len(value.links), total=value.total,
                          figure=words(figure.title))  # fmt: skip
             table.show(links=[_row(each, words) for each in value.links], said=said)
             more.set_visibility(len(value.links) < min(value.total, MAX_ROWS))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=looked.rows)
-        await turn.follow(call, heard, EVERY_S)
+        await turn.follow(call, callback, EVERY_S)
 
     async def _more(self) -> None:
         self.looked.rows = min(MAX_ROWS, self.looked.rows + ROWS)
@@ -183,10 +183,10 @@ async def build(visit: Visit) -> None:
     if visit.may("operator"):
         agents = Fragment("agents", words)
 
-        def heard(value: AgentList) -> None:
+        def callback(value: AgentList) -> None:
             agents.show(**_agents(value, words))
 
-        await visit.follow(network.agents(), heard, AGENTS_EVERY_S)
+        await visit.follow(network.agents(), callback, AGENTS_EVERY_S)
 
 
 def nodes_evaluated(query: dict[str, str]) -> _Looked:

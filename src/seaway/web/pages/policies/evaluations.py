@@ -31,7 +31,7 @@ class EvaluationPanel:
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
-        self._kept: list[EvaluationOut] = []
+        self._retained: list[EvaluationOut] = []
         self._shown: EvaluationDetail | None = None
         with ui.element("section").classes("panel"):
             self._fragment = Fragment("evaluations", visit.words)
@@ -39,11 +39,11 @@ class EvaluationPanel:
 
     async def begin(self) -> None:
         """Look at what is kept from now on, and at the one that the address names."""
-        await self._visit.follow(policies.evaluations(), self._heard, SELDOM_S)
+        await self._visit.follow(policies.evaluations(), self._received, SELDOM_S)
 
-    async def _heard(self, value: EvaluationList) -> None:
-        self._kept = value.evaluations
-        names = [each.name for each in self._kept]
+    async def _received(self, value: EvaluationList) -> None:
+        self._retained = value.evaluations
+        names = [each.name for each in self._retained]
         wanted = self._shown.name if self._shown else self._visit.query.get("evaluation", "")
         await self._look(wanted if wanted in names else next(iter(names), ""))
 
@@ -53,7 +53,7 @@ class EvaluationPanel:
             found = await self._visit.ask(policies.evaluation(name))
             self._shown = found
         self._fragment.show(
-            kept=self._kept,
+            retained=self._retained,
             shown=self._shown,
             lines=list(line_rows(self._shown.lines)) if self._shown else [],
             figures=FIGURES,
@@ -78,18 +78,18 @@ class EvaluationPanel:
         if not name:
             raise RejectedError(self._visit.words("It needs a name."), where="name")
         call = policies.put_evaluation(name, content, csv=file.lower().endswith(".csv"))
-        kept = await self._visit.ask(call)
-        self._shown = kept
+        retained = await self._visit.ask(call)
+        self._shown = retained
         self._visit.keep(evaluation=name)
         tell(self._visit.words("{name} is kept", name=name))
-        await self._heard(await self._visit.ask(policies.evaluations()))
+        await self._received(await self._visit.ask(policies.evaluations()))
 
     async def _drop(self, name: str) -> None:
         await self._visit.ask(policies.delete_evaluation(name))
         tell(self._visit.words("{name} is removed", name=name))
         self._shown = None
         self._visit.keep(evaluation=None)
-        await self._heard(await self._visit.ask(policies.evaluations()))
+        await self._received(await self._visit.ask(policies.evaluations()))
 
 
 def line_rows(lines: list[PolicyResultOut]) -> Iterator[dict[str, object]]:

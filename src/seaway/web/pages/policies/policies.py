@@ -31,15 +31,15 @@ MAX_SHADOWS = 1000
 async def build(visit: Visit) -> None:
     """Put the page together."""
     page = _Policies(visit)
-    await visit.follow(policies.policies(), page.heard_policies, SELDOM_S)
-    await visit.follow(tenancy.queues(), page.heard_queues, SELDOM_S)
+    await visit.follow(policies.policies(), page.on_policies, SELDOM_S)
+    await visit.follow(tenancy.queues(), page.on_queues, SELDOM_S)
     wanted = visit.query.get("policy", "")
     await page.look(wanted)
     if wanted and wanted not in [each.name for each in page.policies]:
         page.say_missing(visit.words("There is no policy {policy}.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
-        await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.heard_shadows, SELDOM_S)
+        await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SELDOM_S)
         page.comparison.offer([each.name for each in page.policies], {each.policy for each in page.queues})
 
 
@@ -71,17 +71,17 @@ class _Policies:
         self._missing.set_text(text)
         self._missing.set_visibility(bool(text))
 
-    def heard_policies(self, value: PolicyList) -> None:
+    def on_policies(self, value: PolicyList) -> None:
         """Take in which policies there are."""
         self.policies = value.policies
         self._draw()
 
-    def heard_queues(self, value: QueueList) -> None:
+    def on_queues(self, value: QueueList) -> None:
         """Take in which queues have which."""
         self.queues = value.queues
         self._draw()
 
-    def heard_shadows(self, value: ShadowList) -> None:
+    def on_shadows(self, value: ShadowList) -> None:
         """Take in how shadows did."""
         self._shadows.show(duels=duels(value.shadows), more=value.next is not None)
 
@@ -102,13 +102,13 @@ class _Policies:
         self._curve.show(chosen.trained if chosen else None)
         if chosen is not None:
             trained = chosen.trained
-            told = trained.figures if trained else {}
+            trained_figures = trained.figures if trained else {}
             self._detail.show(
                 policy=chosen,
                 trained=trained,
-                figures=list(figure_rows(told, self._visit.words)),
-                share=placed_share(told),
-                apart=any(name.startswith(APART) for name in told),
+                figures=list(figure_rows(trained_figures, self._visit.words)),
+                share=placed_share(trained_figures),
+                apart=any(name.startswith(APART) for name in trained_figures),
                 may=operates,
             )
 
@@ -133,7 +133,7 @@ class _Policies:
         brought = await self._visit.ask(policies.import_policy(content))
         tell(self._visit.words("{policy} is here; no queue has it yet", policy=brought.name))
         self._visit.keep(policy=brought.name)
-        self.heard_policies(await self._visit.ask(policies.policies()))
+        self.on_policies(await self._visit.ask(policies.policies()))
         await self.look(brought.name)
 
     def _ask_to_activate(self, name: str) -> None:

@@ -54,11 +54,11 @@ class Line:
         if self.queue:
             with self._fragment.element:
                 call = tenancy.waiting(self.queue, after=self._marks[-1], limit=MOST).first
-                await turn.follow(call, self._heard, EVERY_S)
+                await turn.follow(call, self._received, EVERY_S)
         else:
             self._fragment.show(queue="", jobs=(), total=0, first=0, last=0, more=False)
 
-    def _heard(self, page: WaitingPage) -> None:
+    def _received(self, page: WaitingPage) -> None:
         self._next = page.next
         queue, first = self.queue, MOST * (len(self._marks) - 1)
         self._fragment.show_of([page], lambda: _line(queue, page, first), queue, first)

@@ -27,11 +27,11 @@ SELDOM_S = 2.0
 async def build(visit: Visit) -> None:
     """Put the page together."""
     page = _Queues(visit)
-    await visit.follow(tenancy.queues(), page.heard_queues, SELDOM_S)
-    await visit.follow(tenancy.pools(), page.heard_pools, SELDOM_S)
-    await visit.follow(tenancy.tenants(), page.heard_tenants, SELDOM_S)
-    await visit.follow(fleet.clusters(), page.heard_clusters, SELDOM_S)
-    await visit.follow(tenancy.queue_usage(), page.heard_uses, SELDOM_S)
+    await visit.follow(tenancy.queues(), page.on_queues, SELDOM_S)
+    await visit.follow(tenancy.pools(), page.on_pools, SELDOM_S)
+    await visit.follow(tenancy.tenants(), page.on_tenants, SELDOM_S)
+    await visit.follow(fleet.clusters(), page.on_clusters, SELDOM_S)
+    await visit.follow(tenancy.queue_usage(), page.on_uses, SELDOM_S)
     page.begin()
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")
@@ -78,7 +78,7 @@ class _Queues:
         """Draw from now on what is heard: all that is shown has been heard once."""
         self._begun = True
 
-    async def heard_queues(self, value: QueueList) -> None:
+    async def on_queues(self, value: QueueList) -> None:
         """Take in which queues there are; one that is gone is looked at no longer."""
         self.seen.queues, queue = value.queues, self.line.queue
         if queue and queue not in [each.name for each in value.queues]:
@@ -86,22 +86,22 @@ class _Queues:
             await self.line.show("")
         self.draw()
 
-    def heard_pools(self, value: PoolList) -> None:
+    def on_pools(self, value: PoolList) -> None:
         """Take in which pools there are."""
         self.seen.pools = value.pools
         self.draw()
 
-    def heard_tenants(self, value: TenantList) -> None:
+    def on_tenants(self, value: TenantList) -> None:
         """Take in which tenants there are."""
         self.seen.tenants = value.tenants
         self.draw()
 
-    def heard_clusters(self, value: ClusterList) -> None:
+    def on_clusters(self, value: ClusterList) -> None:
         """Take in what clusters have."""
         self.seen.clusters = value.clusters
         self.draw()
 
-    def heard_uses(self, value: QueueUsageList) -> None:
+    def on_uses(self, value: QueueUsageList) -> None:
         """Take in what is held and waits."""
         self.seen.uses = value.uses
         self.draw()

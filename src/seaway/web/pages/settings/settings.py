@@ -54,9 +54,9 @@ class _Audit:
         turn, self._next = self._latest.begin(), None
         call = access.audit(limit=MOST, before=self._marks[-1]).first
         with self._fragment.element:
-            await turn.follow(call, self._heard, AUDIT_REFRESH_S)
+            await turn.follow(call, self._received, AUDIT_REFRESH_S)
 
-    def _heard(self, page: AuditPage) -> None:
+    def _received(self, page: AuditPage) -> None:
         self._next = page.next
         self._fragment.show(entries=page.entries, first=len(self._marks) == 1, more=page.next is not None)
 
@@ -80,7 +80,7 @@ async def show_clusters(visit: Visit) -> None:
     words = visit.words
     fragment = Fragment("joined", words)
 
-    def heard(value: ClusterList) -> None:
+    def callback(value: ClusterList) -> None:
         fragment.show(clusters=value.clusters, may=visit.may("operator"))
 
     def act(_: str, name: str) -> None:
@@ -96,7 +96,7 @@ async def show_clusters(visit: Visit) -> None:
         confirm(words, words("Remove cluster {name}?", name=name), text, words("Remove"), remove)
 
     on_act(fragment, act)
-    await visit.follow(fleet.clusters(), heard, CLUSTERS_REFRESH_S)
+    await visit.follow(fleet.clusters(), callback, CLUSTERS_REFRESH_S)
 
 
 async def show_gateways(visit: Visit) -> None:
@@ -108,17 +108,17 @@ async def show_gateways(visit: Visit) -> None:
     def draw() -> None:
         fragment.show(gateways=gateways, agents=agents)
 
-    def heard_gateways(value: GatewayList) -> None:
+    def on_gateways(value: GatewayList) -> None:
         gateways[:] = value.gateways
         draw()
 
-    def heard_agents(value: AgentList) -> None:
+    def on_agents(value: AgentList) -> None:
         agents.clear()
         agents.update({each.gateway: each for each in value.agents})
         draw()
 
-    await visit.follow(fleet.gateways(), heard_gateways, CLUSTERS_REFRESH_S)
-    await visit.follow(network.agents(), heard_agents, CLUSTERS_REFRESH_S)
+    await visit.follow(fleet.gateways(), on_gateways, CLUSTERS_REFRESH_S)
+    await visit.follow(network.agents(), on_agents, CLUSTERS_REFRESH_S)
 
 
 SELDOM_S = 3.0
@@ -168,11 +168,11 @@ async def _show_server(visit: Visit) -> None:
     def draw() -> None:
         fragment.show(version=__version__, who=visit.who, **seen)
 
-    def heard_clusters(value: ClusterList) -> None:
+    def on_clusters(value: ClusterList) -> None:
         seen.update(clusters=len(value.clusters), nodes=sum(each.nodes for each in value.clusters))
         draw()
 
-    def heard_jobs(value: JobCount) -> None:
+    def on_jobs(value: JobCount) -> None:
         seen.update(jobs=value.total)
         draw()
 
@@ -183,8 +183,8 @@ async def _show_server(visit: Visit) -> None:
             draw()
 
     seen.update(unready=await unready(visit))
-    await visit.follow(fleet.clusters(), heard_clusters, SELDOM_S)
-    await visit.follow(jobs.count(), heard_jobs, SELDOM_S)
+    await visit.follow(fleet.clusters(), on_clusters, SELDOM_S)
+    await visit.follow(jobs.count(), on_jobs, SELDOM_S)
     ui.timer(SELDOM_S, look)
 
 

@@ -34,7 +34,7 @@ COPY = """(event) => {
 async def show_tokens(visit: Visit) -> None:
     """Show tokens, as they are made and revoked."""
     page = _Tokens(visit)
-    await visit.follow(access.tokens(), page.heard, SELDOM_S)
+    await visit.follow(access.tokens(), page.callback, SELDOM_S)
 
 
 class _Tokens:
@@ -55,7 +55,7 @@ class _Tokens:
         self._fragment = Fragment("tokens", words)
         on_act(self._fragment, self._act)
 
-    def heard(self, value: TokenList) -> None:
+    def callback(self, value: TokenList) -> None:
         """Take in which tokens there are."""
         self._all = sorted(value.tokens, key=lambda each: each.created_at, reverse=True)
         self._draw()

@@ -84,10 +84,10 @@ class _WhatIf:
         for field, there in offered.items():
             wanted = self._visit.query.get(field, "")
             if field == "lose":
-                found, strange[field] = told_apart(wanted.split(","), there)
+                found, strange[field] = partition_known(wanted.split(","), there)
                 self._inputs[field].set_options(there, value=found)
             else:
-                found, strange[field] = told_apart([wanted], there)
+                found, strange[field] = partition_known([wanted], there)
                 self._inputs[field].set_options(["", *there], value=next(iter(found), ""))
         await self._offer_nodes()
         for field, missing in strange.items():
@@ -101,11 +101,11 @@ class _WhatIf:
         self._visit.keep(**{name: given.get(name) for name in FIELDS})
         self._clear()
         if mistakes := wrong(given, self._visit.words):
-            self._told(RejectedError(mistakes[0].message, where=mistakes[0].where, also=tuple(mistakes[1:])))
+            self._show_error(RejectedError(mistakes[0].message, where=mistakes[0].where, also=tuple(mistakes[1:])))
             return
         question = asked(given)
         if not question:
-            self._told(
+            self._show_error(
                 RejectedError(self._visit.words("Fill something in: what goes, what comes, or by which policy."))
             )
             return
@@ -116,7 +116,7 @@ class _WhatIf:
                 self._show(answer)
         except SeawayError as error:
             if turn.counts():
-                self._told(error)
+                self._show_error(error)
         finally:
             if turn.counts():
                 self._button.props(remove="loading")
@@ -140,7 +140,7 @@ class _WhatIf:
             if isinstance(each, ValidationElement):
                 each.error = None
 
-    def _told(self, error: SeawayError) -> None:
+    def _show_error(self, error: SeawayError) -> None:
         """Say what is wrong, at the field where it is known which; what another question was answered goes."""
         self._answer.put("")
         left = []
@@ -245,7 +245,7 @@ async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
     return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MAX_LIKE))]
 
 
-def told_apart(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
+def partition_known(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return which names are there, and which are not; empty ones are none."""
     names = [each.strip() for each in wanted if each.strip()]
     return [each for each in names if each in there], [each for each in names if each not in there]

@@ -28,8 +28,8 @@ class Cluster:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.due: list[tuple[float, Callable[[], None]]] = []
-        self.told: list[tuple[str, int]] = []
-        self.attempts = Attempts("alpha", LIMITS, self._soon, self.told.append, lambda _: Cause.UNSCHEDULABLE)
+        self.reported: list[tuple[str, int]] = []
+        self.attempts = Attempts("alpha", LIMITS, self._soon, self.reported.append, lambda _: Cause.UNSCHEDULABLE)
 
     def _soon(self, seconds: float, call: Callable[[], None]) -> None:
         self.due.append((self.now_s + seconds, call))
@@ -61,7 +61,7 @@ def cluster() -> Cluster:
     """Return a cluster in which a workload was just created."""
     made = Cluster()
     made.workload()
-    made.told.clear()
+    made.reported.clear()
     return made
 
 
@@ -69,13 +69,13 @@ def test_who_makes_no_pod_for_long_refuses(cluster: Cluster) -> None:
     """A kind without a running operator would otherwise never end."""
     assert cluster.wait(2.9) == QUIET
     assert cluster.wait(1) == LATE
-    assert cluster.told == [KEY]
+    assert cluster.reported == [KEY]
     assert cluster.wait(298) == LATE
     assert cluster.wait(2) == (WorkloadPhase.FAILED, NO_POD)
     copy = cluster.attempts.workload(KEY)
     assert copy is not None
     assert copy.cause is Cause.REJECTED, "no other node of the cluster would do"
-    assert cluster.told == [KEY, KEY]
+    assert cluster.reported == [KEY, KEY]
 
 
 def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> None:

@@ -26,8 +26,8 @@ class Book:
 
     def __init__(self) -> None:
         self.due: list[tuple[float, Callable[[], None]]] = []
-        self.told: list[tuple[str, int]] = []
-        self.denials = Rejections("alpha", lambda *timer: self.due.append(timer), self.told.append, PAUSES)
+        self.reported: list[tuple[str, int]] = []
+        self.denials = Rejections("alpha", lambda *timer: self.due.append(timer), self.reported.append, PAUSES)
 
     def pass_by(self) -> None:
         """Fire all timers."""
@@ -37,7 +37,7 @@ class Book:
 
 
 @pytest.fixture
-def book() -> Book:
+def link_table() -> Book:
     """Return an empty set of denials."""
     return Book()
 
@@ -96,55 +96,55 @@ def test_a_reason_has_no_names_that_change(said: str) -> None:
     )
 
 
-def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(book: Book) -> None:
+def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(link_table: Book) -> None:
     """A denial is reported immediately, and fails the workload when it lasts, so that another cluster is tried."""
-    book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
-    said = book.denials.apply(KEY, copy("", "ns/p"))
+    link_table.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    said = link_table.denials.apply(KEY, copy("", "ns/p"))
     assert said is not None
     assert (said.phase, "exceeded quota" in said.reason) == (WorkloadPhase.STARTING, True)
-    assert [seconds for seconds, _ in book.due] == [5]
-    book.pass_by()
-    assert book.told == [KEY, KEY]
-    said = book.denials.apply(KEY, copy("", "ns/p"))
+    assert [seconds for seconds, _ in link_table.due] == [5]
+    link_table.pass_by()
+    assert link_table.reported == [KEY, KEY]
+    said = link_table.denials.apply(KEY, copy("", "ns/p"))
     assert said is not None
     assert (said.phase, said.cause) == (WorkloadPhase.FAILED, Cause.REJECTED)
 
 
-def test_what_may_pass_is_given_time_until_somebody_decides(book: Book) -> None:
+def test_what_may_pass_is_given_time_until_somebody_decides(link_table: Book) -> None:
     """After a decision the shorter timeout counts."""
-    book.denials.reject(KEY, "event a", pods_rejected("failed calling webhook: context deadline exceeded"))
-    assert [seconds for seconds, _ in book.due] == [300]
-    book.denials.reject(KEY, "event b", pods_rejected(QUOTA))
-    assert [seconds for seconds, _ in book.due] == [300, 5]
-    said = book.denials.apply(KEY, copy(""))
+    link_table.denials.reject(KEY, "event a", pods_rejected("failed calling webhook: context deadline exceeded"))
+    assert [seconds for seconds, _ in link_table.due] == [300]
+    link_table.denials.reject(KEY, "event b", pods_rejected(QUOTA))
+    assert [seconds for seconds, _ in link_table.due] == [300, 5]
+    said = link_table.denials.apply(KEY, copy(""))
     assert said is not None
     assert "exceeded quota" in said.reason
 
 
-def test_once_all_pods_are_there_nothing_is_denied_any_more(book: Book) -> None:
+def test_once_all_pods_are_there_nothing_is_denied_any_more(link_table: Book) -> None:
     """Events stay for an hour: they no longer count then, even if a pod is deleted later."""
-    book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    link_table.denials.reject(KEY, "event a", pods_rejected(QUOTA))
     there = copy("ns/p", phase=WorkloadPhase.RUNNING)
-    assert book.denials.apply(KEY, there) == there
-    book.pass_by()
-    assert book.denials.apply(KEY, copy("")) == copy("")
+    assert link_table.denials.apply(KEY, there) == there
+    link_table.pass_by()
+    assert link_table.denials.apply(KEY, copy("")) == copy("")
 
 
-def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(book: Book) -> None:
+def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(link_table: Book) -> None:
     """Karmada created nothing, so the member has no object to report until the write is allowed or withdrawn."""
-    book.denials.reject(
+    link_table.denials.reject(
         KEY, "binding a", Rejection("its Job cannot be made there", is_final=True, rejects_objects=True)
     )
-    assert book.denials.without_objects == {KEY}
-    said = book.denials.apply(KEY, None)
+    assert link_table.denials.without_objects == {KEY}
+    said = link_table.denials.apply(KEY, None)
     assert said is not None
     assert (said.phase, said.replicas, said.reason) == (WorkloadPhase.STARTING, (), "its Job cannot be made there")
-    book.denials.allow("binding a")
-    assert book.denials.apply(KEY, None) is None
-    assert book.denials.without_objects == set()
+    link_table.denials.allow("binding a")
+    assert link_table.denials.apply(KEY, None) is None
+    assert link_table.denials.without_objects == set()
 
 
-def test_pods_that_are_denied_make_no_copy_of_what_is_gone(book: Book) -> None:
+def test_pods_that_are_denied_make_no_copy_of_what_is_gone(link_table: Book) -> None:
     """Events outlive their objects."""
-    book.denials.reject(KEY, "event a", pods_rejected(QUOTA))
-    assert book.denials.apply(KEY, None) is None
+    link_table.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    assert link_table.denials.apply(KEY, None) is None

@@ -44,10 +44,10 @@ def nodes(problems: Problems) -> Nodes:
 
 def devices(nodes: Nodes) -> dict[str, int]:
     """Return the number of devices that each node offers, and check that none is offered twice."""
-    told = nodes.inventory()
-    uuids = [device.uuid for node in told.nodes for device in node.devices]
+    reported = nodes.inventory()
+    uuids = [device.uuid for node in reported.nodes for device in node.devices]
     assert len(uuids) == len(set(uuids))
-    return {node.name: len(node.devices) for node in told.nodes}
+    return {node.name: len(node.devices) for node in reported.nodes}
 
 
 @pytest.mark.parametrize(

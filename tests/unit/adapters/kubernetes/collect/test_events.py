@@ -103,8 +103,8 @@ def test_a_view_does_without_events_that_it_may_not_see(tmp_path: Path, caplog: 
         with caplog.at_level(logging.WARNING):
             backends = KubernetesBackends(tmp_path, WISHES, seed=1)
             under = Under(server, backends.clusters()[0], backends.close, server)
-            wait(under.heard, "the first list")
+            wait(under.received, "the first list")
             wait(lambda: fault.hits > 2, "that it is tried again")
-        assert under.heard()
+        assert under.received()
         backends.close()
     assert caplog.text.count("events of workloads cannot be followed") == 1

@@ -155,9 +155,9 @@ def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Ti
     missing = queued(quota("Inadmissible", "LocalQueue gpu doesn't exist"))
     kueue.put(missing)
     timers.pass_by()
-    (told,) = view.changes("", 0).workloads
-    assert (told.phase, told.cause) == (WorkloadPhase.FAILED, Cause.REJECTED)
-    assert told.reason == f"{LET_IN}: LocalQueue gpu doesn't exist"
+    (reported,) = view.changes("", 0).workloads
+    assert (reported.phase, reported.cause) == (WorkloadPhase.FAILED, Cause.REJECTED)
+    assert reported.reason == f"{LET_IN}: LocalQueue gpu doesn't exist"
     kueue.put(queued(quota("Pending", QUOTA)))
     assert said(view) == [(WorkloadPhase.STARTING, f"{LET_IN}: {QUOTA}")]
     kueue.put(missing)

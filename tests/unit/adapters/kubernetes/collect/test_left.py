@@ -12,7 +12,7 @@ from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, 
 __all__ = ["timers", "view"]  # fixtures
 
 
-def told(view: ClusterView) -> list[tuple[str, int, WorkloadPhase]]:
+def reported(view: ClusterView) -> list[tuple[str, int, WorkloadPhase]]:
     """Return the workloads that a member reports."""
     return [(each.job_id, each.attempt, each.phase) for each in view.changes("", 0).workloads]
 
@@ -25,16 +25,16 @@ def test_what_stays_without_a_copy_is_left(view: ClusterView, timers: Timers) ->
     before = view.changes("", 0).cursor
     left.look({"alpha": view})
     assert not timers.due
-    assert not told(view)
+    assert not reported(view)
     left.look({"alpha": view})
     timers.pass_by()
     assert view.changes(before, 0).complete, "who asks by a cursor is told of everything"
-    assert told(view) == [(JOB, 1, WorkloadPhase.GONE)]
+    assert reported(view) == [(JOB, 1, WorkloadPhase.GONE)]
     left.look({"alpha": view})
     assert not timers.due, "once is enough"
     policies.drop(item("sw"))
     left.look({"alpha": view})
-    assert not told(view)
+    assert not reported(view)
 
 
 def test_what_has_its_workload_is_on_its_way(view: ClusterView, timers: Timers) -> None:
@@ -46,7 +46,7 @@ def test_what_has_its_workload_is_on_its_way(view: ClusterView, timers: Timers) 
     left.look({"alpha": view})
     left.look({"alpha": view})
     assert not timers.due
-    assert not told(view)
+    assert not reported(view)
 
 
 def test_what_a_member_has_or_that_is_for_another_is_not(view: ClusterView, timers: Timers) -> None:
@@ -56,9 +56,9 @@ def test_what_a_member_has_or_that_is_for_another_is_not(view: ClusterView, time
     left = LeftoverTracker(owned)
     left.look({"beta": view})
     left.look({"beta": view})
-    assert not told(view)
+    assert not reported(view)
     view.put_pod(copy("n1"))
     left.look({"alpha": view})
     left.look({"alpha": view})
-    assert told(view) == [(JOB, 1, WorkloadPhase.STARTING)]
+    assert reported(view) == [(JOB, 1, WorkloadPhase.STARTING)]
     assert not timers.due

@@ -139,15 +139,19 @@ def new_view() -> ClusterView:
     return ClusterView(Cluster("alpha"), Health(()), lambda _, __: None)
 
 
-def state(told: Changes) -> tuple[Any, ...]:
+def state(reported: Changes) -> tuple[Any, ...]:
     """Return the objects in a fixed order."""
-    return told.inventory, sorted(told.unmanaged_pods, key=lambda each: each.name), sorted(map(repr, told.workloads))
+    return (
+        reported.inventory,
+        sorted(reported.unmanaged_pods, key=lambda each: each.name),
+        sorted(map(repr, reported.workloads)),
+    )
 
 
-def held(told: Changes) -> dict[str, list[str]]:
+def held(reported: Changes) -> dict[str, list[str]]:
     """Return the devices of every pod."""
-    theirs = {each.name: [taken.uuid for taken in each.slices] for each in told.unmanaged_pods}
-    replicas = [each for copy in told.workloads for each in copy.replicas]
+    theirs = {each.name: [taken.uuid for taken in each.slices] for each in reported.unmanaged_pods}
+    replicas = [each for copy in reported.workloads for each in copy.replicas]
     return theirs | {each.pod: [taken.uuid for taken in each.slices] for each in replicas}
 
 
@@ -182,10 +186,10 @@ def test_what_is_read_again_is_told() -> None:
     view.put_pod(CLAIMING)
     cursor = view.changes("", 0).cursor
     view.put_slices((SLICE,))
-    told = view.changes(cursor, 0)
-    assert held(told) == {"ns/claiming": [B]}
+    reported = view.changes(cursor, 0)
+    assert held(reported) == {"ns/claiming": [B]}
     view.put_slices((), ("s1",))
-    assert held(view.changes(told.cursor, 0)) == {"ns/claiming": []}
+    assert held(view.changes(reported.cursor, 0)) == {"ns/claiming": []}
 
 
 def test_a_heartbeat_has_no_pod_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

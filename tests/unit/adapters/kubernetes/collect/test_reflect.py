@@ -65,28 +65,28 @@ class Sink:
     """Records all notifications in order, and the resulting objects."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.reported: list[tuple[str, str]] = []
         self.there: dict[str, Any] = {}
         self.broke: list[Broken] = []
 
     async def replace(self, items: Sequence[Any]) -> None:
         """Replace all objects."""
-        self.told.append(("all", " ".join(each.metadata.name for each in items)))
+        self.reported.append(("all", " ".join(each.metadata.name for each in items)))
         self.there = {each.metadata.name: each for each in items}
 
     def put(self, item: Any) -> None:  # noqa: ANN401  # of any kind
         """Put one object."""
-        self.told.append(("put", f"{item.metadata.name} {item.metadata.labels.get('at', '')}".strip()))
+        self.reported.append(("put", f"{item.metadata.name} {item.metadata.labels.get('at', '')}".strip()))
         self.there[item.metadata.name] = item
 
     def drop(self, item: Any) -> None:  # noqa: ANN401  # of any kind
         """Record a deletion."""
-        self.told.append(("drop", item.metadata.name))
+        self.reported.append(("drop", item.metadata.name))
         self.there.pop(item.metadata.name, None)
 
     def broken(self, what: Broken) -> None:
         """Record an unreadable object."""
-        self.told.append(("broken", what.name))
+        self.reported.append(("broken", what.name))
         self.broke.append(what)
 
 
@@ -187,7 +187,7 @@ def test_everything_is_listed_page_by_page_and_then_watched(
     followed = Followed(server, tmp_path)
     followed.settle()
     assert followed.api.asked == ["list", "next page", "next page", version]
-    assert followed.sink.told == [("all", " ".join(f"thing-{at}" for at in range(5)))]
+    assert followed.sink.reported == [("all", " ".join(f"thing-{at}" for at in range(5)))]
     followed.close()
 
 
@@ -213,7 +213,7 @@ def test_a_page_that_came_too_late_is_no_loss(
     assert first.hits
     assert followed.api.asked[:3] == ["list", "next page", "all"]
     assert "next page" not in followed.api.asked[3:]
-    assert followed.sink.told == [("all", "thing-1 thing-2 thing-3")]
+    assert followed.sink.reported == [("all", "thing-1 thing-2 thing-3")]
     followed.close()
 
 
@@ -229,8 +229,8 @@ def test_changes_are_told_in_their_order(followed: Followed) -> None:
             expected += [("put", "last 0"), ("drop", "last")]
         followed.server.put(thing(name, at))
         expected.append(("put", f"{name} {at}"))
-    wait(lambda: len(followed.sink.told) >= len(expected), "all changes")
-    assert followed.sink.told == expected
+    wait(lambda: len(followed.sink.reported) >= len(expected), "all changes")
+    assert followed.sink.reported == expected
 
 
 def test_a_change_is_told_within_a_second(followed: Followed) -> None:
@@ -248,7 +248,7 @@ def test_a_dropped_watch_goes_on_where_it_was(followed: Followed) -> None:
     followed.server.put(thing("one", 1))
     followed.server.put(thing("two", 2))
     followed.server.delete(CONFIG_MAPS, "default", "one")
-    wait(lambda: followed.sink.told[-1] == ("drop", "one"), "what came before")
+    wait(lambda: followed.sink.reported[-1] == ("drop", "one"), "what came before")
     before = followed.server.version
     hung = followed.server.faults.error(503, "/api/v1/configmaps")
     followed.server.faults.cut_watches()
@@ -256,7 +256,7 @@ def test_a_dropped_watch_goes_on_where_it_was(followed: Followed) -> None:
     followed.server.put(thing("three", 3))
     followed.server.faults.end(hung)
     wait(lambda: "three" in followed.sink.there, "what came meanwhile")
-    assert followed.sink.told[1:] == [("put", "one 1"), ("put", "two 2"), ("drop", "one"), ("put", "three 3")]
+    assert followed.sink.reported[1:] == [("put", "one 1"), ("put", "two 2"), ("drop", "one"), ("put", "three 3")]
     assert followed.api.asked.count("list") == 1
     assert int(followed.api.asked[-1]) >= before
 
@@ -313,7 +313,7 @@ def test_a_version_that_is_too_old_has_everything_listed_anew(followed: Followed
     followed.server.forget_history()
     followed.server.faults.end(hung)
     wait(lambda: names(followed) == ["two"], "the list")
-    assert followed.sink.told[-1] == ("all", "two")
+    assert followed.sink.reported[-1] == ("all", "two")
     assert followed.api.asked.count("list") == 2
 
 
@@ -375,12 +375,17 @@ def test_a_broken_object_is_told_and_others_go_on(server: ApiServer, tmp_path: P
     server.put(pod("good-2", []))
     wait(lambda: "good-2" in followed.sink.there, "the good one")
     assert [each.name for each in followed.sink.broke] == ["broken-1", "broken-2"]
-    assert followed.sink.told == [("broken", "broken-1"), ("all", "good-1"), ("broken", "broken-2"), ("put", "good-2")]
+    assert followed.sink.reported == [
+        ("broken", "broken-1"),
+        ("all", "good-1"),
+        ("broken", "broken-2"),
+        ("put", "good-2"),
+    ]
     assert not followed.health.failing_s
     server.delete(PODS, "default", "good-1")
     wait(lambda: "good-1" not in followed.sink.there, "the next change")
     server.delete(PODS, "default", "broken-2")
-    wait(lambda: ("drop", "broken-2") in followed.sink.told, "that the broken one is gone")
+    wait(lambda: ("drop", "broken-2") in followed.sink.reported, "that the broken one is gone")
     followed.close()
 
 
@@ -393,7 +398,7 @@ def test_a_kind_that_is_not_there_may_come_later(tmp_path: Path, monkeypatch: py
         wait(lambda: missing.hits > 1, "two tries")
         assert followed.health.complete
         assert not followed.health.failing_s
-        assert followed.sink.told[0] == ("all", "")
+        assert followed.sink.reported[0] == ("all", "")
         meta = {"name": "one"}
         server.put({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": meta})
         server.faults.end(missing)
@@ -438,7 +443,7 @@ def test_a_mistake_of_ours_does_not_end_it(followed: Followed) -> None:
     followed.sink.put = fail  # type: ignore[method-assign]
     followed.server.put(thing("one"))
     wait(lambda: "one" in followed.sink.there, "the list")
-    assert followed.sink.told[-1] == ("all", "one")
+    assert followed.sink.reported[-1] == ("all", "one")
 
 
 def test_cancelling_ends_it(server: ApiServer, tmp_path: Path) -> None:

@@ -119,10 +119,10 @@ def test_nodes_that_changed_are_taken_from_a_list(view: ClusterView, health: Hea
     health.succeeded("/api/v1/pods")
     first = [versioned("n1", 1, "True"), versioned("n2", 1, "True"), versioned("n3", 1, "True")]
     asyncio.run(view.replace_nodes(first))
-    kept = view.node("n2")
+    retained = view.node("n2")
     asyncio.run(view.replace_nodes([versioned("n1", 2, "False"), versioned("n2", 1, "True")]))
     assert ready(view) == {"n1": False, "n2": True}
-    assert view.node("n2") is kept
+    assert view.node("n2") is retained
 
 
 def test_slices_that_changed_are_taken_from_a_list(view: ClusterView, health: Health) -> None:
@@ -130,11 +130,11 @@ def test_slices_that_changed_are_taken_from_a_list(view: ClusterView, health: He
     health.succeeded("/api/v1/pods")
     asyncio.run(view.replace_nodes([versioned("n1", 1, "True"), versioned("n2", 1, "True")]))
     asyncio.run(view.replace_slices([resource_slice("s1", "n1", 1, A), resource_slice("s2", "n2", 1, B)]))
-    kept = view.node("n2")
+    retained = view.node("n2")
     assert uuids(view, "n1") == [A]
     now = [resource_slice("s3", "n1", 2, C), resource_slice("s2", "n2", 1, B)]
     assert asyncio.run(devices_seen(view, view.replace_slices(now), "n1")) == [[A], [C]]
-    assert view.node("n2") is kept
+    assert view.node("n2") is retained
     asyncio.run(view.replace_slices(now[1:]))
     assert (uuids(view, "n1"), uuids(view, "n2")) == ([], [B])
 

@@ -119,9 +119,9 @@ def test_only_what_changed_is_told(view: ClusterView) -> None:
     assert then.inventory is None
     assert [each.name for each in then.unmanaged_pods] == ["ns/b"]
     view.put_node(node("n2"))
-    told = view.changes(then.cursor, 0).inventory
-    assert told is not None
-    assert [each.name for each in told.nodes] == ["n1", "n2"]
+    reported = view.changes(then.cursor, 0).inventory
+    assert reported is not None
+    assert [each.name for each in reported.nodes] == ["n1", "n2"]
 
 
 def test_the_same_again_is_no_change(view: ClusterView) -> None:
@@ -144,10 +144,10 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
     assert view.changes(cursor, 0).cursor == cursor
     workload = {"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}
     view.put_workload("/apis/batch/v1/jobs", decoded(workload, WorkloadObject))
-    told = view.changes(cursor, 0)
-    assert [(each.phase, each.address) for each in told.workloads] == [(WorkloadPhase.STARTING, "sw.seaway.svc:80")]
+    reported = view.changes(cursor, 0)
+    assert [(each.phase, each.address) for each in reported.workloads] == [(WorkloadPhase.STARTING, "sw.seaway.svc:80")]
     view.drop_workload("/apis/batch/v1/jobs", "seaway/sw")
-    gone = view.changes(told.cursor, 0)
+    gone = view.changes(reported.cursor, 0)
     assert [each.phase for each in gone.workloads] == [WorkloadPhase.GONE]
     view.put_address((JOB, 1), "")
     view.drop_workload("/api/v1/services", "seaway/sw")
@@ -167,9 +167,9 @@ def test_after_another_list_all_that_there_is_is_told(view: ClusterView, timers:
     assert not view.changes(cursor, 0).complete
     assert len(timers.due) == 1
     timers.pass_by()
-    told = view.changes(cursor, 0)
-    assert told.complete
-    assert not view.changes(told.cursor, 0).complete
+    reported = view.changes(cursor, 0)
+    assert reported.complete
+    assert not view.changes(reported.cursor, 0).complete
 
 
 def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
@@ -187,9 +187,9 @@ def test_a_cursor_that_is_too_old_gets_everything(view: ClusterView) -> None:
     cursor = view.changes("", 0).cursor
     for at in range(20):
         view.put_pod(pod(f"pod-{at}"))
-    told = view.changes(cursor, 0)
-    assert told.complete
-    assert len(told.unmanaged_pods) == 20
+    reported = view.changes(cursor, 0)
+    assert reported.complete
+    assert len(reported.unmanaged_pods) == 20
 
 
 def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
@@ -273,10 +273,10 @@ def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.Lo
     for _ in range(2):
         view.broken("node", Broken(name="n1", text="no number"))
         view.broken("pod", Broken(name="a", namespace=pod("a").metadata.namespace, text="no text"))
-    told = view.changes(cursor, 0)
-    assert told.inventory is not None
-    assert told.inventory.nodes == ()
-    assert [each.node for each in told.unmanaged_pods] == [""]
+    reported = view.changes(cursor, 0)
+    assert reported.inventory is not None
+    assert reported.inventory.nodes == ()
+    assert [each.node for each in reported.unmanaged_pods] == [""]
     assert view.collector_state().problems["broken"] == 2
     assert len([each for each in caplog.messages if "cannot be read" in each]) == 2
     view.put_node(node("n1"))
@@ -289,16 +289,16 @@ def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
     """A read waits for the first list while nothing fails: a retry would be later."""
     health = Health(("/nodes", "/pods"))
     view = ClusterView(Cluster("alpha"), health, Timers().later)
-    told: list[int] = []
-    asking = threading.Thread(target=lambda: told.append(len(view.changes("", WAIT_S).unmanaged_pods)))
+    reported: list[int] = []
+    asking = threading.Thread(target=lambda: reported.append(len(view.changes("", WAIT_S).unmanaged_pods)))
     asking.start()
     asyncio.run(view.replace_nodes([node("n1")]))
     health.succeeded("/nodes")
     asyncio.run(view.replace_pods([pod("a"), pod("b")]))
-    assert not told
+    assert not reported
     health.succeeded("/pods")
     asking.join(WAIT_S)
-    assert told == [2]
+    assert reported == [2]
 
 
 def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
@@ -324,21 +324,21 @@ def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
 def test_whoever_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) -> None:
     """A waiting call returns when something changes, and when the cluster is removed."""
     cursor = view.changes("", 0).cursor
-    told: list[int] = []
+    reported: list[int] = []
 
     def ask() -> None:
         found = view.changes(cursor, WAIT_S)
-        told.append(len(found.unmanaged_pods))
-        told.append(len(view.changes(found.cursor, WAIT_S).unmanaged_pods))
+        reported.append(len(found.unmanaged_pods))
+        reported.append(len(view.changes(found.cursor, WAIT_S).unmanaged_pods))
 
     asking = threading.Thread(target=ask)
     asking.start()
     view.put_pod(pod("a"))
-    while not told:
+    while not reported:
         time.sleep(0.001)
     view.close()
     asking.join(WAIT_S)
-    assert told == [1, 0]
+    assert reported == [1, 0]
 
 
 @pytest.fixture

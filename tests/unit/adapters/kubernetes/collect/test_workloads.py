@@ -197,8 +197,8 @@ def test_a_failure_without_pods_is_told_after_a_while(timers: Timers, view: Clus
     first = view.changes("", 0)
     assert [each.phase for each in first.workloads] == [WorkloadPhase.STARTING]
     timers.pass_by()
-    (told,) = view.changes(first.cursor, 0).workloads
-    assert (told.phase, told.cause, told.reason) == (
+    (reported,) = view.changes(first.cursor, 0).workloads
+    assert (reported.phase, reported.cause, reported.reason) == (
         WorkloadPhase.FAILED,
         Cause.INFRASTRUCTURE,
         "its pods are gone: too often",

@@ -446,16 +446,16 @@ def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
 
     server.answering = two_lines_then_silence
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def follow() -> None:
         async with api.stream("/watch", {"watch": "true"}, idle_timeout_s=0.5) as lines:
             async for line in lines:
-                heard.append(line)  # noqa: PERF401  # the stream ends with an error
+                received.append(line)  # noqa: PERF401  # the stream ends with an error
 
     with pytest.raises(UnavailableError, match="in time"):
         reactor.run(follow(), 10)
-    assert heard == [b'{"a":1}', b'{"b":2}']
+    assert received == [b'{"a":1}', b'{"b":2}']
 
 
 def test_an_answer_without_an_end_is_given_up(

@@ -23,7 +23,7 @@ class Slow(Credentials):
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, "alpha")
-        self.asked, self.told, self.loads = threading.Event(), threading.Event(), 0
+        self.asked, self.reported, self.loads = threading.Event(), threading.Event(), 0
 
     def load(self) -> Identity:
         """Count the load."""
@@ -33,7 +33,7 @@ class Slow(Credentials):
     def authorization(self) -> str:
         """Wait."""
         self.asked.set()
-        self.told.wait(WAIT_S)
+        self.reported.wait(WAIT_S)
         return super().authorization()
 
 
@@ -64,14 +64,14 @@ def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: EventLoopThre
     call = reactor.submit(api.get("/api/v1/nodes"))
     assert credentials.asked.wait(WAIT_S)
     reactor.run(api.close(), WAIT_S)
-    credentials.told.set()
+    credentials.reported.set()
     with pytest.raises(UnavailableError, match=r"alpha: cannot be reached"):
         call.result(WAIT_S)
 
 
 def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, credentials: Slow) -> None:
     """No connection is opened after the close."""
-    credentials.told.set()
+    credentials.reported.set()
     api = reactor.run(made(credentials), WAIT_S)
     reactor.run(api.get("/api/v1/nodes"), WAIT_S)
     reactor.run(api.close(), WAIT_S)
@@ -82,7 +82,7 @@ def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, creden
 
 def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: EventLoopThread, credentials: Slow) -> None:
     """A watch on closed connections ends, also with replaced credentials."""
-    credentials.told.set()
+    credentials.reported.set()
     api = reactor.run(made(credentials), WAIT_S)
 
     async def follow(opened: asyncio.Event) -> None:

@@ -215,8 +215,8 @@ def test_volcanos_memory_comes_in_units_of_its_factor() -> None:
     """Nodes do not report the factor, so it is a setting; a card that is too small shows a wrong value."""
     small = node({VOLCANO_KEY: f"{A},10,160,NVIDIA A10,true,hami-core:"}, {"volcano.sh/vgpu-number": "20"})
     assert kinds(read_node("alpha", small)) == [ProblemKind.UNCERTAIN]
-    told = read_node("alpha", small, options=PluginOptions(volcano_memory_factor=100))
-    assert (told.node.devices[0].memory_mib, told.problems) == (16000, ())
+    reported = read_node("alpha", small, options=PluginOptions(volcano_memory_factor=100))
+    assert (reported.node.devices[0].memory_mib, reported.problems) == (16000, ())
 
 
 def test_volcanos_mig_cards_take_no_new_work() -> None:

@@ -290,9 +290,9 @@ def test_a_node_has_cpu_memory_labels_and_taints() -> None:
 
 
 @pytest.mark.parametrize(("told", "pods"), [({"pods": "110"}, 110), ({"pods": "0"}, 0), ({}, None)])
-def test_a_node_says_how_many_pods_it_takes(told: dict[str, str], pods: int | None) -> None:
+def test_a_node_says_how_many_pods_it_takes(reported: dict[str, str], pods: int | None) -> None:
     """Kubelets report the pod limit; without a report it is unknown."""
-    assert read_node("alpha", node(allocatable=told)).node.pods == pods
+    assert read_node("alpha", node(allocatable=reported)).node.pods == pods
 
 
 def test_a_node_is_ready_when_it_says_so_and_is_not_cordoned() -> None:

@@ -123,7 +123,7 @@ def test_devices_without_an_id_are_passed_over() -> None:
 
 
 def test_brackets_behind_a_card_name_an_instance() -> None:
-    """This is the format up to HAMi v2.9; the whole card is used."""
+    """HAMi up to v2.9 has this format; the whole card is used."""
     assert short(read_pod(pod(recorded(f"{A}[1-0],NVIDIA,10240,0:;")), hami()).held) == [(0, A, 10240, 0)]
 
 

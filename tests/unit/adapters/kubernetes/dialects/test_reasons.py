@@ -123,10 +123,10 @@ def test_drivers_of_resource_slices_say_it_by_taints() -> None:
 )  # fmt: skip
 def test_a_node_says_why_it_is_not_ready(condition: dict[str, str], reason: str) -> None:
     """The reason is the kubelet's, on one line, or the cluster's if the kubelet stopped reporting."""
-    told = {"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", **condition}]}}
-    view = read_node("alpha", decoded(told, NodeObject))
+    reported = {"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", **condition}]}}
+    view = read_node("alpha", decoded(reported, NodeObject))
     assert (view.node.reason, view.node.ready) == (reason, not reason)
-    cordoned = read_node("alpha", decoded({**told, "spec": {"unschedulable": True}}, NodeObject))
+    cordoned = read_node("alpha", decoded({**reported, "spec": {"unschedulable": True}}, NodeObject))
     assert not cordoned.node.ready
     assert cordoned.node.reason == (f"{reason}; cordoned in its cluster" if reason else "cordoned in its cluster")
 

@@ -289,8 +289,10 @@ def test_torchrun_over_clusters_needs_an_address() -> None:
     here = deployment("torchrun", numbers=(3, 4, 7))
     with pytest.raises(RejectedError, match="replica 0 is in another cluster"):
         render(here, options())
-    told = deployment("torchrun", numbers=(3, 4, 7), run=replace(sample.RUN, env=(("MASTER_ADDR", "master.example"),)))
-    jobs = many(render(told, options()), "Job")
+    reported = deployment(
+        "torchrun", numbers=(3, 4, 7), run=replace(sample.RUN, env=(("MASTER_ADDR", "master.example"),))
+    )
+    jobs = many(render(reported, options()), "Job")
     for name in ("MASTER_ADDR", "PET_MASTER_ADDR"):
         assert {env(job)[name] for job in jobs} == {"master.example"}
     assert env(jobs[0])["SEAWAY_RANKS"] == "3 4"

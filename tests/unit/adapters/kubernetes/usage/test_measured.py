@@ -39,7 +39,7 @@ def test_figures_have_an_age_and_then_none() -> None:
 
 
 def test_of_two_exporters_on_a_node_the_first_in_rank_counts() -> None:
-    """This applies value by value; the age is that of the older one, and an expired value does not count."""
+    """The rule applies to each value; the age is that of the older one, and an expired value does not count."""
     clock = Clock()
     measured = UsageReadings("east", 30, clock)
     measured.read(DCGM, Reading({"GPU-0": Used(7, 20), "GPU-1": Used(8, 30)}, {}, 0))
