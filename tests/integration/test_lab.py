@@ -242,7 +242,7 @@ def test_agents_end_with_their_lab() -> None:
     assert netns.processes(places) == []
 
 
-@pytest.mark.parametrize("told", ["words", "one word", "variable", "file"])
+@pytest.mark.parametrize("reported", ["words", "one word", "variable", "file"])
 def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(reported: str, tmp_path: Path) -> None:
     """An agent that was started by hand ends with the lab that it probes in, and one of another namespace does not."""
     name = f"{NAME}-told"

@@ -1,7 +1,7 @@
-"""Who may do what: tokens, roles, tenants, and a limit on failed logins.
+"""Authentication and authorization: tokens, roles, tenants, and a limit on failed logins.
 
-A token is ``sw_<id>_<secret>``. Only the secret's digest is kept. All tokens are held in memory, so that a
-request costs one look-up and one hash; a change of them holds from the moment it is stored.
+A token is ``sw_<id>_<secret>``. Seaway stores only the digest of the secret. All tokens are in memory, so a request
+costs one look-up and one hash. A change applies as soon as it is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seaway.domain.tenancy import require_name
 PREFIX = "sw"
 ANONYMOUS = "anonymous"
 RESERVED = frozenset({ANONYMOUS, "controller", "scheduler", "seaway", "seaway db", "demo"})
-"""Names under which Seaway itself does things, and is told in events; no one else has one of them."""
+"""Names of actors inside Seaway, which appear in events. No token can have one of them."""
 
 FIRST_TOKEN = "admin"  # its name
 SECRET_BYTES = 32
@@ -38,22 +38,22 @@ NO_DIGEST = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who asks.
+    """The caller of a request.
 
     Attributes
     ----------
     name
-        Stands behind everything that is done.
+        Recorded with each action.
     role
-        What it allows.
+        Its permissions.
     tenant
-        Whose jobs; empty for all.
+        Restricts it to the jobs of this tenant; empty for all.
     token_id
-        The token; empty for others.
+        ID of the token; empty for other credentials.
     expires_ns
-        Until when it holds; None for ever.
+        When the credential expires; None for never.
     gateway
-        For which gateway an agent speaks; empty for others.
+        Gateway of an agent; empty for others.
     """
 
     name: str
@@ -216,19 +216,19 @@ class Access:
     def create(  # all that a token has
         self, name: str, role: Role, tenant: str, lasts_s: int | None, by: str, *, gateway: str = ""
     ) -> tuple[Token, str]:
-        """Make a token.
+        """Create a token.
 
         Returns
         -------
         tuple of Token and str
-            What is kept, and the whole token, which is never seen again.
+            The stored record, and the whole token, which is shown only once.
 
         Raises
         ------
         RejectedError
-            When the name will not do, or role and tenant or gateway do not go together.
+            When the name is invalid, or role and tenant or gateway do not go together.
         ConflictError
-            When a token of that name holds already.
+            When a valid token has that name.
         """
         require_name("token", name)
         self._require_free(name)

@@ -1,4 +1,4 @@
-"""The door: what is refused before it is stored, and why."""
+"""Admission: jobs that are rejected before they are stored, and the reasons."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ REMEMBERED = 50_000
 """Requests whose verdict is remembered; then all are forgotten."""
 
 MAX_REPORTED = 20
-"""Unknown clusters that are told of one job."""
+"""Maximum number of unknown clusters that an error lists."""
 
 
 class Admission:

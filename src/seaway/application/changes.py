@@ -84,7 +84,7 @@ class Change:
 
 
 class Outcome(Enum):
-    """What became of a change."""
+    """Result of storing a change."""
 
     STORED = auto()
     CONFLICT = auto()

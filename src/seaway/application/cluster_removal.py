@@ -16,7 +16,7 @@ from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.job_state import AttemptState, JobState
 
 TRIES = 5
-"""How often it is looked again for what a user changed in between."""
+"""Number of retries after concurrent changes."""
 
 
 class ClusterRemoval:
@@ -35,19 +35,20 @@ class ClusterRemoval:
         self._clock = clock
 
     def remove(self, cluster: str, actor: str) -> int:
-        """End what attempts have in a cluster, and tell it nothing any more; return of how many attempts.
+        """End the attempts in a cluster and drop its pending commands; return the number of attempts.
 
-        Jobs that have something there go back to their queues. Its name is free for another. Should the cluster come
-        back, what is left there of these jobs is removed.
+        Their jobs return to their queues. Another cluster can then get the name. If the cluster returns, the workloads
+        of these
+        jobs in it are removed.
 
         Raises
         ------
         UnknownError
-            When it is not a cluster of which anything is known.
+            When the cluster is unknown.
         ConflictError
-            When it is of the fleet, or jobs are changed faster than they can be given up.
+            When it is in the fleet, or its jobs change faster than they can be removed.
         UnavailableError
-            When it is not known yet which clusters are of the fleet.
+            When the list of clusters is not known yet.
         """
         self._require_gone(cluster)
         seen: set[tuple[str, int]] = set()
@@ -79,7 +80,7 @@ class ClusterRemoval:
             raise ConflictError(f"cluster {cluster!r} is of the fleet; to empty it, drain it")
 
     def _changes(self, cluster: str, actor: str) -> dict[tuple[str, int], Change]:
-        """Return what is to be stored for each attempt that has something in the cluster, or is told something."""
+        """Return the changes for each attempt with workloads or commands in the cluster."""
         rows: defaultdict[tuple[str, int], list[PendingCommand]] = defaultdict(list)
         for row in self._store.pending_commands():
             rows[row.job_id, row.attempt].append(row)

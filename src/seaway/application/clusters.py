@@ -1,4 +1,4 @@
-"""Names of clusters: given once and kept; a cluster is known again by who it is, not by how it is reached."""
+"""Names of clusters. A name belongs to the identity of a cluster, not to its address."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class ClusterNames:
         return self._rows().keys()
 
     def of(self, uid: str | None, server: str) -> str:
-        """Return the name of a cluster; empty for one that has none yet.
+        """Return the name of a cluster; empty if it has none yet.
 
         Parameters
         ----------
         uid
-            Who it says it is; empty where that may not be read, None while it has not answered.
+            Identity that it reports; empty if it cannot be read, None before its first answer.
         server
-            By what its API server is known; empty where nothing is.
+            Known address of its API server; empty if none.
         """
         rows = self._rows().values()
         same = [row for row in rows if uid and row.uid == uid]
@@ -56,12 +56,12 @@ class ClusterNames:
         return row.uid if row else ""
 
     def keep(self, name: str, uid: str, server: str) -> None:
-        """Keep a cluster's name, and by what it is known.
+        """Store the name and identity of a cluster.
 
         Raises
         ------
         UnavailableError
-            When the database does not answer; nothing is kept then.
+            When the database does not answer. Nothing is stored then.
         """
         rows = self._rows()
         before = rows.get(name)

@@ -11,11 +11,11 @@ from seaway.application.changes import Change
 from seaway.application.records import Event
 
 MAX_STORED = 20_000
-"""Events in memory; who is further behind reads from the store."""
+"""Number of events in memory. Slower readers read from the store."""
 
 
 class Feed:
-    """Keeps the latest events in order and wakes who waits for more."""
+    """The latest events in order. Waiting readers are woken for new ones."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=MAX_STORED)

@@ -1,4 +1,4 @@
-"""How long things take, counted by bounds, as monitoring shows it."""
+"""Histograms of durations, as Prometheus shows them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ BOUNDS_S = (
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What was counted until now.
+    """Counts so far.
 
     Attributes
     ----------
     counts
-        How many took up to each of `BOUNDS_S`, and longer, in this order; none is in two.
+        Number of durations up to each of `BOUNDS_S`, and above, in this order. Each duration counts once.
     total_s
-        How long all of them took.
+        Sum of all durations.
     """
 
     counts: tuple[int, ...]
@@ -56,7 +56,7 @@ class Timing:
         self._total_s = 0.0
 
     def note(self, seconds: float) -> None:
-        """Count something that took so long; less than nothing, as after a clock was set, is nothing."""
+        """Count a duration. A negative one, after a clock change, counts as 0."""
         seconds = max(0.0, seconds)
         self._counts[bisect_left(BOUNDS_S, seconds)] += 1
         self._total_s += seconds

@@ -1,4 +1,4 @@
-"""What people do with jobs."""
+"""Operations on jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec
 from seaway.domain.job_state import JobState
 
 TRIES = 5
-"""How often a step is tried again when another user changed the job in between."""
+"""Number of retries of an operation after concurrent changes."""
 
 Noted = Callable[[str], AuditEntry]
 _Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
@@ -54,22 +54,22 @@ class Jobs:
     async def submit(
         self, spec: JobSpec, actor: str, key: SubmitKey | None = None, noted: Noted | None = None
     ) -> tuple[JobRecord, bool]:
-        """Take in a job that the door let pass; it is stored when this returns. Ask `replayed` for its key before.
+        """Store a job that passed admission. Check `replayed` for its key before.
 
         Parameters
         ----------
         noted
-            Writes the entry of the audit log that is stored with a new job of an id, or not at all.
+            Returns the entry of the audit log that is stored together with a new job.
 
         Returns
         -------
         tuple of JobRecord and bool
-            The job, and whether it is new; not so when `key` was used for it before.
+            The job, and whether it is new. It is not if `key` was used for it before.
 
         Raises
         ------
         ConflictError
-            When `key` was used with another body, or for a job that is gone.
+            When `key` was used with another body, or for a deleted job.
         UnavailableError
             When the job could not be stored.
         """
@@ -137,7 +137,7 @@ class Jobs:
         return self._stop(job_id, JobState.SUSPENDED, actor, reason or f"suspended by {actor}", version)
 
     def delete(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """End a job if it is not over, and list it no longer."""
+        """End an unfinished job, and remove it from lists."""
         return self._stop(job_id, JobState.DELETED, actor, reason or f"deleted by {actor}", version)
 
     def resume(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:

@@ -21,7 +21,7 @@ MAX_ADDRESSES = 10_000
 """Addresses that are remembered; the one that failed longest ago is forgotten first."""
 
 IPV6_SITE_BITS = 64
-"""Who has one IPv6 address has all of its network."""
+"""Length of the IPv6 prefix that counts as one client, since a client usually controls a whole network."""
 
 
 class TooManyFailuresError(SeawayError):

@@ -1,4 +1,4 @@
-"""What is done on a schedule: removing what is old, and backups."""
+"""Scheduled tasks: removal of old records, and backups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 NS_PER_S = 1_000_000_000
 RETRY_S = 60
 MAX_RETRY_S = 3600
-"""How long after a failure a duty is tried again: doubled with each, up to the most, and never later than its time."""
+"""Maximum delay of a retry. The delay doubles with each failure and never exceeds the interval of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Duty:
 
 @dataclass(slots=True)
 class _Turn:
-    """When a duty is to be done next, and how often it failed in a row."""
+    """Time of the next run of a task, and its number of failures in a row."""
 
     duty: Duty
     due_ns: int

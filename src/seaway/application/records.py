@@ -1,6 +1,6 @@
-"""What is kept: one frozen value for each row, whatever the database.
+"""Stored records: one frozen value per row, for every database.
 
-Times are nanoseconds since 1970 by the wall clock; None where something has not happened.
+Times are nanoseconds since 1970 by the wall clock; None if something has not happened.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class JobRecord:
     id
         See `seaway.domain.job_spec`.
     spec
-        What was asked for, with all changes since.
+        The request, with all later changes.
     state, reason
-        Where it is on its way, and why: a sentence for people.
+        Its state, and why: a sentence for people.
     version
-        Counts up with every change that is stored; who changes a job says which version it saw.
+        Counter of stored changes. A caller that changes a job can name the version that it saw.
     attempt
         Number of the latest attempt; 0 before the first.
     failures
-        How many attempts failed by themselves, not because what they ran on did.
+        Number of attempts that failed by themselves, not because of their node or device.
     clusters, nodes
-        Where its latest attempt went, each name once; empty before the first.
+        Placement of its latest attempt, each name once; empty before the first.
     submitted_by
-        Who submitted it: the name of a token, or ``anonymous``.
+        Name of the token, or ``anonymous``.
     not_before_ns
-        When it may be tried next, after a failure.
+        Time of the next attempt after a failure.
     """
 
     id: str
@@ -100,7 +100,7 @@ class Attempt:
 
 
 class Verb(Enum):
-    """What a cluster is told to do with a deployment."""
+    """Commands for a deployment."""
 
     CREATE = "create"
     DELETE = "delete"
@@ -108,7 +108,7 @@ class Verb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PendingCommand:
-    """Something that a cluster is to be told, until it confirmed it."""
+    """A command that its cluster has not confirmed."""
 
     job_id: str
     attempt: int
@@ -119,24 +119,24 @@ class PendingCommand:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, for whoever looks at a timeline or follows live.
+    """An event for timelines and live streams.
 
     Attributes
     ----------
     id
-        Counts up over all events; 0 until it is stored.
+        Counter over all events; 0 until it is stored.
     tenant
-        Whose event it is; empty for the fleet's own, which everybody may see.
+        Tenant that can see it; empty for events of the fleet, which all callers can see.
     job_id
-        Which job it is about; empty for the fleet's own.
+        Its job; empty for events of the fleet.
     kind
-        What happened, one word of the list in docs/events.md, like ``state``, ``drift`` or ``cluster``.
+        One of the kinds in docs/events.md, such as ``state``, ``drift`` or ``cluster``.
     state
         The job's state after it; empty for other kinds.
     attempt
-        Which attempt; 0 for none.
+        Number of the attempt; 0 for none.
     actor
-        Who did it: the name of a token, or the part of Seaway that did.
+        Name of the token, or the part of Seaway that caused it.
     reason
         Why, a sentence for people.
     """
@@ -170,7 +170,7 @@ class IdempotencyKey:
 
 
 class Role(Enum):
-    """What a token allows; each includes what stands before it, but for an agent's: others do not report."""
+    """Permissions of a token. Each role includes those before it, except that only agents report measurements."""
 
     AGENT = "agent"
     """Report what the agent of one gateway measured, and ask what to measure."""
@@ -217,14 +217,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Who asked for what, and what came of it; kept for every request that changes something.
+    """Entry of the audit log, stored for each request that changes something.
 
     Attributes
     ----------
     verb
-        HTTP method and the route's name, or the command.
+        HTTP method and name of the route, or the command.
     target
-        What it was done to, like a path.
+        Affected object, such as a path.
     status
         HTTP status of the answer.
     """
@@ -262,14 +262,14 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class ClusterName:
-    """Which cluster a name was given to; no other gets it before that one is forgotten.
+    """Name of a cluster. No other cluster gets it before it is removed.
 
     Attributes
     ----------
     uid
-        What tells the cluster from all others for as long as it lives; empty where that may not be read.
+        Permanent identity of the cluster; empty if it cannot be read.
     server
-        By what its API server is known where that is so, and before it answers; empty once another cluster is there.
+        Known address of its API server, used before it answers; empty once another cluster has that address.
     """
 
     name: str
@@ -279,14 +279,14 @@ class ClusterName:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """How full a cluster was at one moment.
+    """Use of a cluster at one time.
 
     Attributes
     ----------
     state
         ``up``, ``stale`` or ``lost``.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
-        What it has, and with ``_used`` what of that is taken.
+        Its totals; with ``_used``, the allocated part.
     jobs
         Live attempts in it.
     """
@@ -309,14 +309,14 @@ class ClusterSample:
 
 @dataclass(frozen=True, slots=True)
 class LinkSample:
-    """What was measured of a link at one moment; figures as in `seaway.domain.network.Link`.
+    """Measurement of a link at one time; figures as in `seaway.domain.network.Link`.
 
     Attributes
     ----------
     latency_ns
-        None when nothing answered.
+        None if no probe was answered.
     path
-        Which path the link took; empty for the way that routes lead.
+        The active path; empty for the route of the underlying network.
     """
 
     at_ns: int
@@ -332,16 +332,16 @@ class LinkSample:
 
 @dataclass(frozen=True, slots=True)
 class NetworkRecord:
-    """How the network between gateways is meant to be; there is one of it, or none.
+    """Configuration of the network between gateways; one record at most.
 
     Attributes
     ----------
     text
-        The document as JSON; empty after it was removed, so that versions go on counting.
+        The document as JSON; empty after its removal, so that versions continue.
     version
-        Counts up with every change.
+        Counter of changes.
     actor
-        Who changed it last: the name of a token.
+        Name of the token that last changed it.
     """
 
     text: str
@@ -353,21 +353,20 @@ class NetworkRecord:
 
 @dataclass(frozen=True, slots=True)
 class AgentRecord:
-    """What is known of the agent of a gateway since it reported first.
+    """State of the agent of a gateway since its first report.
 
     Attributes
     ----------
     started_ns, number
-        Of its latest report: when the agent started, by its own clock, and which of its reports since that was.
-        What is not behind them is a replay.
+        Start of the agent by its own clock, and number of its latest report. Older reports are replays.
     at_ns, address
-        When that came, and from where.
+        Time and source address of that report.
     reports, rounds
-        How many were taken, over all its starts.
+        Accepted so far, over all its starts.
     dropped
-        Rounds that it gave up because too many waited, over all its starts.
+        Rounds that it dropped because its queue was full, over all its starts.
     discarded
-        Impossible answers that it told of, over all its starts.
+        Invalid answers that it reported, over all its starts.
     """
 
     gateway: str
@@ -383,16 +382,16 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class PathRecord:
-    """Which path traffic from one gateway to another takes, where that was chosen or confirmed.
+    """Selected or confirmed path from one gateway to another.
 
     Attributes
     ----------
     active, active_ns
-        Which it is to take, and since when; empty where no one chose: then what is configured decides.
+        The selected path and its time; empty without a selection, when the configured order decides.
     applied, applied_ns
-        Which one the gateway said that it wrote last, and when it said so; empty before it did.
+        The path that the gateway last confirmed, and when; empty before that.
     why
-        Why this one, a sentence for people.
+        Why this path, a sentence for people.
     """
 
     source: str
@@ -406,16 +405,16 @@ class PathRecord:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRecord:
-    """What `seaway evaluate` found, kept by somebody.
+    """Stored result of `seaway evaluate`.
 
     Attributes
     ----------
     name
-        What it is called.
+        Its name.
     rows
         Its rows (`seaway.learning.evaluation.row.Row`), as a list in JSON.
     actor, at_ns
-        Who brought it, and when.
+        Name of the token that stored it, and when.
     """
 
     name: str
@@ -449,24 +448,24 @@ class PolicyRecord:
 
 @dataclass(frozen=True, slots=True)
 class ShadowResult:
-    """How a challenger decided where the live policy decided.
+    """Comparison of a shadow policy with the live policy.
 
     Attributes
     ----------
     queue, live, shadow
-        Which queue, its policy, and the challenger; trained ones with ``@`` and the beginning of their model's digest.
+        The queue, its policy, and the shadow policy; trained ones with ``@`` and the beginning of their model's digest.
     jobs
-        How many jobs were decided.
+        Number of decided jobs.
     live_placed, shadow_placed
-        How many each placed.
+        Placed jobs of each.
     same_node
-        How many both put on the same nodes.
+        Jobs that both placed on the same nodes.
     live_fragmentation_milli, shadow_fragmentation_milli
         Fragmentation of the fleet after each, thousandths.
     answered
-        How many of the jobs the challenger decided itself, also to have them wait; it is not asked where nothing fits.
+        Jobs that the shadow policy decided itself, including deferrals. It is not asked if nothing fits.
     fallbacks
-        How many something else decided in the challenger's place, wholly or in part.
+        Jobs that the fallback decided, wholly or in part.
     """
 
     at_ns: int

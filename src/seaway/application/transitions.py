@@ -15,10 +15,10 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
 ELSEWHERE = "it is placed elsewhere"
-"""How a reason ends that says what a place was like that a job was taken from: it holds until the job is tried."""
+"""End of the reason of a job that was moved from a place. It applies until the job is tried again."""
 
 ACCEPTED, TAKEN_IN = "accepted", "taken in"
-"""What is told of a job when it is stored, and when the loop has it."""
+"""Reasons of the first two events of a job: stored, and read by the loop."""
 
 
 def job_event(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
@@ -66,7 +66,7 @@ def stepped(job: JobRecord, actor: str) -> Change:
 
 
 def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str) -> Change:
-    """Store a placement, and with it what must be told to the clusters, before anything is told."""
+    """Return the change for a placement, with the commands for its clusters, before anything is sent."""
     change = stepped(scheduled, actor)
     if queued.state is not JobState.QUEUED:
         change.insert.insert(
@@ -80,7 +80,7 @@ def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str
 
 
 def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
-    """Begin to remove an attempt: what was not sent is not sent any more, and its clusters are told."""
+    """Return the change that starts the removal of an attempt: cancel unsent commands, and send removals."""
     change = Change(update=[replace(attempt, state=AttemptState.ENDING, reason=reason)])
     for cluster in attempt.clusters:
         change.delete.append(PendingCommand(attempt.job_id, attempt.number, cluster, Verb.CREATE, now_ns))

@@ -1,4 +1,4 @@
-"""What is shown of the fleet, the queue and decisions: frozen values, made from the live state on demand."""
+"""Views of the fleet, the queue and decisions: frozen values, computed from the live state on demand."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class ClusterState(Enum):
 
     UP = "up"
     STALE = "stale"
-    """It has not answered for a while. It gets no new work."""
+    """It has not answered for a while, and gets no new jobs."""
     LOST = "lost"
     """It has not answered for longer than the grace period. Its jobs are placed elsewhere."""
     GONE = "gone"
-    """It is not of the fleet any more, and something is still held there. Its jobs are placed elsewhere."""
+    """It is not in the fleet any more, but still has allocations. Its jobs are placed elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of something there is, and how much of it is taken."""
+    """Total and allocated amount of a resource."""
 
     total: int
     used: int
 
     @property
     def free(self) -> int:
-        """What is left; less than nothing when a node shrank below what runs on it."""
+        """Free amount; negative if a node shrank below its allocations."""
         return self.total - self.used
 
 
@@ -224,22 +224,22 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What would happen to a job if it were submitted now.
+    """Result of a dry run.
 
     Attributes
     ----------
     policy
-        Which policy decided.
+        The policy that decided.
     fits
-        Whether it would start at once.
+        Whether the job would start immediately.
     message
-        The answer in one sentence.
+        The result in one sentence.
     candidates
         Candidates for its first replica, best first.
     placements
-        Where every replica would go; empty when it would wait.
+        Placement of every replica; empty if it would wait.
     manifests
-        The objects that its clusters would be sent.
+        The objects that its clusters would get.
     """
 
     policy: str
@@ -253,24 +253,24 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a job is where it is.
+    """Reason for the state of a job.
 
     Attributes
     ----------
     message
         The answer in one sentence.
     position
-        Place in its queue, from 1; 0 when it does not wait.
+        Position in its queue, from 1; 0 if it does not wait.
     ahead
-        Jobs that are decided before it.
+        Number of jobs that are decided before it.
     placements
-        Where it is; empty while it waits.
+        Its placements; empty while it waits.
     placement_reason
-        What was noted when it was placed.
+        Reason that was recorded with its placement.
     explanation
-        Node by node, on the fleet as it is now; None for a job that is over.
+        Node by node, on the present fleet; None for a finished job.
     code, params
-        What kind of answer the sentence is, for programs, and the names and figures in it.
+        Kind of the answer for programs, with its names and figures.
     """
 
     job: JobRecord
@@ -285,7 +285,7 @@ class Reason:
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"
-"""Where policies are from: rules of ours, another package, a profile file of the server, or training."""
+"""Sources of policies: built in, another package, a profile file of the server, or training."""
 
 
 @dataclass(frozen=True, slots=True)

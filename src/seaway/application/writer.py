@@ -28,10 +28,10 @@ MAX_TOGETHER = 512
 
 BUSY = 4
 GATHER_S = 0.003
-"""When so many came together the last time, more are waited for so long: a transaction costs as much as ten changes."""
+"""Seconds to wait for more changes if many arrived together last time. A transaction costs as much as ten changes."""
 
 MAX_WAITING = 20_000
-"""Changes that may wait; beyond that, whoever brings one is told to come again."""
+"""Maximum number of waiting changes. Beyond it, callers have to retry later."""
 
 Listener = Callable[[Sequence[Change]], None]
 Doubter = Callable[[], None]
@@ -39,25 +39,25 @@ _Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Outcome]"] | Future[l
 
 
 class Writer:
-    """Stores changes for everybody, and tells listeners what was stored, in order.
+    """Group commit of changes. Listeners are notified of stored changes in order.
 
     Parameters
     ----------
     store
-        Where to.
+        The store.
 
     Attributes
     ----------
     stored, groups
-        Changes stored so far, and in how many transactions.
+        Number of stored changes and transactions.
     took
-        How long transactions took that were stored.
+        Durations of stored transactions.
     failures
-        Groups so far that nothing is known to be stored of.
+        Number of groups whose result is unknown.
     soon
-        Changes brought so far by whoever is waited for, like a submit.
+        Changes so far from callers that wait, such as a submit.
     deposed
-        Why nothing is stored any more, because another process took over; empty while this one writes.
+        Why nothing is stored any more, because another process is the leader; empty while this one writes.
     """
 
     def __init__(self, store: Store) -> None:
@@ -88,20 +88,19 @@ class Writer:
             call()
 
     def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
-        """Have `listener` called with every group of changes that was stored, before whoever brought them goes on.
+        """Call `listener` with each stored group of changes, before its callers continue.
 
         Parameters
         ----------
         doubter
-            Called when a group failed, and may have been stored all the same: whoever keeps in memory what
-            is stored has to read it again.
+            Called after a failed group that may have been stored. A cache of stored records must be read again then.
         """
         self._listeners.append(listener)
         if doubter:
             self._doubters.append(doubter)
 
     def start(self) -> None:
-        """Start a thread of its own; without one, whoever brings changes stores them."""
+        """Start the thread. Without it, callers store their changes themselves."""
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -115,7 +114,7 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many changes wait to be stored, those on their way left out."""
+        """Number of changes that wait to be stored, without those in flight."""
         with self._some:
             return sum(len(changes) for changes, _ in self._waiting)
 
@@ -192,7 +191,7 @@ class Writer:
     def _serve(self, group: list[tuple[Sequence[Change], _Waiter]]) -> None:
         try:
             outcomes = self._store_group([change for changes, _ in group for change in changes])
-        except Exception as error:  # noqa: BLE001  # whatever it was, whoever waits has to hear of it
+        except Exception as error:  # noqa: BLE001  # every failure has to reach the waiting callers
             _answer([(waiter, error) for _, waiter in group])
             return
         at = 0
@@ -226,14 +225,14 @@ class Writer:
         return outcomes
 
     def _give_up(self, why: str) -> None:
-        """Store nothing from now on, and say so to whoever has to stop as well."""
+        """Stop storing, and notify components that have to stop as well."""
         self.deposed = why
         log.info("%s", why)
         for call in self._on_deposed:
             call()
 
     def _tell(self, stored: Sequence[Change]) -> None:
-        """Tell every listener; one that fails keeps it from none of the others, nor from who waits."""
+        """Notify all listeners. A failing listener affects neither the others nor the callers."""
         for listener in self._listeners:
             try:
                 listener(stored)
@@ -256,7 +255,7 @@ class Writer:
 
 
 def _answer(answers: Sequence[tuple[_Waiter, list[Outcome] | Exception]]) -> None:
-    """Tell everybody who waits; each event loop is woken once."""
+    """Answer all waiting callers; wake each event loop once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Outcome], list[Outcome] | Exception]]]
     by_loop = defaultdict(list)
     for waiter, answer in answers:
@@ -273,7 +272,7 @@ def _answer(answers: Sequence[tuple[_Waiter, list[Outcome] | Exception]]) -> Non
 
 def _resolve(waiters: Sequence[tuple[asyncio.Future[Outcome], list[Outcome] | Exception]]) -> None:
     for future, answer in waiters:
-        if future.done():  # whoever asked went away
+        if future.done():  # the caller is gone
             continue
         if isinstance(answer, Exception):
             future.set_exception(answer)

@@ -216,7 +216,7 @@ def test_figures_stand_beside_their_bars() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ((), "--instances: name folders"),
         (("--instances", "absent"), "there is no such folder"),

@@ -109,7 +109,7 @@ def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
     assert reported[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: must be")
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "there is no network in it"), ("[1]", "like `gateways: []`")])
+@pytest.mark.parametrize(("text", "reported"), [("", "there is no network in it"), ("[1]", "like `gateways: []`")])
 def test_a_file_that_holds_no_network_is_told_as_such(run: Run, tmp_path: Path, text: str, reported: str) -> None:
     """Who wrote a network is not told of jobs."""
     path = tmp_path / "network.yaml"
@@ -230,7 +230,7 @@ def test_without_a_file_the_server_says_what_is_wanted(run: Run, monkeypatch: py
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["plan"], "error: say which gateway this machine is, with --gateway; available: gw-1, gw-2, gw-3\n"),
         (["plan", "-g", "gw-9"], "error: gateway 'gw-9' not found; available: gw-1, gw-2, gw-3\n"),

@@ -190,11 +190,11 @@ class Options:
         Whether calls may wait in real time. If not, as for tests with a manual clock, `changes` and hanging calls
         return
         immediately.
-    changes_kept
+    max_changes
         Minimum number of changes in the log; clients with older cursors get a full report.
     measures
         Whether clusters report the measured use of devices.
-    journal_kept
+    journal_size
         Maximum number of journal entries; a longer journal is compacted at the start.
     """
 
@@ -208,7 +208,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Reject negative and infinite values."""
-        for name in ("start_delay_s", "timeout_s", "changes_kept", "journal_kept"):
+        for name in ("start_delay_s", "timeout_s", "max_changes", "journal_size"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise RejectedError(f"is {value}, but must be at least 0", where=name)

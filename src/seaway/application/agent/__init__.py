@@ -1,1 +1,1 @@
-"""What runs on a gateway: rounds of probes, and results that are kept until the controller has them."""
+"""The agent on a gateway: rounds of probes, and results that are queued until the controller accepts them."""

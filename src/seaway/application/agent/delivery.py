@@ -1,4 +1,4 @@
-"""From an agent to the controller: the list of targets is fetched, results are brought, in order and each once."""
+"""Exchange between an agent and the controller: targets are fetched, results are sent in order and exactly once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seaway.domain.errors import (
 )
 
 ROUND_BYTES = 176
-"""What a result takes in a report at most, beside the names in it."""
+"""Maximum size of a result in a report, without its names."""
 
 
 def size_bytes(result: Reported) -> int:
@@ -56,7 +56,7 @@ class ResultQueue:
 
     @property
     def bytes(self) -> int:
-        """What those that wait take in reports."""
+        """Size of the queued results in reports."""
         return self._bytes
 
     def put(self, results: Iterable[Reported]) -> None:
@@ -93,14 +93,14 @@ NS_PER_S = 1_000_000_000
 FIRST_S, MAX_S = 1.0, 60.0
 """Pause after the first failure, and the longest; in between it doubles. A random half of it is left out."""
 SET_NS = NS_PER_S
-"""By how much the time of day has to jump to be taken for set."""
+"""Minimum jump of the system time that counts as a clock change."""
 
 FETCH, BRING = "asking what to probe", "bringing results, which are kept"
 
 BATCH, BATCH_BYTES = 1000, 262_144
-"""What is in a report at most."""
+"""Maximum size of a report."""
 GAP_S = 0.6
-"""From one report to the next while many wait: controllers take two a second."""
+"""Pause between reports while many results are queued. Controllers accept two reports per second."""
 
 NAMED = re.compile(r"rounds[.\[]+(\d+)")
 """A round of a report, as the controller names what is wrong with it."""
@@ -108,18 +108,18 @@ NAMED = re.compile(r"rounds[.\[]+(\d+)")
 
 @dataclass(slots=True)
 class Delivered:
-    """What came of an agent's results since it started.
+    """Delivery of an agent's results since its start.
 
     Attributes
     ----------
     rounds, reports
-        How many the controller took.
+        Accepted by the controller.
     dropped
-        Results given up because too many waited.
+        Results dropped because the queue was full.
     refused
-        Results that the controller found wrong.
+        Results that the controller rejected.
     replayed
-        Reports that the controller had, or that a later agent of the same gateway has overtaken.
+        Reports that the controller had already, or that are older than those of a later agent of the gateway.
     """
 
     rounds: int = 0
@@ -130,27 +130,28 @@ class Delivered:
 
 
 class Delivery:
-    """Speaks to the controller, one call at a time, and waits longer and longer while it does not answer.
+    """Calls to the controller, one at a time, with a back-off while it does not answer.
 
-    A report that may have arrived is sent again as it was, under the same number, until the controller has said
-    what came of it: so nothing counts twice, and nothing is left out.
+    A report that may have arrived is sent again unchanged, under the same number, until the controller answers. So
+    nothing
+    is counted twice and nothing is lost.
 
     Parameters
     ----------
     gateway
-        Whose agent this is.
+        The agent's gateway.
     controller
-        Takes reports and says what is to be done.
+        Receives reports and returns the targets.
     queue
-        Where results wait.
+        Queue of results.
     duty
-        Where it is put what the controller says.
+        Receives the targets.
     clock
-        By which it is asked; its time of day at the start tells this agent's reports from those of the one before.
+        The time of day at the start identifies this agent's reports among those of earlier agents.
     random
-        Draws how long is waited after failures.
+        Jitter of the back-off.
     refresh_s
-        How often the controller is asked what is to be done.
+        Seconds between two requests for the targets.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class Delivery:
         self._random = random
         self._refresh_s = refresh_s
         self._start()
-        self._overtaken = False  # whether it has been said that reports are refused as repetitions
+        self._overtaken = False  # whether the rejection of repeated reports was logged
         self._report: Report | None = None
         self._sent = False  # whether it may have arrived already
         self._lost = 0  # what the next report has to tell as dropped
@@ -179,16 +180,16 @@ class Delivery:
         self._due_ns = dict.fromkeys((FETCH, BRING), clock.monotonic_ns())
         self._problems: dict[str, str] = {}
         self.delivered = Delivered()
-        """What came of it so far."""
+        """Results of the delivery."""
 
     @property
     def waiting(self) -> int:
-        """How many results the controller has not taken yet."""
+        """Number of results that the controller has not accepted yet."""
         return len(self._queue) + (len(self._report.rounds) if self._report else 0)
 
     @property
     def trouble(self) -> str:
-        """Why the controller does not take results, or does not say what to probe; empty when it does."""
+        """Why the controller accepts no results or returns no targets; empty when it does."""
         return self._problems.get(BRING) or self._problems.get(FETCH, "")
 
     def step(self) -> float:
@@ -310,7 +311,7 @@ class Delivery:
         self._failures[what] += 1
         longest = min(FIRST_S * 2.0 ** min(self._failures[what] - 1, 30), MAX_S)
         if isinstance(error, UnauthenticatedError | ForbiddenError | UnknownError):
-            longest = MAX_S  # somebody has to mend it
+            longest = MAX_S  # an operator has to fix it
         pause = longest * (0.5 + 0.5 * self._random.random())
         if isinstance(error, UnavailableError):
             pause = max(pause, error.retry_after_s)

@@ -11,26 +11,26 @@ from seaway.domain.errors import ConflictError, SeawayError
 log = logging.getLogger(__name__)
 
 EVERY_S = 5.0
-"""From one look to the next. A gateway that was not heard of for a minute is not steered any more."""
+"""Seconds between two checks. A gateway that does not report for a minute is not steered any more."""
 MAX_S = 30.0
 AGAIN_S = 0.2
-"""When something else is wanted by the time that it is written."""
+"""Delay of the next check when the configuration changed while it was applied."""
 
 
 class Follower:
-    """Brings a gateway to what is wanted of it, over and over, and says so.
+    """Reconciliation of a gateway with its configuration.
 
-    While the control plane does not answer, or knows the gateway no more, the gateway stays as it is. What somebody
-    else changed of what Seaway wrote is put right with the next look.
+    While the control plane does not answer, or does not know the gateway any more, the gateway stays as it is. The next
+    check restores what another program changed in Seaway's settings.
 
     Parameters
     ----------
     steerer
-        Says what is wanted.
+        Source of the configuration.
     steered
         The machine.
     random
-        Draws how long is waited after failures.
+        Jitter of the back-off.
     """
 
     def __init__(self, steerer: Steerer, steered: Steered, random: Random) -> None:

@@ -14,10 +14,10 @@ from seaway.probing.figures import Round, figures
 
 NS_PER_S = 1_000_000_000
 LOOK_S = 1.0
-"""How often an agent that has nothing to do looks whether that has changed."""
+"""Seconds between two checks of an agent without targets."""
 
 MAX_DISCARDED = 1000
-"""What a controller takes as one round's."""
+"""Maximum number that a controller accepts for one round."""
 
 SPREAD, AGAIN = 0.7, 0.2
 """Over how much of the time that a round does not wait for answers its probes are spread, and those repeated."""
@@ -64,7 +64,7 @@ def _reported(target: Target, found: Round, at_ns: int) -> Reported:
 
 
 class Leftovers:
-    """Keeps what was discarded in rounds of which nothing else is left, to be told with the next that says more."""
+    """Discarded answers of rounds without a result, reported with the next result."""
 
     def __init__(self) -> None:
         self._discarded: dict[tuple[str, str], int] = {}
@@ -137,12 +137,12 @@ MAX_NAMED = 10
 
 
 class Watch:
-    """Sees the results of each round; says what changed, and not the same twice.
+    """Log of the results of rounds: only changes, each once.
 
     Parameters
     ----------
     clock
-        By which the sum is told every `SUM_S` seconds.
+        Clock of the summary, which is logged every `SUM_S` seconds.
     """
 
     def __init__(self, clock: Clock) -> None:

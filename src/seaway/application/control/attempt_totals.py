@@ -23,7 +23,7 @@ class Held:
     Attributes
     ----------
     jobs
-        Jobs that hold it. Orphans belong to no job.
+        Number of jobs with an allocation. Orphans belong to no job.
     """
 
     cpu_milli: int = 0
@@ -34,13 +34,7 @@ class Held:
 
 
 class Holdings:
-    """Allocations of the attempts in a cluster.
-
-    Parameters
-    ----------
-    cluster
-        Its name.
-    """
+    """Allocations of the attempts in a cluster."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -49,7 +43,7 @@ class Holdings:
         self._jobs: Counter[str] = Counter()
 
     def add(self, attempt: Attempt) -> None:
-        """Take in what an attempt holds; an attempt counts once."""
+        """Add the allocation of an attempt, at most once."""
         key = (attempt.job_id, attempt.number)
         if key in self._parts:
             return
@@ -58,7 +52,7 @@ class Holdings:
         self._jobs[attempt.job_id] += 1
 
     def discard(self, key: Key) -> None:
-        """Take out what an attempt held, if it held something."""
+        """Subtract the allocation of an attempt, if it has one."""
         part = self._parts.pop(key, None)
         if part is None:
             return
@@ -68,12 +62,12 @@ class Holdings:
             del self._jobs[key[0]]
 
     def held(self) -> Held:
-        """Return what they hold together."""
+        """Return the total."""
         return Held(*self._sums, jobs=len(self._jobs))
 
 
 def held_by(attempts: Iterable[Attempt], cluster: str, elsewhere: Collection[str] = ()) -> Held:
-    """Add up what attempts, or orphans, hold of a cluster.
+    """Return the total allocation of attempts or orphans in a cluster.
 
     Parameters
     ----------
@@ -89,7 +83,7 @@ def held_by(attempts: Iterable[Attempt], cluster: str, elsewhere: Collection[str
 
 
 def amounts(attempt: Attempt, cluster: str, elsewhere: Collection[str] = ()) -> Amounts:
-    """Return what an attempt holds of a cluster, devices `elsewhere` left out."""
+    """Return the allocation of an attempt in a cluster, without the devices `elsewhere`."""
     placements = [each for each in attempt.placements if each.cluster == cluster]
     request, slices = attempt.spec.demand.request, [taken for each in placements for taken in each.slices]
     if elsewhere:

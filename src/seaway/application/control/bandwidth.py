@@ -14,7 +14,7 @@ from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSn
 from seaway.domain.network import Gateway, Link
 
 Key = tuple[str, int]
-"""Id of a job and number of an attempt."""
+"""ID of a job and number of an attempt."""
 
 Ways = tuple[tuple[str, str, int], ...]
 """Reserved bandwidth of a job: source gateway, target gateway, Mbit/s."""
@@ -22,7 +22,7 @@ Ways = tuple[tuple[str, str, int], ...]
 OUT, IN = "out", "in"
 
 Side = tuple[str, str]
-"""A gateway, and one direction of its interface."""
+"""A gateway and a direction of its interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class _Reservation:
 
 
 class BandwidthLedger:
-    """Takes what was promised to jobs out of what was measured.
+    """Separation of reserved bandwidth from measured traffic.
 
-    Of each direction of an interface it keeps its *ground*: what others carried there, at least, when a job was
-    promised some of it last. It counts as others' until less than that is measured.
+    For each direction of an interface it stores the *ground*: the minimum of other traffic at the time of the latest
+    reservation. It counts as other traffic until a measurement is lower.
 
     Attributes
     ----------
     settling
-        Whether the answer may become another although nothing new is measured or promised.
+        Whether the result can change without a new measurement or reservation.
     """
 
     def __init__(self) -> None:
@@ -53,24 +53,24 @@ class BandwidthLedger:
         self._last: tuple[NetworkSnapshot, object] | None = None
         self._answer = NO_NETWORK_SNAPSHOT
 
-    # What is promised.
+    # Reservations.
 
     def begin(self, key: Key, ways: Ways, running_ns: int | None) -> None:
-        """Note what is promised to an attempt that is new here; see `note`.
+        """Add the reservation of a new attempt; see `note`.
 
-        If it does not run yet, nothing that was measured before is its own.
+        If the attempt does not run yet, none of the earlier traffic is its own.
         """
         if running_ns is None and key not in self._held:
             self._begun |= _sides(ways)
         self.note(key, ways, running_ns)
 
     def note(self, key: Key, ways: Ways, running_ns: int | None) -> None:
-        """Note between which gateways an attempt's promise is now.
+        """Set the reservation of an attempt.
 
         Parameters
         ----------
         running_ns
-            Since when it runs, by the time of day; None if it does not yet.
+            Wall-clock time since which it runs; None if it does not run yet.
         """
         before = self._held.pop(key, None)
         self._ended.pop(key, None)
@@ -79,13 +79,13 @@ class BandwidthLedger:
             self.settling = True
 
     def run(self, key: Key, running_ns: int | None) -> None:
-        """Note since when an attempt runs."""
+        """Set the wall-clock time since which an attempt runs."""
         promise = self._held.get(key)
         if promise and promise.running_ns is None:
             self._held[key] = replace(promise, running_ns=running_ns)
 
     def end(self, key: Key) -> None:
-        """Note that nothing is promised to an attempt any more; what it sent may still be in what is measured."""
+        """Remove the reservation of an attempt; later measurements may still contain its traffic."""
         promise = self._held.pop(key, None)
         if promise:
             self._ended[key] = promise.ways, None
@@ -97,24 +97,24 @@ class BandwidthLedger:
             known.clear()
 
     def totals(self) -> Counter[Side]:
-        """Return what is promised of each direction of interfaces, Mbit/s."""
+        """Return the reserved bandwidth of each direction of interfaces, in Mbit/s."""
         return _sums(each.ways for each in self._held.values())
 
-    # What is others'.
+    # Other traffic.
 
     def beyond(self, network_snapshot: NetworkSnapshot, since_ns: Mapping[str, int], now_ns: int) -> NetworkSnapshot:
-        """Return gateways and links with what is in use on them and not promised to a job.
+        """Return gateways and links with their use beyond reservations.
 
-        Of what was measured, promises are taken out to jobs that have run for all of the time that the figure is of,
-        down to the ground. Others have their promise kept by the engine, and what they may already send counts besides,
-        but only as far as that breaks no promise.
+        The reservation of a job is subtracted from a measurement if the job ran for the whole interval, but not below
+        the ground. The engine counts the reservations of other jobs in full. Their traffic also counts as measured, but
+        only as far as all reservations still fit.
 
         Parameters
         ----------
         since_ns
-            From when on what was measured of a gateway is, by the time of day; gateways that are measured.
+            Wall-clock time at which the interval of the measurement of a gateway began, by gateway.
         now_ns
-            The time of day, nanoseconds since 1970.
+            Wall-clock time, in nanoseconds since 1970.
         """
         if not network_snapshot.gateways:
             return network_snapshot
@@ -137,7 +137,7 @@ class BandwidthLedger:
         return self._answer
 
     def _forget(self, since_ns: Mapping[str, int], now_ns: int) -> None:
-        """Forget what ended before the time that all is measured of where it was promised."""
+        """Remove ended reservations that no current measurement contains."""
         ended = {key: (ways, now_ns if at_ns is None else at_ns) for key, (ways, at_ns) in self._ended.items()}
         self._ended = {
             key: (ways, at_ns)
@@ -180,7 +180,7 @@ def _sums(all_ways: Iterable[Ways]) -> Counter[Side]:
 
 
 def _used(link: Link, source: Gateway, target: Gateway) -> Link:
-    """Return a link with what others use of it: what both interfaces have left is what it has left."""
+    """Return a link with its use by others, so that it has as much left as both of its interfaces have."""
     if not link.bandwidth_mbps:
         return link
     left_mbps = min(source.speed_mbps - source.used_out_mbps, target.speed_mbps - target.used_in_mbps)

@@ -1,4 +1,4 @@
-"""Telling clusters what to do, and hearing from them: what the loop needs, and one that does it in place."""
+"""Interface to send commands to clusters and collect reports, and a synchronous implementation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seaway.domain.errors import UnavailableError
 
 
 class Dispatcher(Protocol):
-    """Carries commands to clusters, each until it is answered permanently, and brings reports."""
+    """Delivery of commands to clusters, each until it has a final answer, and collection of reports."""
 
     def use(self, backends: Sequence[Backend]) -> None:
         """Connect to these clusters from now on.
@@ -36,20 +36,20 @@ class Dispatcher(Protocol):
         """Cancel all commands."""
 
     def collect(self) -> list[Report]:
-        """Return what came in since the last call."""
+        """Return the reports since the last call."""
 
     def delays(self) -> dict[tuple[str, int, str], str]:
-        """Return what has been tried in vain so far, by job, attempt and cluster, with the last reason."""
+        """Return the commands that failed so far, by job, attempt and cluster, with the last reason."""
 
     def awaits(self, pending_commands: PendingCommand) -> bool:
-        """Tell whether a cluster has not answered something for the first time yet, be it that others come first."""
+        """Report whether a command has had no answer yet, also if it still waits behind others."""
 
     def stop(self) -> None:
-        """Talk to no cluster any more, whatever comes."""
+        """Stop all communication with clusters."""
 
 
 class InPlace:
-    """Talks to clusters when reports are asked for, one after the other: for a virtual clock and for tests."""
+    """Synchronous dispatcher for a virtual clock and for tests. `collect` contacts the clusters one by one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -32,18 +32,18 @@ from seaway.scheduling.snapshot.update import put_gateways, put_links, put_node,
 log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
-"""Id of a job and number of an attempt."""
+"""ID of a job and number of an attempt."""
 
 NOT_MEASURED: Mapping[str, int] = {}
-"""No gateway is measured."""
+"""Default for no measured gateways."""
 
 MIN_DEMANDS = 2048
-"""Demands that a snapshot may know beyond twice those that are held."""
+"""Demands that a snapshot may hold beyond twice the allocated ones."""
 
 
 @dataclass(slots=True)
 class Orphan:
-    """A copy that no job known to Seaway accounts for, and what it holds: a booking for each replica."""
+    """Workload of an unknown job, with an allocation for each replica."""
 
     copy: Workload
     bookings: list[Allocation]
@@ -64,7 +64,7 @@ class LiveCluster:
     silence
         Reason why the last request failed; empty if it succeeded.
     reported_unreachable
-        Whether an event reports that it does not answer.
+        Whether a warning was logged that it does not answer.
     orphans
         Orphaned workloads in it, by name.
     occupied
@@ -81,7 +81,7 @@ class LiveCluster:
     occupied: Occupied = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start without unmanaged pods."""
+        """Initialize without unmanaged pods."""
         self.occupied = Occupied(self.name)
 
 
@@ -120,10 +120,10 @@ class LiveFleet:
         self._unlisted: set[str] = set()
         self._most_demands = MIN_DEMANDS
 
-    # What there is.
+    # Clusters, gateways and links.
 
     def know(self, names: Iterable[str], now_ns: int) -> None:
-        """Note which clusters there are; what left is forgotten."""
+        """Set the list of clusters, and remove the state of clusters that left."""
         before = self.clusters
         self.met = True
         self.make += 1
@@ -149,7 +149,7 @@ class LiveFleet:
         Parameters
         ----------
         since_ns, now_ns
-            See `Promised.beyond`.
+            See `BandwidthLedger.beyond`.
         """
         beyond = self._reserved_bandwidth.beyond(network_snapshot, since_ns, now_ns)
         before = self._gateways, self._links, self._reported, self._network_snapshot
@@ -162,7 +162,7 @@ class LiveFleet:
             raise
 
     def _reconnect(self, gateways: Sequence[Gateway], links: Sequence[Link], network_snapshot: NetworkSnapshot) -> None:
-        """Write what changed since these gateways and links into the snapshot."""
+        """Write the changes relative to these gateways and links into the snapshot."""
         same = [(each.name, each.address) for each in self._gateways] == [
             (each.name, each.address) for each in gateways
         ]
@@ -199,7 +199,7 @@ class LiveFleet:
             self._replace_clusters(changed)
 
     def _know_now(self, name: str, cluster: Cluster | None) -> bool:
-        """Take a cluster for what it tells now; tell whether nodes thereby gave devices to each other."""
+        """Apply the inventory of a cluster; report whether devices moved from one node to another."""
         live = self.clusters[name]
         before, live.cluster = live.cluster, cluster
         return self._claims.take(name, before, cluster)
@@ -220,7 +220,7 @@ class LiveFleet:
             self.rebuild()
 
     def _follow(self, before: Cluster, cluster: Cluster) -> None:
-        """Write what changed in a cluster into the snapshot."""
+        """Write the changes of a cluster into the snapshot."""
         old = {node.name: node for node in before.nodes}
         for node in cluster.nodes:
             if old.pop(node.name, None) != node:
@@ -234,14 +234,14 @@ class LiveFleet:
             self.rebuild()
 
     def set_state(self, name: str, state: ClusterState) -> None:
-        """Note whether a cluster answers; one that does not gets no new work."""
+        """Set the state of a cluster; a cluster that is not up gets no new work."""
         live = self.clusters[name]
         live.state = state
         self._gate(live)
         self.version += 1
 
     def cordon(self, cordons: Iterable[Cordon]) -> None:
-        """Take over which clusters and nodes take no new work."""
+        """Apply the cordons of clusters and nodes."""
         before = self._cordons
         self._cordons = {(each.cluster, each.node): each for each in cordons}
         for cluster, node in before.keys() ^ self._cordons.keys():
@@ -255,7 +255,7 @@ class LiveFleet:
         self.version += 1
 
     def cordon_of(self, cluster: str, node: str = "") -> Cordon | None:
-        """Return the cordon on a cluster, or on a node itself."""
+        """Return the cordon on a cluster, or on a node of it."""
         return self._cordons.get((cluster, node))
 
     def cordons(self) -> Iterable[Cordon]:
@@ -263,16 +263,16 @@ class LiveFleet:
         return self._cordons.values()
 
     def duplicates(self) -> Mapping[str, DuplicateDevices]:
-        """Return what several nodes list, by cluster; see `Claims`."""
+        """Return the devices that several nodes list, by cluster; see `Claims`."""
         return self._claims.duplicates()
 
     def gateway_of(self, cluster: Cluster) -> str:
-        """Return the gateway that a cluster stands behind; empty for none that is known."""
+        """Return the gateway of a cluster; empty if none is known."""
         admission = self._network_snapshot.gateways_by_cluster.get(cluster.name, cluster.gateway)
         return admission if any(gateway.name == admission for gateway in self._gateways) else ""
 
     def sides(self) -> dict[str, Side]:
-        """Return what each gateway stands before: a user site where that is not a cluster."""
+        """Return the side of each gateway: its clusters, or its user site if it has no clusters."""
         behind: dict[str, list[str]] = {gateway.name: [] for gateway in self._gateways}
         for name, admission in self._network_snapshot.gateways_by_cluster.items():
             behind[admission].append(name)
@@ -298,12 +298,12 @@ class LiveFleet:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The links as they were measured last."""
+        """The links with their latest measurements."""
         return self._links
 
     @property
     def surveyed(self) -> frozenset[str]:
-        """Names of the gateways between which agents measure."""
+        """Names of the gateways whose agents measure."""
         return frozenset(each.name for each in self._network_snapshot.gateways)
 
     @property
@@ -326,16 +326,16 @@ class LiveFleet:
 
     @property
     def settling(self) -> bool:
-        """Whether to connect again without new measurements, because the owner of some traffic is not known yet."""
+        """Whether `connect` is needed again without new measurements: the owner of some traffic is unknown."""
         return self._reserved_bandwidth.settling
 
     def rooms(self, wanted: Asked | None = None) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return of each link what is promised of the interface at its fuller end, and what can still be, Mbit/s.
+        """Return the reserved bandwidth, at the fuller end, and the free bandwidth of each link, Mbit/s.
 
         Parameters
         ----------
         wanted
-            Tells of which links; of all if left out.
+            Filter of the links by source and target; all links if left out.
         """
         gateways, totals = self.snapshot.fleet.gateways, self._reserved_bandwidth.totals()
         at = np.arange(len(gateways))
@@ -350,10 +350,10 @@ class LiveFleet:
             if wanted is None or wanted(each.source, each.target)
         }
 
-    # What is booked.
+    # Allocations.
 
     def hold(self, attempt: Attempt, job: Job, booking: Allocation | None = None) -> None:
-        """Keep what an attempt holds: `booking` if the engine just made it, else from its placements."""
+        """Add the allocation of an attempt: `booking` if the engine just made it, else one from its placements."""
         if booking is None:
             booking = allocate(self.snapshot, job, attempt.placements)
             self._note_homeless(attempt.placements)
@@ -364,14 +364,14 @@ class LiveFleet:
         self._reserved_bandwidth.begin(key, self._ways(attempt, job), attempt.running_ns)
 
     def run(self, key: Key, running_ns: int | None) -> None:
-        """Note since when an attempt runs, by the time of day; one that is not held is passed over."""
+        """Set the wall-clock time since which an attempt runs; ignore an attempt without allocation."""
         held = self._held.get(key)
         if held and held[0].running_ns != running_ns:
             self._held[key] = (replace(held[0], running_ns=running_ns), *held[1:])
             self._reserved_bandwidth.run(key, running_ns)
 
     def let_go(self, key: Key) -> None:
-        """Give back what an attempt holds; one that holds nothing is passed over."""
+        """Release the allocation of an attempt; ignore an attempt without one."""
         held = self._held.pop(key, None)
         if held:
             held[2].release(self.snapshot)
@@ -379,7 +379,7 @@ class LiveFleet:
             self.version += 1
 
     def keep_in(self, key: Key, clusters: Set[str]) -> None:
-        """Give back what an attempt holds, except in some clusters."""
+        """Release the allocation of an attempt, except in some clusters."""
         attempt, job, booking = self._held[key]
         retained = tuple(each for each in attempt.placements if each.cluster in clusters)
         if len(retained) == len(attempt.placements):
@@ -392,14 +392,14 @@ class LiveFleet:
         self.version += 1
 
     def put_orphan(self, copy: Workload) -> None:
-        """Keep what a copy holds that no job accounts for, as it is seen now."""
+        """Add or update the allocation of an orphaned workload."""
         orphans = self.clusters[copy.cluster].orphans
         if copy.name not in orphans or orphans[copy.name].copy != copy:
             self.drop_orphan(copy.cluster, copy.name)
             orphans[copy.name] = Orphan(copy, self._allocate_orphan(copy))
 
     def drop_orphan(self, cluster: str, name: str) -> None:
-        """Give back what a copy held that is gone or accounted for; one that was no orphan is passed over."""
+        """Release the allocation of an orphaned workload; ignore a workload that is none."""
         live = self.clusters.get(cluster)
         orphan = live.orphans.pop(name, None) if live else None
         if orphan:
@@ -408,36 +408,36 @@ class LiveFleet:
             self.version += 1
 
     def keep_orphans(self, cluster: str, names: Set[str]) -> None:
-        """Drop a cluster's orphans, except those that are among `names`."""
+        """Drop the orphans of a cluster, except those in `names`."""
         for name in self.clusters[cluster].orphans.keys() - names:
             self.drop_orphan(cluster, name)
 
     def occupy(self, cluster: str, unmanaged_pods: Iterable[UnmanagedPod], *, complete: bool) -> None:
-        """Keep what pods hold that are no one's copies, as a cluster tells of them; all of them when `complete`."""
+        """Apply the unmanaged pods that a cluster reports; `complete` means that these are all of them."""
         changed = self.clusters[cluster].occupied.take(unmanaged_pods, self.snapshot, complete=complete)
         self._note_unknown(cluster, changed)
         self.version += bool(changed)
 
     def empty(self) -> None:
-        """Give back everything that attempts hold, also what was booked and never held."""
+        """Release all allocations of attempts, also those without a stored attempt."""
         self._reserved_bandwidth.forget()
         self._held.clear()
         self.rebuild()
 
     def booking(self, key: Key) -> Allocation | None:
-        """Return what an attempt holds."""
+        """Return the allocation of an attempt."""
         held = self._held.get(key)
         return held[2] if held else None
 
     def forget_demands(self, others: Iterable[Allocation]) -> None:
-        """Forget what was asked for and no one holds, once that is most of what the snapshot knows.
+        """Remove demands without allocation from the snapshot, once they are most of its demands.
 
-        Jobs that wait have a line again when they are tried the next time.
+        Waiting jobs get a new row when they are tried the next time.
 
         Parameters
         ----------
         others
-            What is booked besides what attempts and orphans hold.
+            Allocations besides those of attempts and orphans.
         """
         if len(self.snapshot.demands) < self._most_demands:
             return
@@ -467,7 +467,7 @@ class LiveFleet:
         self.version += 1
 
     def _ways(self, attempt: Attempt, job: Job) -> Ways:
-        """Return from where to where an attempt's bandwidth is promised, as `link_table` books it."""
+        """Return the bandwidth reservations of an attempt as the link table counts them: source, target, Mbit/s."""
         if not (job.demand.network.min_bandwidth_mbps or job.between_replicas.min_bandwidth_mbps):
             return ()
         behind = {each.name: each.gateway for each in self.snapshot.clusters}
@@ -494,7 +494,7 @@ class LiveFleet:
         return booked
 
     def _note_homeless(self, placements: Iterable[Placement]) -> None:
-        """Note the nodes and devices that something is on and that no cluster tells of, to book them when one does."""
+        """Note allocated nodes and devices that no cluster reports, to allocate them once one does."""
         for placement in placements:
             self._note_unknown(placement.cluster, (placement.node,))
             self._unlisted |= {each.uuid for each in placement.slices if each.uuid not in self.snapshot.device_index}
@@ -521,5 +521,5 @@ class LiveFleet:
 
 
 def _character(cluster: Cluster) -> Cluster:
-    """Return all of a cluster but its nodes."""
+    """Return a cluster without its nodes."""
     return replace(cluster, nodes=())

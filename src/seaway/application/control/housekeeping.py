@@ -1,4 +1,4 @@
-"""Housekeeping: consequences of time passing."""
+"""Housekeeping: periodic work and deadlines of the control loop."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ MAX_HELD = 10
 """Maximum extension of the time to confirm, as a multiple, while a cluster reports progress."""
 
 AGAIN_S = 1
-"""Delay before a deadline that was met is looked at again."""
+"""Delay before a handled deadline is checked again, in seconds."""
 
 
 class Housekeeping:
-    """Ages clusters, expires placements, ends jobs at their limit, moves jobs away, writes samples.
+    """Aging of clusters, expiry of placements, time limits, moves of jobs, and samples.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     observer
-        Knows how copies are removed.
+        Removes workloads.
     """
 
     def __init__(self, live: ControlState, observer: Observer) -> None:
@@ -55,11 +55,11 @@ class Housekeeping:
         self._read_ns = live.clock.monotonic_ns()
 
     def reset(self) -> None:
-        """Take note that everything was just read: clusters could confirm nothing before, as no one listened."""
+        """Restart the time to confirm placements, since no answer could arrive before everything was read."""
         self._read_ns = self._state.clock.monotonic_ns()
 
     def changes(self) -> list[Change]:
-        """Return what is to be stored now."""
+        """Return the changes to store."""
         return [*self._age(), *self._meet_deadlines(), *self._replace(), *self._drain(), *self._sample()]
 
     # Clusters that do not answer.
@@ -86,7 +86,7 @@ class Housekeeping:
         self._doubt()
 
     def _doubt(self) -> None:
-        """Work out whether silence proves anything, and look again at the jobs of lost clusters when that changed."""
+        """Update whether missing reports may have a local cause; reconsider jobs of lost clusters if that changes."""
         doubtful = self._halts() or self._halted_lately()
         if doubtful != self._state.doubtful:
             self._state.doubtful = doubtful
@@ -95,7 +95,7 @@ class Housekeeping:
                     self._state.reconsider(live.name)
 
     def _pass_over_pauses(self, now_ns: int) -> None:
-        """Hold nothing against clusters for a time in which no one listened, like one without a database."""
+        """Ignore time in which the loop itself received no reports, for example without a database."""
         deaf_ns = now_ns - self._aged_ns - int(self._state.settings.stale_after_s * NS)
         self._aged_ns = now_ns
         if deaf_ns > 0:
@@ -107,7 +107,7 @@ class Housekeeping:
             self._state.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
 
     def _replace(self) -> Iterator[Change]:
-        """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
+        """Send jobs of lost or removed clusters back to their queues, a limited number per minute."""
         gone, reported = self._gone()
         yield from reported
         yield from self._end_forgotten()
@@ -130,7 +130,7 @@ class Housekeeping:
         return [live.name for live in self._state.fleet.clusters.values() if live.state is not ClusterState.UP]
 
     def _halts(self) -> bool:
-        """Tell whether so many clusters are silent that the fault is likely on this side, and remember when."""
+        """Report whether so many clusters do not answer that the fault is likely local, and record the time."""
         halted = len(self._unreachable()) > self._state.settings.unhealthy_cluster_threshold * len(
             self._state.fleet.clusters
         )
@@ -148,12 +148,12 @@ class Housekeeping:
         return self._state.clock.monotonic_ns() - self._doubted_ns <= self._state.settings.grace_period_s * NS
 
     def _holding(self, names: Iterable[str]) -> list[Key]:
-        """Return the live attempts that have something in one of some clusters."""
+        """Return the live attempts in these clusters."""
         keys = {key for name in names for key in self._state.by_cluster.get(name, ())}
         return sorted(key for key in keys if self._state.attempts[key].state.live)
 
     def _place_elsewhere(self, why: Mapping[str, str]) -> Iterator[Change]:
-        """Send jobs that have something in these clusters back to their queues, and say why."""
+        """Send the jobs in these clusters back to their queues, with a reason for each cluster."""
         now_ns = self._state.clock.monotonic_ns()
         while self._replaced_ns and now_ns - self._replaced_ns[0] >= MINUTE_NS:
             self._replaced_ns.popleft()
@@ -166,9 +166,9 @@ class Housekeeping:
                 yield self._sent_back(*found, f"{reason}; {ELSEWHERE}")
 
     def _gone(self) -> tuple[list[str], list[Change]]:
-        """Return clusters that left the fleet a grace period ago and still hold attempts, and the events to store.
+        """Return clusters that left the fleet a grace period ago and still have attempts, and the events to store.
 
-        An empty fleet is more likely a mistake and has no other place for jobs, so nothing is given up then.
+        An empty fleet is more likely a mistake and has no other place for jobs, so no cluster is given up then.
         """
         fleet, now_ns = self._state.fleet, self._state.clock.monotonic_ns()
         if not fleet.met or not fleet.clusters:
@@ -185,7 +185,7 @@ class Housekeeping:
         return gone, reported
 
     def _end_forgotten(self) -> Iterator[Change]:
-        """End attempts of which no cluster is to remove anything any more."""
+        """End attempts whose removal no cluster has to confirm any more."""
         for key in sorted(self._state.done):
             yield ended(self._state.attempts[key], self._state.clock.now_ns())
 
@@ -279,11 +279,11 @@ class Housekeeping:
         yield change
 
     def _look_again(self, what: Due, key: DueKey) -> None:
-        """Set the deadline again: its change is not stored if a user updates the job at the same time."""
+        """Set the deadline again, since its change is not stored if a user updates the job at the same time."""
         self._state.deadlines.in_seconds(AGAIN_S, what, key)
 
     def _forgive(self, job_id: str) -> None:
-        """Let a job try again where it was refused."""
+        """Allow a job again in the places that rejected it."""
         if job_id in self._state.refusals:
             self._state.refusals[job_id] = self._state.refusals[job_id].forgiven()
             self._state.consider(job_id)

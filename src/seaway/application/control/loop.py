@@ -31,7 +31,7 @@ from seaway.domain.errors import UnavailableError
 
 
 class FairLock:
-    """A lock for one thread that holds it most of the time and others that need it now and then.
+    """Lock for one thread that holds it most of the time and others that need it now and then.
 
     A thread that releases a plain lock and acquires it again usually wins against all waiting threads. Here, waiting
     threads go first. The lock is not reentrant.
@@ -42,62 +42,53 @@ class FairLock:
         self._held = threading.Lock()
 
     def __enter__(self) -> None:
-        """Take it, once it is free."""
-        with self._next:  # held by the one who is next
+        """Wait for the lock and acquire it."""
+        with self._next:  # held by the next thread in line
             self._held.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Let it go."""
+        """Release the lock."""
         self._held.release()
 
 
 log = logging.getLogger(__name__)
 
 PART = 512
-"""Changes, or records, that are taken over before others may look at the memory."""
+"""Changes or records that the loop applies before it releases the lock once."""
 
 MAX_REST_S = 0.5
-"""The longest rest after a part of a round."""
+"""Maximum pause after a part of a cycle, in seconds."""
 
 BATCHES = 8
-"""Batches decided before the loop looks around again; others may look at the memory between any two."""
+"""Batches that one cycle decides. Other threads can acquire the lock between any two."""
 
 
 class Controller:
     """The control loop, which moves jobs through their states.
 
-    A command is stored before it is sent. While the database does not answer, the memory is not trusted, and it is
-    read again afterwards. `Topology` updates the list of clusters beside the loop; if that fails, all else continues.
-    The loop ends and sends no more commands when another process becomes the leader.
-
-    Parameters
-    ----------
-    store, writer
-        Store of the jobs.
-    backends, dispatcher
-        The clusters, and the threads that talk to them.
-    make
-        Factory of policies.
+    A command is stored before it is sent. If the database does not answer, the loop reads its state again afterwards.
+    `Topology` updates the list of clusters in another thread; if that fails, everything else continues. The loop ends
+    and sends no more commands when another process becomes the leader.
 
     Attributes
     ----------
     lock
-        Held while the memory changes. Other threads acquire it to read. Long work is done in parts, and waiting
+        Protects the control-plane state. Other threads acquire it to read. Long work is done in parts, and waiting
         threads get the lock in between.
     half_read
-        Whether only a part of the stored records is in memory yet.
+        Whether the state has only a part of the stored records yet.
     failures
-        Failed cycles since the start, for example while the database did not answer.
+        Failed cycles since the start, for example because the database did not answer.
     database_health
         Health check of the database, which runs regularly and without a lock.
     overload
-        Whether there is more to do than single events.
+        Detection of overload.
     names
-        The stored queues, pools and tenants. They are known before the request that stores them returns, even if the
+        The stored queues, pools and tenants. They are updated before the request that stores them returns, even if the
         loop applies them later. Admission uses these.
     """
 
-    def __init__(  # everything that the loop brings together
+    def __init__(  # all parts of the control loop
         self,
         store: Store,
         writer: Writer,
@@ -126,7 +117,7 @@ class Controller:
         self.half_read = False
         self.failures = 0
         self.names = Names()
-        self._telling = threading.Lock()  # of what is stored, in its order
+        self._telling = threading.Lock()  # keeps stored changes in order
         self._loaded = False
         self._met: tuple[Backend, ...] = ()
         self._connected: Map | None = None
@@ -142,11 +133,11 @@ class Controller:
 
     @property
     def loaded(self) -> bool:
-        """Whether the memory matches the database."""
+        """Whether the state in memory matches the database."""
         return self._loaded and not self._doubt.is_set()
 
     def unready(self) -> str:
-        """Say why no job can be placed; empty when jobs can."""
+        """Return the reason why no job can be placed; empty if jobs can be placed."""
         if self._writer.deposed:
             return self._writer.deposed
         if not self.loaded:
@@ -158,24 +149,24 @@ class Controller:
         return ""
 
     def require_read(self) -> None:
-        """Make sure that memory shows all that runs; to be called under the lock.
+        """Check that the state has all running workloads. The caller holds the lock.
 
         Raises
         ------
         UnavailableError
-            While everything is read again, and only half of what runs may be booked.
+            While the state is read again, so that it may have only a part of the allocations.
         """
         if self.half_read:
             raise UnavailableError("what runs is being read from the database", retry_after_s=1)
 
     def step(self) -> bool:
-        """Go round once; tell whether anything happened.
+        """Run one cycle; report whether anything happened.
 
         Raises
         ------
         UnavailableError
-            When the database does not answer; the next step reads everything again. Or when another process
-            took it over.
+            If the database does not answer; the next step reads everything again. Or if another process became the
+            leader.
         """
         if self._writer.deposed:
             raise UnavailableError(self._writer.deposed)
@@ -199,14 +190,14 @@ class Controller:
 
     @property
     def backends(self) -> Sequence[Backend]:
-        """The clusters as last known, without a query."""
+        """The clusters of the last successful refresh; sends no request."""
         known = self._topology.known
         return known.backends if known else ()
 
-    # The four parts.
+    # The parts of a cycle.
 
     def _load(self) -> None:
-        """Read everything again; what is stored meanwhile is in what is read, or is taken over afterwards, or both."""
+        """Read everything again. A change that is stored during the read is in the result, in the inbox, or in both."""
         self._loaded = False
         self._doubt.clear()
         self._inbox.clear()
@@ -214,7 +205,7 @@ class Controller:
         stored = read(self._store)
         with self._telling:
             self.names.reset(stored.queues, stored.pools, stored.tenants)
-            for changes in self._inbox:  # stored since it was begun to read, so that not all of it was read
+            for changes in self._inbox:  # stored since the read began, so the result may lack it
                 self.names.take(changes)
         with self.lock:
             self.half_read = True
@@ -227,7 +218,7 @@ class Controller:
         self._loaded = True
 
     def _meet(self) -> None:
-        """Talk to the clusters that there are now, as far as that is known."""
+        """Connect to the clusters of the last refresh, and update the network."""
         known, fleet = self._topology.known, self.live.fleet
         if known is None:
             return
@@ -252,7 +243,7 @@ class Controller:
         return with_network(reported, self.live.link_table.network_snapshot(self._clock.now_ns()))
 
     def _take_over(self) -> None:
-        """Take over what was stored until now, by others and by the loop itself."""
+        """Apply the changes stored so far, by other threads and by the loop itself."""
         for _ in range(len(self._inbox)):
             with self._giving_way():
                 self._apply(self._inbox.popleft())
@@ -268,7 +259,7 @@ class Controller:
         with self._giving_way(), self.lock:
             changes = self.observer.changes(reports, known)
         outcomes = self._store_all(changes)
-        # Where a user changed a job in between, what was heard of it is weighed again: it is told only once.
+        # If a user changed a job at the same time, process its reports again: clusters send them only once.
         self._unsettled = reports if Outcome.CONFLICT in outcomes else []
         return bool(outcomes)
 
@@ -278,7 +269,7 @@ class Controller:
         return bool(self._store_all(changes))
 
     def _steer(self) -> None:
-        """Have traffic take the paths that jobs need; those who wait are tried again once gateways have them."""
+        """Select paths that jobs need. Waiting jobs are tried again when the gateways use the paths."""
         if not self.steering.due():
             return
         crossings = self.steering.crossings()
@@ -312,7 +303,7 @@ class Controller:
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
 
     def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
-        """Store changes; one of a job that another user changed meanwhile is not stored."""
+        """Store changes. A change of a job that a user changed at the same time is not stored."""
         outcomes: list[Outcome] = []
         size = self._settings.batch_size  # small transactions, so that concurrent submits do not wait for a large one
         for first in range(0, len(changes), size):
@@ -320,17 +311,17 @@ class Controller:
         self._take_over()
         return outcomes
 
-    # A thread of its own.
+    # The thread.
 
     def start(self) -> None:
-        """Go round in a thread of its own until `stop`; another looks which clusters there are."""
+        """Start the loop, the refresh of the topology, and the health check, each in a thread."""
         self._topology.start()
         self.database_health.start()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the round and end the thread."""
+        """Finish the cycle and end the threads."""
         self._stopping.set()
         self._topology.stop()
         self.database_health.stop()
@@ -339,12 +330,12 @@ class Controller:
             self._thread.join()
 
     def renew_policy(self, name: str) -> None:
-        """Use the new policy of this name from now on; called by any thread, one at a time."""
+        """Use the new version of this policy. Any thread can call this, one at a time."""
         self.scheduler.renew(name)
         self.wake()
 
     def wake(self) -> None:
-        """Go round now rather than at the next look around."""
+        """Run the next cycle without the usual pause."""
         self._wake.set()
 
     def _stored(self, changes: Sequence[Change]) -> None:
@@ -359,7 +350,7 @@ class Controller:
         self._wake.set()
 
     def _give_up(self) -> None:
-        """Stop at once: another process writes now, and tells clusters what it stores."""
+        """Stop immediately: another process is the leader and sends the commands."""
         self._stopping.set()
         self._topology.stop()
         self.database_health.stop()
@@ -388,7 +379,7 @@ class Controller:
 
     @contextmanager
     def _giving_way(self) -> Iterator[None]:
-        """Rest after a piece of work while many submit, who go first: often and shortly, so that no one waits long."""
+        """Pause after a piece of work while many clients submit jobs; briefly, so that no client waits long."""
         began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
         yield
         took_s = (self._clock.monotonic_ns() - began_ns) / 1e9

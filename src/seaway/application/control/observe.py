@@ -1,4 +1,4 @@
-"""Observing: from what clusters answer and tell to the next steps of jobs."""
+"""Observation: next steps of jobs, derived from answers and reports of clusters."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ class _News:
 
 
 class Observer:
-    """Turns reports into changes.
+    """Conversion of reports into changes.
 
     Parameters
     ----------
     live
-        The loop's memory; what copies were seen is noted in it.
+        The control-plane state; observed workloads are recorded in it.
     store
-        To look up jobs that are over, when a copy of one turns up.
+        Used to look up finished jobs whose workloads are reported.
 
     Attributes
     ----------
     orphans
-        Deals with copies that no attempt accounts for.
+        Handles workloads without an attempt.
     """
 
     def __init__(self, live: ControlState, store: Store) -> None:
@@ -68,12 +68,12 @@ class Observer:
         self.orphans = Orphans(live, store)
 
     def changes(self, reports: Sequence[Report], known: Known | None = None) -> list[Change]:
-        """Take reports in, in order, and return what follows from them.
+        """Process reports in order; return the resulting changes.
 
         Parameters
         ----------
         known
-            What `orphans` found when it looked the reports up; None to do it now.
+            Result of `orphans.look_up`; None to query it now.
         """
         known = self.orphans.look_up(reports) if known is None else known
         news: dict[Key, _News] = {}
@@ -86,7 +86,7 @@ class Observer:
                     self._answered(report, news, removed)
                 case Observation():
                     changes += self._received(report, news, known)
-                case Unreachable():  # upkeep notices by the clock for how long
+                case Unreachable():  # housekeeping measures the duration
                     if live := self._state.fleet.clusters.get(report.cluster):
                         live.silence = report.reason
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
@@ -101,7 +101,7 @@ class Observer:
         pending_commands = report.pending_commands
         key = (pending_commands.job_id, pending_commands.attempt)
         if self._state.pending_commands.get((*key, pending_commands.cluster)) != pending_commands:
-            return  # a late answer: meanwhile something else is to be told; or an orphan, of which nothing is stored
+            return  # a late answer to a replaced command, or to one for an orphaned workload, which is not stored
         if report.answer.underway:
             self._state.underway_ns[*key, pending_commands.cluster] = self._state.clock.monotonic_ns()
             return
@@ -122,16 +122,16 @@ class Observer:
             self._state.sent_ns[(*key, pending_commands.cluster)] = self._state.clock.monotonic_ns()
 
     def _removed(self, key: Key, clusters: dict[str, PendingCommand]) -> Change:
-        """Note that clusters have nothing of an attempt any more; the last one ends it."""
+        """Record that clusters removed an attempt; the last one ends it."""
         attempt = self._state.attempts[key]
         if set(self._state.unsent(attempt)) - clusters.keys():
             return Change(delete=list(clusters.values()))
         return ended(attempt, self._state.clock.now_ns())
 
-    # What clusters tell.
+    # Reports of clusters.
 
     def _take_inventory(self, reports: Iterable[Report]) -> None:
-        """Apply inventories of clusters, for each the latest, all in one call since that costs less."""
+        """Apply the latest inventory of each cluster, all in one call since that costs less."""
         inventories = [each.changes.inventory for each in reports if isinstance(each, Observation)]
         reported = {each.name: each for each in inventories if each and each.name in self._state.fleet.clusters}
         if reported:
@@ -164,7 +164,7 @@ class Observer:
             self._saw(copy, news, known, complete=report.changes.complete)
 
     def _find_missing(self, report: Observation, news: dict[Key, _News]) -> None:
-        """Find attempts that a complete listing should have, but has not."""
+        """Find attempts that a complete listing lacks."""
         workloads = report.changes.workloads
         listed = {(copy.job_id, copy.attempt) for copy in workloads if copy.phase is not WorkloadPhase.GONE}
         for key in self._state.by_cluster[report.cluster] - listed:
@@ -173,14 +173,14 @@ class Observer:
                 self._miss(key, report.cluster, news)
 
     def _miss(self, key: Key, cluster: str, news: dict[Key, _News]) -> None:
-        """Note that a copy of a live attempt is gone, unless it had done its part."""
+        """Record that a workload of a live attempt is missing, unless it already succeeded."""
         copy = self._state.seen[key].get(cluster)
         if not self._state.attempts[key].state.live or (copy and copy.phase is WorkloadPhase.SUCCEEDED):
             return
         if (
             *key,
             cluster,
-        ) in self._state.pending_commands:  # it is made again if the cluster says only now that it made it
+        ) in self._state.pending_commands:  # re-create it if the answer of the cluster arrives only now
             self._state.gone.add((*key, cluster))
         else:
             _of(news, key).missing.add(cluster)
@@ -190,12 +190,12 @@ class Observer:
         key = (copy.job_id, copy.attempt)
         attempt = self._state.attempts.get(key)
         if attempt is None or key not in self._state.by_cluster[copy.cluster]:
-            # of a former attempt, of a cluster's former name, or of a cluster that removed it
+            # of an earlier attempt, of an earlier name of the cluster, or of a cluster that removed it
             self.orphans.saw(copy, known, complete=complete)
         elif not attempt.state.live:
             pass  # it is being removed
         elif copy.phase is WorkloadPhase.GONE:
-            if not complete:  # else it was found missing, unless it is being made
+            if not complete:  # else `_find_missing` found it, unless its command is pending
                 self._miss(key, copy.cluster, news)
         else:
             self._take(copy, attempt, _of(news, key), complete=complete)
@@ -226,10 +226,10 @@ class Observer:
             self._state.gone.discard(place)
 
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
-        """Have a cluster remove a copy that nothing is kept for."""
+        """Command a cluster to remove a workload that nothing needs."""
         self.orphans.remove(job_id, attempt, cluster)
 
-    # What follows for the job.
+    # Next steps of the job.
 
     def _judge(self, key: Key, news: _News) -> Change | None:
         found = self._state.current(key)
@@ -251,21 +251,21 @@ class Observer:
     def _progressed(
         self, job: JobRecord, attempt: Attempt, news: _News, phases: list[WorkloadPhase | None]
     ) -> Change | None:
-        """Step a job on towards running."""
+        """Advance a job towards running."""
         now_ns = self._state.clock.now_ns()
         change = Change(delete=list(news.confirmed.values()))
         started = {WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED}
         runs = all(phase in started for phase in phases)
         sent = all(cluster in news.confirmed for cluster in self._state.unsent(attempt))
         if (sent or runs) and job.state is JobState.SCHEDULED:
-            hindrance = next(iter(self._hindrances(job)), "")  # it may have been heard before the answer was
+            hindrance = next(iter(self._hindrances(job)), "")  # it may arrive before the answer
             job = moved(job, JobState.DEPLOYING, hindrance or f"accepted by {_listed(attempt.clusters)}", now_ns)
             attempt = replace(attempt, state=AttemptState.SENT)
             change.update = [job, attempt]
             change.insert.append(job_event(job, ACTOR))
         if runs and job.state is not JobState.RUNNING:
             self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
-            version = job.version - (1 if change.update else 0)  # one row, one version
+            version = job.version - (1 if change.update else 0)  # one update of the row, one version
             started_ns = job.started_ns or now_ns
             job = replace(
                 moved(job, JobState.RUNNING, _where(attempt), now_ns, started_ns=started_ns), version=version + 1
@@ -278,19 +278,19 @@ class Observer:
         return change or None
 
     def _blocked(self, job: JobRecord) -> Change:
-        """Pass on why a copy does not start, when that changes."""
+        """Record the reason why a workload does not start, if it changed."""
         reasons = self._hindrances(job)
         if job.state is not JobState.DEPLOYING or not reasons or job.reason == reasons[0]:
             return Change()
         return blocked(job, reasons[0], ACTOR, self._state.clock.now_ns())
 
     def _hindrances(self, job: JobRecord) -> list[str]:
-        """Return why copies of a job's latest attempt do not start."""
+        """Return the reasons why workloads of the latest attempt of a job do not start."""
         return [copy.reason for copy in self._state.seen[job.id, job.attempt].values() if copy.reason]
 
     def _completed(self, job: JobRecord, attempt: Attempt) -> Change:
         now_ns = self._state.clock.now_ns()
-        if job.state is not JobState.RUNNING:  # it was over before anyone saw it run
+        if job.state is not JobState.RUNNING:  # it finished before it was observed as running
             job = replace(job, started_ns=job.started_ns or now_ns)
         after = moved(job, JobState.COMPLETED, "all replicas completed", now_ns)
         self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
@@ -327,14 +327,14 @@ class Observer:
         return change
 
     def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, of: str = "") -> Change:
-        """Send a job that failed for so many times back to its queue, to be tried again after a pause."""
+        """Send a failed job back to its queue, with a pause that depends on the number of failures."""
         now_ns, pause_s = self._state.clock.now_ns(), self._state.settings.pause_s(times)
         nth = job.failures + 1 if of else attempt.number + 1
         text = f"{reason}; attempt {nth}{of} follows in {pause_s:.0f} s"
         return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=pause_s)
 
     def _setbacks(self, attempt: Attempt) -> int:
-        """Count the failures of a job in a row: an attempt that ran for longer than any pause starts over."""
+        """Count consecutive failures of a job. An attempt that ran longer than the maximum pause resets the count."""
         ran_ns = self._state.clock.now_ns() - (attempt.running_ns or self._state.clock.now_ns())
         long = ran_ns > self._state.settings.max_backoff_s * 1e9
         times = 1 if long else self._state.setbacks.get(attempt.job_id, 0) + 1
@@ -349,9 +349,9 @@ class Observer:
         unfit: Iterable[str],
         unasked: Mapping[str, str],
     ) -> Change:
-        """Send a job back to its queue, kept from where a cluster would not have it: from all of one unfit.
+        """Send a job back to its queue; it avoids the places that rejected it, or the whole cluster if that is unfit.
 
-        Nothing is held against those that were not asked: the job waits, and goes wherever it is best.
+        Clusters that were not reached count as no rejection.
         """
         cluster, reason = next(iter(refused.items()))
         self._state.stages.became(attempt, tuple(refused), Deployed.REFUSED)
@@ -366,7 +366,7 @@ class Observer:
         return sent_back(job, attempt, text, ACTOR, self._state.clock.now_ns(), pause_s=pause_s)
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
-        """Have copies made again that a user removed, a few times; then try again after a pause."""
+        """Re-create missing workloads, up to `MAX_MADE_AGAIN` times; then retry the job after a pause."""
         now_ns, key = self._state.clock.now_ns(), (job.id, attempt.number)
         self._state.made_again[key] += 1
         times = self._state.made_again[key]

@@ -1,4 +1,4 @@
-"""Copies that no attempt accounts for: late, left over, or another user's."""
+"""Orphaned workloads: workloads without an attempt, late or left over, or of another user."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Known = Mapping[str, int | None]
 
 
 class Orphans:
-    """Removes what is left of known jobs, and shows and books what no one knows.
+    """Removal of leftover workloads of known jobs, and allocation of workloads of unknown jobs.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     store
-        Knows jobs that are over.
+        Used to look up finished jobs.
     """
 
     def __init__(self, live: ControlState, store: Store) -> None:
@@ -33,7 +33,7 @@ class Orphans:
         self._store = store
 
     def look_up(self, reports: Iterable[Report]) -> Known:
-        """Ask the store, in one go, for the jobs that reports speak of and that the loop does not know.
+        """Query the store once for the reported jobs that the loop does not have in memory.
 
         Raises
         ------
@@ -50,11 +50,12 @@ class Orphans:
         return self._store.known(sorted(unknown)) if unknown else {}
 
     def saw(self, copy: Workload, known: Known, *, complete: bool = False) -> None:
-        """Deal with a copy of an attempt that holds nothing.
+        """Handle a workload whose attempt has no allocation.
 
-        One of a known job is removed: at once while it lives, else some time after the job ended, so that its logs
-        can be read. One that no one knows is left while it lives, and what it holds is kept from others. Of a known job
-        what never ran is removed when it alone is left, as all there is (`complete`) tells.
+        If the job is known and the workload lives, it is removed. If the workload ended, it is removed some time after
+        the end of the job, so that its logs can be read. A workload of an unknown job stays while it lives, and its
+        resources are allocated. A complete listing (`complete`) also reports objects of workloads that never ran; those
+        of known jobs are removed.
         """
         key = (copy.job_id, copy.attempt, copy.cluster)
         job = self._state.jobs.get(copy.job_id)
@@ -72,14 +73,14 @@ class Orphans:
             self.remove(*key)
 
     def collect_later(self, job_id: str, attempt: int, cluster: str, ended_ns: int | None = None) -> None:
-        """Have what is left of a copy removed when it was kept for long enough since it ended: now when None."""
+        """Remove the objects of a workload after their time to live, which starts at `ended_ns`; now if None."""
         left_s = keep_s = self._state.settings.ttl_after_finished_s
         if ended_ns is not None:
             left_s = min(max(keep_s - (self._state.clock.now_ns() - ended_ns) / 1e9, 0), keep_s)
         self._state.deadlines.in_seconds(left_s, Due.COLLECT, (job_id, attempt, cluster))
 
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
-        """Have a cluster remove a copy that nothing is kept for."""
+        """Command a cluster to remove a workload that nothing needs."""
         pending_commands = PendingCommand(job_id, attempt, cluster, Verb.DELETE, self._state.clock.now_ns())
         self._state.dispatcher.give(pending_commands, Removal(job_id, attempt, cluster))
 
@@ -89,9 +90,9 @@ NONE: frozenset[int] = frozenset()
 
 
 def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
-    """Return the replicas of an attempt that were placed where a copy is, and of which nothing is there.
+    """Return the replicas that an attempt placed in the cluster of this workload and that it lacks.
 
-    A copy that tells of no replica at all is taken for whole.
+    A workload that reports no replicas counts as complete.
     """
     placed = [each.replica for each in attempt.placements if each.cluster == copy.cluster]
     if not copy.replicas or len(copy.replicas) >= len(placed):
@@ -100,12 +101,12 @@ def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
 
 
 def lost(copy: Workload, before: Workload | None, attempt: Attempt) -> frozenset[int]:
-    """Return the replicas that were there before, and are not any more."""
+    """Return the replicas that the workload had before and lacks now."""
     return lacking(copy, attempt) & _there(before) if before else NONE
 
 
 def with_what_ended(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
-    """Return a copy with those of its replicas that had done their part before they went."""
+    """Return a workload with those of its removed replicas that had succeeded."""
     gone = lost(copy, before, attempt)
     if not gone or not before:
         return copy
@@ -114,14 +115,14 @@ def with_what_ended(copy: Workload, before: Workload | None, attempt: Attempt) -
 
 
 def phase_of(copy: Workload | None, attempt: Attempt) -> WorkloadPhase | None:
-    """Return how a copy does as a whole: one that lacks something has not started."""
+    """Return the phase of a workload; an incomplete one has not started."""
     if copy and copy.phase in STARTED and lacking(copy, attempt):
         return WorkloadPhase.STARTING
     return copy.phase if copy else None
 
 
 def what_is_gone(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
-    """Say what a user removed of an attempt in a cluster, of which this is left."""
+    """Return a text on the missing part of an attempt in a cluster, given the remaining workload."""
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
         return f"what ran in {cluster} is gone"

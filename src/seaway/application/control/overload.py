@@ -12,7 +12,7 @@ from seaway.application.ports.clock import Clock
 from seaway.domain.errors import UnavailableError
 
 LONG_NS = 20_000_000
-"""A round that takes longer has more to do than what comes in one by one."""
+"""Duration of a cycle in nanoseconds above which it has a backlog rather than single events."""
 
 LINGER_NS = 100_000_000
 """Time that an overload lasts after a long cycle, since a busy period has idle cycles too."""
@@ -20,7 +20,7 @@ LINGER_NS = 100_000_000
 
 @dataclass(slots=True)
 class Round:
-    """A round of the loop, and whether it found something to do."""
+    """A cycle of the loop, and whether it found work."""
 
     found: bool = False
 
@@ -85,22 +85,22 @@ class DatabaseHealth:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be stored, as far as known; empty while the database answers."""
+        """Reason why nothing can be stored, as far as known; empty while the database answers."""
         asked_ns = self._asked_ns
         if asked_ns is not None and (waited_s := (self._clock.monotonic_ns() - asked_ns) // NS) > PATIENCE_S:
             return f"the database has not answered for {waited_s} s"
         return self._trouble
 
     def start(self) -> None:
-        """Ask every so often until `stop`."""
+        """Check regularly until `stop`."""
         threading.Thread(target=self._run, name="pulse", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread. An answer that is under way is not waited for."""
+        """End the thread without waiting for a pending answer."""
         self._stopping.set()
 
     def look(self) -> None:
-        """Ask now."""
+        """Check now."""
         self._asked_ns = self._clock.monotonic_ns()
         try:
             self._ping()
@@ -116,6 +116,6 @@ class DatabaseHealth:
         while not self._stopping.wait(EVERY_S):
             try:
                 self.look()
-            except Exception:  # a mistake of ours must not end it permanently
+            except Exception:  # a bug must not end the checks
                 log.exception("asking the database failed")
                 self._asked_ns = None

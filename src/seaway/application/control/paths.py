@@ -1,4 +1,4 @@
-"""Steering: has traffic between gateways take the paths that jobs need, before jobs are placed by them."""
+"""Path selection between gateways, according to the network bounds of jobs."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from seaway.scheduling.profile import Profile
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-"""Pause between two looks at what jobs need."""
+"""Seconds between two checks."""
 
 MAX_LOOKED_AT = 2_000
-"""Jobs that wait and are looked through for those that need a path."""
+"""Maximum number of waiting jobs that a check reads."""
 
 MAX_TRIED = 4
-"""Jobs that are tried in one look on whether another path would be of use to them."""
+"""Maximum number of jobs per check that are tried with another path."""
 
 MAX_WAITING_JOBS = 50
-"""Jobs that wait and are heeded for one pair of gateways, the first in order."""
+"""Maximum number of waiting jobs that count for one pair of gateways, the first in order."""
 
 
 class PathController(Protocol):
-    """Knows where traffic can be steered, and has it steered."""
+    """Interface to the gateways that can change the path of their traffic."""
 
     def crossings(self) -> Sequence[Crossing]:
-        """Return the pairs of gateways whose traffic can be steered now."""
+        """Return the pairs of gateways whose traffic can be steered."""
 
     def choose(self, source: str, target: str, path: str, why: str) -> None:
-        """Have traffic take a path from now on."""
+        """Select the path of the traffic between two gateways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Steering:
 
     Attributes
     ----------
-    desk
+    path_controller
         Controller of the paths; None without one.
     """
 
@@ -79,7 +79,7 @@ class Steering:
         self.path_controller: PathController | None = None
 
     def due(self) -> bool:
-        """Tell whether it is time to look, and there is anything to steer."""
+        """Report whether a check is due."""
         now_ns = self._state.clock.monotonic_ns()
         if self.path_controller is None or (self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * 1e9):
             return False
@@ -87,11 +87,11 @@ class Steering:
         return True
 
     def crossings(self) -> Sequence[Crossing]:
-        """Return the pairs of gateways whose traffic can be steered now."""
+        """Return the pairs of gateways whose traffic can be steered."""
         return self.path_controller.crossings() if self.path_controller else ()
 
     def steer(self, choices: Sequence[tuple[Crossing, Choice]]) -> None:
-        """Have traffic take the paths that were chosen; a pair that changed meanwhile is looked at again later."""
+        """Apply the selected paths. A pair that changed in the meantime is checked again later."""
         for crossing, choice in choices:
             if self.path_controller:
                 try:
@@ -100,7 +100,7 @@ class Steering:
                     log.info("traffic from %s to %s is not steered: %s", crossing.source, crossing.target, error)
 
     def choices(self, crossings: Sequence[Crossing]) -> list[tuple[Crossing, Choice]]:
-        """Return which paths are to be taken instead of others; to be called under the loop's lock."""
+        """Return the pairs whose path has to change, with the new path. The caller holds the lock of the loop."""
         if not crossings:
             return []
         free = [each for each in crossings if each.silent or not self._held(each)]
@@ -111,7 +111,7 @@ class Steering:
         return made
 
     def _look(self) -> _Seen:
-        """See which clusters stand behind which gateways, and who was tried and waits."""
+        """Collect the clusters behind each gateway and the waiting jobs that were tried."""
         fleet = self._state.fleet
         behind: defaultdict[str, set[str]] = defaultdict(set)
         for live in fleet.clusters.values():
@@ -122,7 +122,7 @@ class Steering:
         return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
 
     def _chosen(self, crossing: Crossing, seen: _Seen) -> Choice:
-        """Choose for a pair, passing over the first jobs for which a change would be in vain."""
+        """Select a path for a pair. Skip up to `MAX_TRIED` jobs that would not fit with another path either."""
         here, there = seen.behind[crossing.source], seen.behind[crossing.target]
         running = [*self._running(crossing.source, here, there)]
         entries = _wishing(seen.tried, crossing.source, here, there)
@@ -141,7 +141,7 @@ class Steering:
         return chosen_ns is not None and self._state.clock.monotonic_ns() - chosen_ns < hold_ns
 
     def _running(self, source: str, here: set[str], there: set[str]) -> Iterator[NetworkNeed]:
-        """Find what running jobs need of a pair, between users and clusters and between clusters."""
+        """Yield the network needs of running jobs for a pair: from users to clusters, and between clusters."""
         for cluster in there:
             for key in self._state.by_cluster[cluster]:
                 attempt = self._state.attempts[key]
@@ -152,7 +152,7 @@ class Steering:
                     yield between
 
     def _would_fit(self, entry: Entry, there: set[str]) -> bool:
-        """Tell whether a job has a place in some clusters but for how good links are; a gang anywhere."""
+        """Report whether a job fits in these clusters without its bounds on link quality; a gang, in any cluster."""
         policy = self._policy(entry.queue)
         if policy is None:
             return False
@@ -164,23 +164,23 @@ class Steering:
         job = replace(job, demand=demand, between_replicas=_room_alone(job.between_replicas))
         try:
             queue = JobQueue(copy, [job])
-        except RejectedError:  # its gateway left
+        except RejectedError:  # its gateway is gone
             return False
         return bool(decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0])
 
 
 def _was_tried(entry: Entry) -> bool:
-    """Tell whether a job waits in vain: before, it may be served as things are."""
+    """Report whether a job was tried without success."""
     return entry.record.state is JobState.QUEUED
 
 
 def _bounded(entry: Entry) -> bool:
-    """Tell whether a job sets any bound on links."""
+    """Report whether a job sets bounds on links."""
     return entry.job.demand.network.any or entry.job.between_replicas.any
 
 
 def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str]) -> list[tuple[Entry, NetworkNeed]]:
-    """Find who of those who wait needs something of a pair, and what: the first in order."""
+    """Return the first waiting jobs that need the link of a pair, with their needs."""
     found = []
     for entry in tried:
         demand, between = entry.job.demand, entry.job.between_replicas
@@ -192,12 +192,12 @@ def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str
 
 
 def _allowed(entry: Entry, clusters: set[str]) -> bool:
-    """Tell whether a job may go to one of some clusters."""
+    """Report whether a job may run in one of these clusters."""
     allowed = entry.job.demand.nodes.clusters
     avoided = {cluster for cluster, node in entry.job.demand.nodes.avoid if not node}
     return bool((clusters & allowed if allowed else clusters) - avoided)
 
 
 def _room_alone(need: NetworkNeed) -> NetworkNeed:
-    """Return what a need asks of bandwidth: the same along all paths."""
+    """Return a need with only its bandwidth, which is the same on all paths."""
     return NetworkNeed(min_bandwidth_mbps=need.min_bandwidth_mbps)

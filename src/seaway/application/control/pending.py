@@ -22,15 +22,15 @@ from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_am
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 
 LOOKS = 8
-"""Jobs that are looked through for each that is wanted."""
+"""Jobs that are checked for each one that is requested."""
 
 
 MAX_SKIPPED = 1024
-"""Kinds that are passed over untried before another user may look at the memory."""
+"""Kinds that are skipped without a try before other threads can acquire the lock."""
 
 
 class Rules:
-    """Requirements of jobs besides amounts, one instance for equal ones, so that they are compared by identity."""
+    """Requirements of jobs except amounts. Equal requirements share one instance, so that they compare by identity."""
 
     __slots__ = ("__weakref__",)
 
@@ -38,12 +38,12 @@ class Rules:
 
     @classmethod
     def of(cls, asked: Hashable) -> Rules:
-        """Return the rules of all jobs that ask for the same besides amounts."""
+        """Return the rules of all jobs with these requirements."""
         return cls._known.setdefault(asked, cls())
 
 
 class Kind:
-    """Requirements of jobs that fit in the same places, one instance for equal ones.
+    """Requirements of jobs that fit in the same places. Equal requirements share one instance.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Kind:
 
     @classmethod
     def of(cls, queue: str, length: int, job: Job) -> Kind:
-        """Return the kind of all jobs that ask for the same, in one queue and for about as long."""
+        """Return the kind of all jobs in one queue with the same request and about the same duration."""
         key = (queue, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
         known = cls._known.get(key)
         if known is None:
@@ -74,18 +74,18 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A job that waits.
+    """Waiting job.
 
     Attributes
     ----------
     record
-        The job as it is stored.
+        The job as stored.
     job
-        What the scheduler sees.
+        The job as the scheduler sees it.
     kind
-        The same for jobs that fit in the same places.
+        Shared by jobs that fit in the same places.
     order
-        Its position by the queue discipline.
+        Its sort key by the queue discipline.
     """
 
     record: JobRecord
@@ -102,37 +102,37 @@ class Entry:
 def entry(
     record: JobRecord, clusters: frozenset[str], discipline: QueueDiscipline, refusals: Refusals = NEVER_REFUSED
 ) -> Entry:
-    """Prepare a job to wait.
+    """Create the entry of a waiting job.
 
     Parameters
     ----------
     clusters
-        Those of its queue's pool; empty for all.
+        Clusters of the pool of its queue; empty for all.
     refusals
-        Where it is kept from.
+        Places that it avoids.
     """
     spec = record.spec
     job = spec.job(record.id, clusters)
     if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
-    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
+    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit before a reservation begins
     return Entry(record, job, Kind.of(spec.queue, length, job), discipline.key(job, record.submitted_ns))
 
 
 Ranked = tuple[SortKey, int, Entry]
-"""A job behind its place in the order; the number in between tells two entries of one job apart."""
+"""Sort key, insertion number and entry of a job. The number distinguishes two entries of one job."""
 
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """Jobs with the first on top. What left is dropped when it comes to the top, or when it is most of the line."""
+    """Heap of jobs. Entries that left are dropped at the top, or all together once they are most of the heap."""
 
     heap: list[Ranked] = field(default_factory=list)
     swept: int = 64
 
     def push(self, ranked: Ranked, waits: Callable[[Entry], bool]) -> None:
-        """Let a job join."""
+        """Add a job."""
         heappush(self.heap, ranked)
         if len(self.heap) > 2 * self.swept:
             self.heap = [each for each in self.heap if waits(each[2])]
@@ -140,7 +140,7 @@ class _Line:
             self.swept = max(64, len(self.heap))
 
     def first(self, waits: Callable[[Entry], bool]) -> Ranked | None:
-        """Return the first that still waits."""
+        """Return the first job that still waits."""
         while self.heap:
             if waits(self.heap[0][2]):
                 return self.heap[0]
@@ -154,7 +154,7 @@ class Waiting:
     Parameters
     ----------
     discipline
-        The order in which they are tried.
+        Order in which they are tried.
     """
 
     def __init__(self, discipline: QueueDiscipline) -> None:
@@ -162,8 +162,10 @@ class Waiting:
         self._entries: dict[str, Entry] = {}
         self._kinds: defaultdict[str, dict[Kind, _Line]] = defaultdict(dict)  # by tenant
         self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
-        self._untried: defaultdict[str, list[Ranked]] = defaultdict(list)  # a heap of the first of each kind, by tenant
-        self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same of kinds that were refused
+        self._untried: defaultdict[str, list[Ranked]] = defaultdict(
+            list
+        )  # heap of the first job of each kind, by tenant
+        self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same for rejected kinds
         self._refused: set[Kind] = set()
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
@@ -175,11 +177,11 @@ class Waiting:
         return job_id in self._entries
 
     def get(self, job_id: str) -> Entry | None:
-        """Return a job that waits."""
+        """Return a waiting job."""
         return self._entries.get(job_id)
 
     def entries(self) -> Iterable[Entry]:
-        """Return every job that waits, in no order."""
+        """Return all waiting jobs, unordered."""
         return self._entries.values()
 
     def first(self, tenant: str, queue: str) -> Entry | None:
@@ -188,7 +190,7 @@ class Waiting:
         return first[2] if first else None
 
     def fresh(self, most: int) -> list[Entry]:
-        """Return jobs that were tried, and are not stored as waiting for a place: up to `most`, each once."""
+        """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""
         tried: list[Entry] = []
         for _ in range(min(len(self._fresh), LOOKS * most)):
             job_id, _ = self._fresh.popitem(last=False)
@@ -203,10 +205,10 @@ class Waiting:
                 break
         return tried
 
-    # Coming and going.
+    # Changes.
 
     def put(self, entry: Entry) -> None:
-        """Let a job wait, in place of an older record of it."""
+        """Add a job; replace an older record of it."""
         self._entries[entry.record.id] = entry
         if _is_fresh(entry.record):
             self._fresh[entry.record.id] = None
@@ -223,18 +225,18 @@ class Waiting:
             heappush(self._untried[tenant], ranked)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
-        """Let jobs that were taken wait on."""
+        """Add jobs again that `take` returned."""
         for each in entries:
             self.put(each)
 
     def remove(self, job_id: str) -> None:
-        """Let a job wait no longer; one that does not is passed over."""
+        """Remove a job; ignore a job that does not wait."""
         self._entries.pop(job_id, None)
 
     # Trying.
 
     def try_all(self) -> None:
-        """Let every kind be tried again: the fleet changed."""
+        """Allow a new try of every kind, since the fleet changed."""
         self._refused.clear()
         for tenant in {*self._untried, *self._aside}:
             aside = self._aside[tenant]
@@ -242,11 +244,11 @@ class Waiting:
                 first = None if kind in aside else self._first(tenant, kind)
                 if first:
                     aside[kind] = first
-            self._untried[tenant] = sorted(aside.values())  # nearly in order as it is, and in order it is a heap
+            self._untried[tenant] = sorted(aside.values())  # nearly sorted already, and a sorted list is a heap
             aside.clear()
 
     def refuse(self, kind: Kind) -> None:
-        """Note that jobs of a kind do not fit for now."""
+        """Mark a kind as not fitting until the fleet changes."""
         self._refused.add(kind)
 
     @property
@@ -287,7 +289,7 @@ class Waiting:
         return taken
 
     def _next(self, tenant: str) -> Entry | None:
-        """Return the job of a tenant that is to be tried next."""
+        """Return the next job of a tenant to try."""
         heap = self._untried[tenant]
         while heap:
             kind = heap[0][2].kind
@@ -303,13 +305,13 @@ class Waiting:
         return None
 
     def _pass_over(self, tenant: str) -> None:
-        """Refuse the kind of the job that `_next` returned."""
+        """Reject the kind of the job that `_next` returned."""
         ranked = heappop(self._untried[tenant])
         self._aside[tenant][ranked[2].kind] = ranked
         self._refused.add(ranked[2].kind)
 
     def _pop(self, tenant: str) -> None:
-        """Take away the job that `_next` returned; the next of its kind takes its place."""
+        """Remove the job that `_next` returned; the next job of its kind replaces it."""
         _, _, gone = heappop(self._untried[tenant])
         del self._entries[gone.record.id]
         following = self._first(tenant, gone.kind)
@@ -317,7 +319,7 @@ class Waiting:
             heappush(self._untried[tenant], following)
 
     def _first(self, tenant: str, kind: Kind) -> Ranked | None:
-        """Return the first job of a kind that still waits; forget a kind that has none."""
+        """Return the first waiting job of a kind; remove a kind without jobs."""
         line = self._kinds[tenant].get(kind)
         if line is None:
             return None
@@ -331,5 +333,5 @@ class Waiting:
 
 
 def _is_fresh(record: JobRecord) -> bool:
-    """Tell whether it is not stored of a job that it waits for a place."""
+    """Report whether a job is not stored as queued yet."""
     return record.state is not JobState.QUEUED or record.reason.endswith(ELSEWHERE)

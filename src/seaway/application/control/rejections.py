@@ -1,4 +1,4 @@
-"""Refusals: where a job is not sent again for a while, because clusters would not have it there."""
+"""Rejections of jobs by clusters, and the places that jobs avoid for a while because of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.scheduling.snapshot.encode import allowed_node
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 Place = tuple[str, str]
-"""A cluster, and a node of it; an empty name stands for all of the cluster."""
+"""A cluster and a node of it; an empty node name means the whole cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Refusals:
     places: frozenset[Place] = frozenset()
 
     def retained(self, demand: Demand) -> Demand:
-        """Return a demand that is kept from there."""
+        """Return the demand with the avoided places excluded."""
         if not self.devices and not self.places:
             return demand
         devices, nodes = demand.devices, demand.nodes
@@ -43,14 +43,14 @@ class Refusals:
         )
 
     def reported(self) -> str:
-        """Say from how much the job is kept; empty for nothing."""
+        """Return a text with the number of avoided places; empty for none."""
         clusters = sum(not node for _, node in self.places)
         counts = (len(self.devices), "device"), (len(self.places) - clusters, "node"), (clusters, "cluster")
         said = " and ".join(f"{count} {each}{'s' * (count > 1)}" for count, each in counts if count)
         return f"is kept for a while from {said} where it was refused" if said else ""
 
     def forgiven(self) -> Refusals:
-        """Return what is left when the job may try again where it was refused."""
+        """Return the state after the exclusion period: the count stays, the places go."""
         return Refusals(self.times)
 
     def once_more(
@@ -65,9 +65,8 @@ class Refusals:
         refused
             Placements that clusters rejected.
         unfit
-            Clusters among them that have no suitable node. Then the node is not blamed. If the job could go nowhere
-            else,
-            it avoids no cluster and no node at all.
+            Clusters among them that have no suitable node; their nodes are not excluded. If no other node could ever
+            run the job, this rejection excludes neither clusters nor nodes.
         snapshot
             The fleet.
         """
@@ -83,7 +82,7 @@ NEVER_REFUSED = Refusals()
 
 
 def somewhere(demand: Demand, snapshot: Snapshot) -> bool:
-    """Tell whether there is an open node that a replica may go to, full or not."""
+    """Report whether any open node may run a replica, full or not."""
     columns, avoided = snapshot.arrays.nodes, demand.devices.avoid_uuids
     clusters, opened = columns[NODE_CLUSTER].tolist(), columns[NODE_OPEN].tolist()
     return any(

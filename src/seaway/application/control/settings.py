@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MANY = 100
-"""Replicas that a cluster takes another `assume_timeout_s` for: each may become an object of its own, or several."""
+"""Replicas for which a cluster gets another `assume_timeout_s`: each may become one object or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class ControlSettings:
     """Minimum time that traffic between two gateways stays on a selected path, unless the path is dead."""
 
     def confirm_s(self, replicas: int) -> float:
-        """Return how long a placement of so many replicas is held for a cluster that does not confirm it, seconds."""
+        """Return the seconds that a placement of so many replicas waits for its confirmation."""
         return self.assume_timeout_s * (1 + replicas // MANY)
 
     def pause_s(self, failures: int) -> float:
-        """Return how long a job pauses after so many failures, seconds."""
+        """Return the pause of a job in seconds after so many failures."""
         duplicated: float = self.initial_backoff_s * 2 ** min(failures - 1, 20)
         return min(duplicated, self.max_backoff_s)

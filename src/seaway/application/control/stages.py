@@ -17,13 +17,13 @@ class Stage(StrEnum):
     """Stages between a submit and a running job, besides the wait in the queue."""
 
     DECIDE = "decide"
-    """Trying a batch of jobs."""
+    """Time to decide on a batch of jobs."""
     STORE = "store"
-    """From the decision on a batch until it is stored, including the wait behind other changes."""
+    """Time from the decision on a batch to its storage, including the wait behind other changes."""
     DISPATCH = "dispatch"
-    """From a stored placement until all its clusters accepted it."""
+    """Time from the stored placement to its acceptance by all clusters."""
     START = "start"
-    """From there until all replicas run."""
+    """Time from the acceptance until all replicas run."""
 
 
 class Deployed(StrEnum):
@@ -32,19 +32,19 @@ class Deployed(StrEnum):
     RUNNING = "running"
     """The job runs."""
     REFUSED = "refused"
-    """The cluster would not have it."""
+    """The cluster rejected the job."""
     FAILED = "failed"
-    """A replica ended badly before all of them ran."""
+    """A replica failed before all of them ran."""
     STRUCK = "struck"
     """Its node or device failed."""
     LATE = "late"
     """The cluster did not confirm it in time."""
     GONE = "gone"
-    """A user removed it, again and again."""
+    """Its workloads were removed repeatedly."""
 
 
 class Stages:
-    """Stages of jobs, from stored changes; called by the loop's thread only.
+    """Stages of jobs, from stored changes. Only the thread of the loop calls it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Stages:
     deployed
         Number of deployments, by cluster and result.
     reading
-        Whether stored records are being read again, so that none of it is an event.
+        Whether stored records are being read again, so that they do not count as events.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -84,16 +84,16 @@ class Stages:
         self.reading = False
 
     def took(self, stage: Stage, began_ns: int) -> None:
-        """Note that a stage is done which began then, by the monotonic clock."""
+        """Record the duration of a stage that began at this monotonic time and ends now."""
         self.times[stage].note((self._clock.monotonic_ns() - began_ns) / NS)
 
     def became(self, attempt: Attempt, clusters: tuple[str, ...], what: Deployed) -> None:
-        """Note what became of an attempt in some of its clusters; once it ran, that is no matter of deploying it."""
+        """Count the result of a deployment in these clusters, unless the attempt already ran."""
         if attempt.running_ns is None:
             self.deployed.update((cluster, what) for cluster in clusters)
 
     def went(self, before: JobRecord | None, job: JobRecord) -> None:
-        """Note where a job is now, and where it was."""
+        """Record the change of the state of a job."""
         if before is not None and before.state is job.state:
             return
         if self.reading:
@@ -112,10 +112,10 @@ class Stages:
             self._began[job.id], self.began_ns[job.id] = job.state, job.changed_ns
 
     def waits_since_ns(self, job: JobRecord) -> int | None:
-        """Return the wall-clock time since which a job waits; None if it does not. Called by any thread.
+        """Return the wall-clock time since which a job waits; None if it does not. Any thread can call this.
 
-        A job that returns from a failed attempt has waited all the time. It also waits while a cluster may still reject
-        it.
+        The wait of a job that returns from a failed attempt counts from before that attempt. The job also waits while a
+        cluster may still reject it.
         """
         if job.state.waits or (job.state is JobState.SCHEDULED and job.attempt > 1):
             return self.wanting_ns.get(job.id, job.changed_ns)
@@ -130,7 +130,7 @@ class Stages:
         self.wanting_ns = {}
 
     def go_on(self) -> None:
-        """Count what happens from now on: everything is read."""
+        """Count events from now on, since all records are read."""
         self.reading = False
         self._before, self._wanting_before = {}, {}
 
@@ -152,9 +152,9 @@ class Stages:
             self.times[Stage.START].note(seconds)
 
     def _found(self, job: JobRecord) -> None:
-        """Note where a job was found that was stored before; one that never had a place has waited all the time.
+        """Restore the stage of a stored job. A job that never had a placement waits since its submit.
 
-        Nothing that is stored tells that a person held it meanwhile: after a restart it counts from its submit.
+        The database does not store suspensions of the past: after a restart, the wait counts from the submit.
         """
         state, began_ns = self._before.get(job.id, (None, 0))
         if state is None or not (state is job.state or (state.waits and job.state.waits)):

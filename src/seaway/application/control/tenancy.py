@@ -11,7 +11,7 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 
 
 class Names:
-    """Queues, pools and tenants by name. One thread changes it, any may look at it."""
+    """Queues, pools and tenants by name. One thread changes them, any thread can read them."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Queue] = {}
@@ -19,13 +19,13 @@ class Names:
         self.tenants: dict[str, Tenant] = {}
 
     def reset(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
-        """Forget everything for what was read."""
+        """Replace everything with these."""
         self.queues = {queue.name: queue for queue in queues}
         self.pools = {pool.name: pool for pool in pools}
         self.tenants = {tenant.name: tenant for tenant in tenants}
 
     def take(self, changes: Iterable[Change]) -> None:
-        """Take over changes that were stored, in their order."""
+        """Apply stored changes in their order."""
         for change in changes:
             for record in change.delete:
                 self.drop(record)
@@ -34,7 +34,7 @@ class Names:
                     self.put(record)
 
     def put(self, record: Record) -> bool:
-        """Take over a record; tell whether what jobs may use is another by that."""
+        """Apply a record; report whether it can change which clusters jobs may use."""
         match record:
             case Queue():
                 self.queues[record.name] = record
@@ -45,7 +45,7 @@ class Names:
         return isinstance(record, Queue | Pool)
 
     def drop(self, record: Record) -> bool:
-        """Take over that a record was removed; returns as `put`."""
+        """Apply the removal of a record; report the same as `put`."""
         match record:
             case Queue():
                 self.queues.pop(record.name, None)
@@ -56,12 +56,12 @@ class Names:
         return isinstance(record, Queue | Pool)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone.
+        """Return the clusters of the pool of a queue; empty for all, `NO_CLUSTER` if either is missing.
 
         Raises
         ------
         UnavailableError
-            When it is not known yet which queues there are; one is always there.
+            If the queues are not read yet; there is always at least one.
         """
         if not self.queues:
             raise UnavailableError("the control plane is starting", retry_after_s=1)
@@ -70,7 +70,7 @@ class Names:
         return pool.clusters if pool else NO_CLUSTER
 
     def lacking(self, name: str) -> str:
-        """Say of a queue which of it and its pool is gone, and how to mend that; empty when both are there."""
+        """Return which of a queue and its pool is missing, and how to fix that; empty if both exist."""
         queue = self.queues.get(name)
         if queue is None:
             return f"its queue {name!r} is gone; change the job to another, or make the queue again"

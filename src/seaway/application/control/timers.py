@@ -13,21 +13,21 @@ class Due(Enum):
     """Kinds of deadlines."""
 
     EXPIRY = "expiry"
-    """A placement that no cluster confirmed."""
+    """Placement that no cluster confirmed."""
     LIMIT = "limit"
-    """A job that ran for as long as it may."""
+    """Job at its time limit."""
     RETRY = "retry"
-    """A job that may be tried again."""
+    """Job that may be tried again."""
     COLLECT = "collect"
     """Removal of the objects of an ended attempt."""
     FORGIVE = "forgive"
-    """A job that is kept from where it was refused."""
+    """End of the exclusion period of a job."""
     WHOLE = "whole"
-    """A copy that lacks some of its replicas."""
+    """Workload that lacks some of its replicas."""
 
 
 Key = tuple[str, int, str]
-"""Id of a job, number of an attempt, and a cluster where it matters."""
+"""ID of a job, number of an attempt, and a cluster where it matters."""
 
 
 class Deadlines:
@@ -42,22 +42,22 @@ class Deadlines:
         self._count = 0
 
     def in_seconds(self, seconds: float, what: Due, key: Key) -> None:
-        """Have something happen in so many seconds from now."""
-        self._count += 1  # equals go in the order in which they came
+        """Set a deadline after this many seconds."""
+        self._count += 1  # equal deadlines keep their insertion order
         heappush(self._heap, (self._clock.monotonic_ns() + int(seconds * 1e9), self._count, what, key))
 
     def at_wall(self, wall_ns: int, most_s: float, what: Due, key: Key) -> None:
-        """Have something happen at a time of day, but in `most_s` seconds at the latest."""
+        """Set a deadline at a wall-clock time, but in at most `most_s` seconds."""
         left_s = (wall_ns - self._clock.now_ns()) / 1e9
         self.in_seconds(min(max(left_s, 0), most_s), what, key)
 
     def due(self) -> Iterator[tuple[Due, Key]]:
-        """Take what is due."""
+        """Remove and yield the deadlines that are due."""
         now_ns = self._clock.monotonic_ns()
         while self._heap and self._heap[0][0] <= now_ns:
             _, _, what, key = heappop(self._heap)
             yield what, key
 
     def next_ns(self) -> int | None:
-        """Return when the next is due; None without one."""
+        """Return the monotonic time of the next deadline; None without one."""
         return self._heap[0][0] if self._heap else None

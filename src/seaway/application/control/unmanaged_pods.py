@@ -13,20 +13,14 @@ from seaway.scheduling.allocations import Allocation, allocate_all
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 FULL = 1 << 30
-"""More than any node or device has. Larger sums are cut to this, which columns can hold."""
+"""More than any node or device has. Larger sums are reduced to this, which columns can hold."""
 
 
 class Occupied:
     """Unmanaged pods of one cluster, with one allocation for each node that has some.
 
     There is one allocation per node, not per pod: a cluster has tens of thousands of pods, and a change costs no more
-    than
-    its node.
-
-    Parameters
-    ----------
-    cluster
-        Its name.
+    than its node.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -44,11 +38,11 @@ class Occupied:
 
     @property
     def nodes(self) -> Iterable[str]:
-        """The nodes that have some."""
+        """Nodes with unmanaged pods."""
         return self._by_node.keys()
 
     def on(self, node: str) -> Iterable[UnmanagedPod]:
-        """Return what is on a node."""
+        """Return the unmanaged pods of a node."""
         return self._by_node[node].values() if node in self._by_node else ()
 
     def take(self, unmanaged_pods: Iterable[UnmanagedPod], snapshot: Snapshot, *, complete: bool) -> set[str]:
@@ -69,7 +63,7 @@ class Occupied:
         return changed
 
     def allocate_again(self, snapshot: Snapshot) -> None:
-        """Book everything on a snapshot that has nothing of it."""
+        """Allocate everything on a new snapshot."""
         self._bookings.clear()
         self._allocate(list(self._by_node), snapshot)
 
@@ -86,7 +80,7 @@ class Occupied:
         return {before, pod.node} - {""}
 
     def _allocate(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
-        """Have what is on some nodes booked as it is now."""
+        """Update the allocations of some nodes."""
         held: list[tuple[Job, tuple[Placement, ...], int]] = []
         there: list[str] = []
         for node in nodes:
@@ -100,7 +94,7 @@ class Occupied:
         self._bookings.update(zip(there, allocate_all(snapshot, held), strict=True))
 
     def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...], int]:
-        """Return what is on a node as if it were one job of one replica, and how many pods that is."""
+        """Return the pods of a node as one job with one replica, and their number."""
         there = self._by_node[node].values()
         cpu_milli, memory_mib = sum([each.cpu_milli for each in there]), sum([each.memory_mib for each in there])
         request = ResourceRequest(min(cpu_milli, FULL), min(memory_mib, FULL))

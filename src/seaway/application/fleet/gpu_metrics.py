@@ -1,6 +1,6 @@
-"""What is held of every device and by whom: as much as metrics need, for 80,000 devices in little time.
+"""Allocations of every device by holder, for metrics, fast enough for 80,000 devices.
 
-The loop's lock is held for parts only, so what one answer shows of a cluster may be from a few moments.
+The loop's lock is held for parts only. One response can therefore show clusters at slightly different times.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GpuMetrics:
         yield from _uses(live.name, mine.nodes, held, usage_of(live.name, backends))
 
     def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Workload | None]]:
-        """Look attempts up, in parts, with what their cluster told of each; those that ended meanwhile are left out."""
+        """Look up attempts, in parts, with their workloads in the cluster; skip those that ended in the meantime."""
         live = self._controller.live
         for first in range(0, len(keys), PART):
             with self._controller.lock:

@@ -23,20 +23,20 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class LinkStep:
-    """What a link was like within a step.
+    """Summary of a link over one step.
 
     Attributes
     ----------
     at_ns, until_ns
-        When the first and the last of its samples were.
+        Times of its first and last samples.
     samples
-        How many there are.
+        Number of samples.
     latency_ns, jitter_ns
-        Of those that had an answer; None where none had.
+        Over the samples with an answer; None if there is none.
     loss_ppm
-        Of all.
+        Over all samples.
     bandwidth_mbps, used_mbps
-        Of those of which the bandwidth was known; None where of none.
+        Over the samples with a known bandwidth; None if there is none.
     """
 
     at_ns: int

@@ -1,4 +1,4 @@
-"""Clusters, nodes, devices and slices as people look at them: what clusters told, and what attempts hold."""
+"""Views of clusters, nodes, devices and slices: inventories, and allocations of attempts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NOT_HEALTHY = "its cluster says that it is not healthy"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A replica that holds something of a node.
+    """A replica with an allocation on a node.
 
     Attributes
     ----------
     seen
-        What its cluster told of it last; None as long as that is nothing.
+        Its last observed workload; None before the first report.
     """
 
     attempt: Attempt
@@ -159,16 +159,16 @@ PART = 256
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What of a cluster is looked up once for all its nodes.
+    """Facts about a cluster that are computed once for all its nodes.
 
     Attributes
     ----------
     closed
-        Why none of its nodes takes new work; empty when they do.
+        Why none of its nodes accepts new work; empty if they do.
     orphans, guests
-        What orphans hold there, and pods of other clusters, by node.
+        Allocations of orphans and of pods of other clusters, by node.
     measured
-        What is really used, by node.
+        Measured use, by node.
     """
 
     live: LiveCluster

@@ -50,7 +50,7 @@ UNNAMED = "0" * ids.LENGTH
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Where a replica of an attempt writes, by its container of a name, or its first."""
+    """Log of a replica of an attempt, for one container."""
 
     backend: Backend
     copy: str
@@ -136,7 +136,7 @@ class Overview:
         return self._gpus.cluster_names()
 
     def gpu_uses(self, cluster: str = "") -> list[DeviceUse]:
-        """Return the devices of a cluster, or of all, with who holds what of them."""
+        """Return the devices of one cluster or of all, with the allocations by holder."""
         return self._gpus.uses(cluster)
 
     def links(self, wanted: Asked | None = None) -> list[LinkView]:
@@ -164,7 +164,7 @@ class Overview:
         return self._live.link_table.last_seen_s(self._live.clock.now_ns())
 
     def gateway_reads(self) -> dict[str, int]:
-        """Count how often it was looked at what gateways' interfaces carry, by what became of it."""
+        """Count the readings of gateways' interfaces, by outcome."""
         return self._live.link_table.reads()
 
     def probe_rounds(self) -> dict[tuple[str, str], int]:
@@ -172,11 +172,11 @@ class Overview:
         return self._live.link_table.rounds()
 
     def interfaces(self) -> list[Interface]:
-        """Return what can be said of the interfaces of gateways."""
+        """Return the known traffic of gateways' interfaces."""
         return self._live.link_table.interfaces()
 
     def link_states(self) -> dict[str, int]:
-        """Count links by how much what is known of them is worth."""
+        """Count links by state."""
         counted = self._live.link_table.states(self._live.clock.now_ns())
         counted[LinkState.REPORTED.value] += len(self._live.fleet.reported_links)
         return dict(counted)
@@ -193,7 +193,7 @@ class Overview:
     # Queues.
 
     def queue_usage(self) -> list[QueueUsage]:
-        """Sum up what is held and what waits, by queue and tenant."""
+        """Return the allocations and waiting jobs, by queue and tenant."""
         return self._queues.uses()
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
@@ -224,7 +224,7 @@ class Overview:
         return self._tries.reason(job, attempts[-1] if attempts else None)
 
     def workloads(self, job: JobRecord) -> list[Workload]:
-        """Return what clusters tell of a job's latest attempt, by cluster; empty when they told nothing."""
+        """Return the workloads of a job's latest attempt, by cluster; empty before the first report."""
         with self._controller.lock:
             seen = self._live.seen.get((job.id, job.attempt), {})
             return [seen[cluster] for cluster in sorted(seen)]
@@ -277,12 +277,12 @@ class Overview:
         ]
 
     def logs(self, job: JobRecord, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last lines that a replica of a job's latest attempt wrote; of its first container, if not told.
+        """Return the last log lines of a replica of a job's latest attempt, by default of its first container.
 
         Raises
         ------
         ConflictError
-            When the job never had a place, or has no such replica.
+            When the job was never placed, or has no such replica.
         RejectedError
             When the cluster has no logs of it any more, or no such container.
         """

@@ -1,4 +1,4 @@
-"""What queues hold and what waits in them, as people look at it: made from the live state on demand."""
+"""Allocations and waiting jobs of queues, computed from the live state on demand."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, JobRecord
 
 CACHE_NS = 1_000_000_000
-"""For how long sums are kept: tenants ask each for itself, and all are told of one look."""
+"""Lifetime of cached sums. All callers share one computation."""
 
 
 @dataclass(slots=True)
 class QueueUsage:
-    """What the jobs of a tenant in a queue hold, and how many wait.
+    """Allocations of a tenant's jobs in a queue, and the number of waiting jobs.
 
     Attributes
     ----------
     waiting
         Jobs that wait for a place.
     running
-        Jobs that hold something.
+        Jobs with an allocation.
     longest_wait_s
-        For how long the job has waited that has waited longest, since its submit or since it ran last; 0 where none
-        waits.
+        Longest wait of these jobs since their submit, or since they last ran; 0 if none waits.
     gpus
-        Devices of which they hold shares, each as often as it is shared.
+        Allocated slices of devices.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
-        What they hold.
+        Allocated amounts.
     """
 
     queue: str
@@ -72,7 +71,7 @@ class QueueViews:
         self._cached: tuple[int, list[QueueUsage]] = (-CACHE_NS, [])
 
     def uses(self) -> list[QueueUsage]:
-        """Sum up what is held and what waits, by queue and tenant; of queues and tenants that have nothing, nothing."""
+        """Return the allocations and waiting jobs, by queue and tenant, without empty ones."""
         asked_ns = self._controller.live.clock.monotonic_ns()
         if asked_ns - self._cached[0] >= CACHE_NS:
             self._cached = (asked_ns, self._summed_up())

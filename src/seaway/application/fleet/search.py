@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 NOWHERE = -1
-"""In place of a column of the engine's: it does not know the node or device yet."""
+"""Placeholder for a column index of a node or device that the engine does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def columns_of(
 
 
 def picked(row: NDArray[np.int32], at: Numbers, otherwise: Numbers | int) -> Numbers:
-    """Return the figures of a row of the engine's columns that stand at these places, and others for `NOWHERE`."""
+    """Return the values of a row of the engine's columns at these indices, and `otherwise` for `NOWHERE`."""
     if not row.size:
         return np.broadcast_to(np.asarray(otherwise, np.int64), at.shape).copy()
     found: Numbers = np.where(at == NOWHERE, otherwise, row[at])
@@ -124,22 +124,22 @@ TENTHS = 10
 
 @dataclass(frozen=True, slots=True)
 class FleetFilter:
-    """What is looked for; what is left out does not filter. Parts are found whatever their letters' case.
+    """Filter of nodes and devices. Empty fields do not filter. Parts of names match in any case.
 
     Attributes
     ----------
     cluster, node
         Names.
     name
-        A part of a node's name.
+        Part of a node's name.
     device
-        A part of a device's uuid.
+        Part of a device's UUID.
     model
-        A part of a device's model.
+        Part of a device's model.
     free_memory_mib, free_core_milli
-        What is free of one device at least.
+        Minimum free amounts of one device.
     ready
-        Whether it takes new work: a node, and a device of it where one is looked for.
+        Whether the node, and its device if devices are filtered, accepts new work.
     """
 
     cluster: str = ""
@@ -153,30 +153,30 @@ class FleetFilter:
 
     @property
     def of_devices(self) -> bool:
-        """Whether something is asked of devices, so that nodes without such are not meant."""
+        """Whether the filter applies to devices, so that nodes without a matching device are left out."""
         return bool(self.device or self.model or self.free_memory_mib or self.free_core_milli)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found, in the order of the fleet, and how much of it is taken.
+    """Matching nodes and devices, in the order of the fleet, with their use.
 
     Attributes
     ----------
     columns
-        Where it was found.
+        The searched columns.
     nodes, devices
-        Places in these columns: all nodes that are meant, and their devices that are.
+        Indices of all matching nodes, and of their matching devices.
     shared
-        Of these devices, those of which a user holds a slice.
+        Number of these devices with an allocated slice.
     memory_mib, core_milli
-        Of these devices together, but for those of clusters that do not answer.
+        Totals of these devices, without those of clusters that do not answer.
     schedulable_memory_mib
-        What is free of those of them that take new work.
+        Free memory of those that accept new work.
     unknown
-        How many of these devices are in clusters that do not answer.
+        Number of these devices in clusters that do not answer.
     fullness
-        How many of them have no memory taken, up to a tenth, up to two, and so on up to all of it; 11 numbers.
+        Histogram of allocated memory: none, up to a tenth, up to two tenths, and so on; 11 numbers.
     """
 
     columns: Columns
@@ -192,7 +192,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """How it is now: what is free of each device, who shares it, what takes new work, and whose cluster answers."""
+    """Present state: free amounts and slices of each device, and whether its node and cluster accept work."""
 
     free_memory_mib: Numbers
     free_core_milli: Numbers
@@ -270,7 +270,7 @@ class FleetSearch:
             return self._columns, _state(self._columns, self._real(snapshot), up)
 
     def _real(self, snapshot: Snapshot) -> Snapshot:
-        """Return what really runs: what is kept for the first of a queue is not taken."""
+        """Return a snapshot without reservations, which shows only what runs."""
         reservations = self._controller.scheduler.reservations
         if not reservations.bookings():
             return snapshot

@@ -1,4 +1,4 @@
-"""What is wrong, by the bounds that the rules for Prometheus have too: `deploy/prometheus/rules`."""
+"""Alerts with the same bounds as the Prometheus rules in `deploy/prometheus/rules`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seaway.domain.network import PPM
 NS = 1_000_000_000
 
 LOSSY_WITHIN_S = 600
-"""What a link loses is its mean over so long."""
+"""Period over which the mean loss of a link is computed."""
 
 Ends = tuple[str, str]
 """The gateways at which a link begins and ends."""
@@ -29,16 +29,16 @@ Ends = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class NetworkFigures:
-    """How the network is now.
+    """Present figures of the network.
 
     Attributes
     ----------
     losses
-        Share of probes that were not answered in the latest round, 0-1, of links that end at a cluster's gateway.
+        Loss of the latest round, 0-1, for links that end at a cluster's gateway.
     full
-        What interfaces carry of what they can, the fuller way, by gateway; of those of which both are known.
+        Use of interfaces as a share of their speed, in the busier direction, by gateway, if both are known.
     unread
-        Gateways whose interfaces are looked at in vain.
+        Gateways whose interfaces cannot be read.
     """
 
     losses: Mapping[Ends, float] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def network_figures(
 
 
 def dead(losses: Mapping[Ends, float]) -> list[str]:
-    """Return the gateways that answer nobody."""
+    """Return the gateways that answer no probe."""
     least: dict[str, float] = {}
     for (_, target), loss in losses.items():
         least[target] = min(loss, least.get(target, loss))
@@ -72,7 +72,7 @@ def dead(losses: Mapping[Ends, float]) -> list[str]:
 
 
 class Losses:
-    """What links lost of late."""
+    """Recent loss of links."""
 
     def __init__(self) -> None:
         self._seen: dict[Ends, deque[tuple[int, float]]] = {}
@@ -98,21 +98,23 @@ MINUTE_S = 60
 HOUR_S = 3600
 
 EVERY_S = 15.0
-"""How often it is looked, as Prometheus does."""
+"""Seconds between two evaluations, as in Prometheus."""
 
 FAILING_WITHIN_S = 90
-"""Failures of the database are counted over so long, which is less than they have to last: one that is over is none.
+"""Period over which failures of the database count.
 
-Prometheus' rule counts over longer, and has them last longer: it may look more seldom.
+It is shorter than their required duration, so that a single failure does not count.
+
+The rule for Prometheus uses longer periods, since Prometheus may evaluate less often.
 """
 
 SLOW_WITHIN_S = 5 * MINUTE_S
-"""How long transactions take is counted over so long."""
+"""Period over which the duration of transactions counts."""
 
 DEPLOYING_WITHIN_S = 15 * MINUTE_S
 FEW_DEPLOYMENTS = 3
 FAILING_SHARE = 0.2
-"""Deployments come to nothing where within so long more than so many do, and more than that share of all."""
+"""Share of failed deployments within a period above which the alert fires, if there is a minimum number of them."""
 
 SLOW_SHARE = 0.99
 """The share of transactions that a database has to store within its bound."""
@@ -120,18 +122,18 @@ SLOW_SHARE = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When something is wrong.
+    """Definition of an alert.
 
     Attributes
     ----------
     name
-        As Prometheus' alert is called.
+        Name of the alert in Prometheus.
     severity
         ``critical``, ``warning`` or ``info``.
     bound
-        What a figure must be past.
+        Threshold of the figure.
     for_s
-        For how long it must be.
+        Seconds that the figure must exceed it.
     """
 
     name: str
@@ -191,24 +193,24 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was counted at a moment."""
+    """Counters at one time."""
 
     at_ns: int
     failures: int
     took: Timed
     deployed: dict[tuple[str, bool], int]
-    """By cluster, and whether they came to something."""
+    """Deployments by cluster and success."""
 
 
 class Alerts:
-    """Looks every so often whether something is wrong, in a thread of its own or when told to.
+    """Regular evaluation of the alerts, in a thread of its own or on request.
 
-    What it knows begins with its start: what has to last for an hour is told an hour after that.
+    It has no history before its start. An alert with a duration of an hour can fire an hour later.
 
     Parameters
     ----------
     figures, clusters, network
-        Count what is looked at.
+        Return the figures to evaluate.
     """
 
     def __init__(
@@ -293,7 +295,7 @@ class Alerts:
             yield cluster, failed, failed + ran
 
     def _before(self, seconds: float) -> _Seen:
-        """Return the first that was seen within so long until now."""
+        """Return the first counters within this period."""
         since_ns = self._seen[-1].at_ns - seconds * NS
         return next(each for each in self._seen if each.at_ns >= since_ns)
 

@@ -1,4 +1,4 @@
-"""What monitoring looks at: counted on demand, from any thread, in one look at the live state."""
+"""Figures for monitoring, counted on demand from any thread at one point of the live state."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ NOTHING = Timing()
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """What is counted of jobs.
+    """Figures of jobs.
 
     Attributes
     ----------
     states
         Unfinished jobs, by state.
     waiting
-        Jobs that wait, by queue.
+        Waiting jobs, by queue.
     longest_waits_s
-        For how long the job has waited that has waited longest, by queue: since its submit, or since it ran last.
+        Longest wait, by queue, since the submit or since the job last ran.
     reached
-        How often jobs came into each state, since the start.
+        Transitions into each state since the start.
     waits
-        How long jobs waited for their place, by queue, since the start.
+        Waits until placement, by queue, since the start.
     """
 
     states: Mapping[str, int]
@@ -52,16 +52,16 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """What is counted of storing, since the start but for `waiting`.
+    """Figures of the store since the start; `waiting` is the present number.
 
     Attributes
     ----------
     changes, transactions
-        Changes stored, and in how many transactions.
+        Stored changes, and their transactions.
     took
-        How long each took.
+        Durations of transactions.
     failures
-        How many failed.
+        Failed transactions.
     waiting
         Changes that wait to be stored.
     """
@@ -75,16 +75,16 @@ class StoreFigures:
 
 @dataclass(frozen=True, slots=True)
 class CommandQueueFigures:
-    """What is counted of what a cluster is to be told.
+    """Figures of the pending commands of a cluster.
 
     Attributes
     ----------
     count
         Commands that it has not confirmed.
     oldest_s
-        For how long the oldest of these has waited.
+        Age of the oldest of them.
     delayed
-        How many of them were tried in vain.
+        Number of them that failed and are retried.
     """
 
     count: int
@@ -94,32 +94,32 @@ class CommandQueueFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is counted.
+    """All figures.
 
     Attributes
     ----------
     ready
         Whether jobs can be placed.
     decided, conflicts
-        Jobs tried, and given back because a user changed them meanwhile, since the start.
+        Jobs tried, and decisions dropped because of concurrent changes, since the start.
     placed
-        Placements, by the policy that chose, since the start; those that queues go by are there with 0.
+        Placements by policy since the start. Policies of queues are present with 0.
     failures
-        Rounds of the control loop that failed, since the start.
-    breaches, moves
-        Breaches of the network that were told of, and jobs that were moved for one, since the start.
+        Failed cycles of the control loop since the start.
+    violations, moves
+        Reported SLO violations, and jobs moved because of them, since the start.
     stages
-        How long jobs took, by stage.
+        Durations by stage.
     deployed
-        Deployments, by cluster and what became of them, since the start.
-    outgoing
-        What clusters are still to be told, by cluster.
+        Deployments, by cluster and result, since the start.
+    pending_commands
+        Pending commands, by cluster.
     last_seen_s
-        Seconds since each cluster answered last.
+        Seconds since the last answer of each cluster.
     clusters
-        How many clusters are in each state.
+        Number of clusters in each state.
     collecting
-        How collecting goes, by cluster; of those that collect.
+        State of collectors, by cluster.
     """
 
     ready: bool

@@ -1,4 +1,4 @@
-"""Which rules keep jobs waiting: worked out on a copy of the fleet when monitoring asks, and not by the loop."""
+"""Rules that keep jobs waiting, computed on a copy of the fleet when metrics are scraped, outside the loop."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MAX_KINDS = 12
 """Kinds of jobs that are looked at each time, those with most jobs; all others are `OTHERS`."""
 
 CACHE_NS = 10_000_000_000
-"""For how long what was found is told again."""
+"""Lifetime of the cached result."""
 
 PAUSED, POLICY, GATEWAY, HELD, ROOM, OTHERS = "paused", "policy", "gateway", "held", "room", "others"
-"""What else than a rule lets jobs wait: a pause after a failure, or until what was there of it is gone; a policy that
-is being made ready; a gateway that is not there; a policy that waits for something better; replicas that do not fit
-all at once, or room that is kept for others; kinds that were not looked at."""
+"""Other reasons for waiting: a back-off or a pending removal; a policy that is compiled; an unknown gateway; a deferral
+by the policy; replicas that do not fit together, or reserved capacity; kinds of jobs that were not examined.
+"""
 
 
 class WaitingRules:

@@ -1,4 +1,4 @@
-"""Which path traffic from one gateway to another takes: as it was chosen, and as gateways confirmed it."""
+"""Active path from one gateway to another: selected paths, and paths that gateways confirmed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Follower = Callable[[Mapping[Ends, str]], None]
 MAX_ERRORS = 50
 
 FOLLOWS_S = 60.0
-"""For so long after it asked what to have a gateway is taken to follow what it is told."""
+"""Seconds after its last request during which a gateway counts as following its configuration."""
 
 
 class ActivePaths:
@@ -49,7 +49,7 @@ class ActivePaths:
         self._tell()
 
     def follow(self, follower: Follower) -> None:
-        """Have a user told which paths are taken, now and after each change."""
+        """Call a follower with the active paths, now and after each change."""
         self._followers.append(follower)
         follower(self.taken())
 
@@ -62,14 +62,14 @@ class ActivePaths:
         return {**self.chosen(), **self._said(lambda row: row.applied)}
 
     def asked(self, source: str) -> None:
-        """Note that a gateway asked what it must have: it follows what it is told."""
+        """Record that a gateway requested its configuration."""
         with self._lock:
             self._asked_ns[source] = self._clock.monotonic_ns()
 
     def steerable(self) -> dict[Ends, str]:
-        """Return the pairs of several paths of which one is taken and that can be changed now, with that path.
+        """Return the pairs with several paths whose path can be changed now, with the active path.
 
-        Their gateways have asked lately what to have, and have written what they were told last.
+        Their gateways requested their configuration lately and confirmed the last one.
         """
         now_ns = self._clock.monotonic_ns()
         with self._lock:
@@ -95,7 +95,7 @@ class ActivePaths:
             }
 
     def of(self, source: str) -> dict[str, str]:
-        """Return which path a gateway has to take, by target; of pairs that share traffic nothing is said.
+        """Return the path that a gateway has to use, by target, without pairs that share traffic.
 
         Raises
         ------

@@ -36,9 +36,9 @@ class AgentState(Enum):
 
     REPORTING = "reporting"
     SILENT = "silent"
-    """It reported, and does no more."""
+    """It reported before, but not lately."""
     NEVER = "never"
-    """It never reported."""
+    """It has never reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Agents:
         if gateway in self._last_seen_ns:
             age_ns = monotonic_ns - self._last_seen_ns[gateway]
         elif age_ns is not None and age_ns > self._silent_ns():
-            state = AgentState.SILENT  # not told yet: it may have reported while no one was there to hear it
+            state = AgentState.SILENT  # no event yet: it may have reported while this process was down
         age_s = None if age_ns is None else age_ns / NS_PER_S
         return AgentView(gateway, state, age_s, known, self._refused[gateway], self._problems.get(gateway, ""))
 

@@ -1,4 +1,4 @@
-"""What was measured of gateways' interfaces last."""
+"""Latest readings of gateways' interfaces."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from seaway.probing.counters import NS_PER_S, Rates, is_plausible
 log = logging.getLogger(__name__)
 
 MAX_AGE_S = 366 * 24 * 3600.0
-"""What is said to be older is said wrongly."""
+"""Maximum plausible age of a reading."""
 
 LONGEST = 300
-"""Of what others wrote, in a line of the log."""
+"""Maximum length of foreign text in a line of the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A gateway's interface, for people.
+    """View of a gateway's interface.
 
     Attributes
     ----------
     traffic
-        What can be said of it; None for nothing.
+        Its known traffic; None for none.
     covered
-        Whether it is looked at.
+        Whether a meter reads it.
     """
 
     gateway: str
@@ -43,7 +43,7 @@ class Interface:
 
     @property
     def unread(self) -> bool:
-        """Whether a user looks at it in vain."""
+        """Whether a meter reads it without success."""
         return self.covered and self.traffic is None
 
 
@@ -60,16 +60,16 @@ _Place = tuple[str, str, str, str]
 
 
 class Bandwidths:
-    """Keeps what gateways' interfaces carry: one thread looks, any may ask.
+    """Traffic of gateways' interfaces: one thread reads them, any thread queries.
 
     Parameters
     ----------
     meter
-        Who looks at them; None for nobody.
+        Reads the interfaces; None for none.
     stale_after_s
-        After how many seconds a figure counts no more.
+        Maximum age of a reading, seconds.
     window_s
-        Over how many seconds it is at least.
+        Minimum period of a rate, seconds.
     """
 
     def __init__(self, meter: TrafficMeter | None, stale_after_s: float, clock: Clock, window_s: float = 0) -> None:
@@ -87,11 +87,12 @@ class Bandwidths:
         return self._meter is not None and self._meter.covers(gateway)
 
     def of(self, gateway: GatewayConfig) -> Traffic | None:
-        """Return what can be said of a gateway's interface.
+        """Return the known traffic of a gateway's interface.
 
-        None when that is nothing: what looks at it has been silent for too long or sees no such interface, or nothing
-        looks at it and its speed is not configured either. Where something looks, a configured speed stands in for one
-        that is not told, but not for a look that fails: how much is in use is not known then.
+        None if nothing is known: the meter fails for too long, sees no such interface, or there is neither a meter nor
+        a
+        configured speed. A configured speed replaces a missing one, but not a failed reading, since then the use is
+        unknown.
         """
         configured = gateway.speed_mbps or None
         if not self.covers(gateway):
@@ -123,7 +124,7 @@ class Bandwidths:
             }
 
     def interfaces(self, gateways: Sequence[GatewayConfig]) -> list[Interface]:
-        """Return what can be said of the interfaces of gateways, without those of which no one could say anything."""
+        """Return the interfaces of gateways that have a reading or a meter."""
         found = [Interface(each.name, self.of(each), self.covers(each)) for each in gateways]
         return [each for each in found if each.traffic or each.covered]
 
@@ -134,14 +135,14 @@ class Bandwidths:
         return missed.why if missed else ""
 
     def counts(self) -> dict[str, int]:
-        """Return how many looks there were, by what became of them; every outcome is there."""
+        """Return the number of readings by outcome, with all outcomes."""
         with self._lock:
             return {each.value: self._counts[each] for each in Outcome}
 
     def look(self, gateways: Sequence[GatewayConfig]) -> Mapping[str, Reading | Missed]:
-        """Look at the interfaces of gateways that are covered; return what came of it for each by name.
+        """Read the interfaces of covered gateways; return the result for each by name.
 
-        A look that sees nothing leaves the last figures.
+        A failed reading leaves the last figures.
         """
         if self._meter is None:
             return {}
@@ -206,26 +207,26 @@ def _place(gateway: GatewayConfig) -> _Place:
 
 
 SOON_S = 2.0
-"""How soon a gateway is looked at again of which one look more is needed to know anything."""
+"""Delay before a gateway is read again if one more reading gives the first rate."""
 
 MAX_WAIT = 10
-"""How many periods a gateway that cannot be looked at is left alone for at most."""
+"""Maximum pause after failures, in periods."""
 
 TOGETHER = 0.25
-"""What part of a period too early a gateway may be looked at, so as to be with others."""
+"""Part of a period by which a gateway may be read early, together with others."""
 
 
 class TrafficWatch:
-    """Looks at gateways' interfaces, in a thread of its own or when told to.
+    """Regular reading of gateways' interfaces, in a thread of its own or on request.
 
     Parameters
     ----------
     gateways
-        Which gateways there are now.
+        Returns the present gateways.
     interval_s
-        How often each is looked at; 0 for never.
+        Seconds between two readings of each; 0 for never.
     random
-        Takes up to half off the wait after a failure, so that not all come together.
+        Jitter of the back-off, up to half of it.
     """
 
     def __init__(

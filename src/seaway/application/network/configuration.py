@@ -1,4 +1,4 @@
-"""How the network between gateways is meant to be: set as a whole, checked before, and told to whoever goes by it."""
+"""Configuration of the network between gateways: validated and replaced as a whole, and sent to followers."""
 
 from __future__ import annotations
 
@@ -105,16 +105,16 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change of the network comes to.
+    """Effect of a change of the network.
 
     Attributes
     ----------
     changes
-        What becomes different, one sentence each; none for a change that changes nothing.
+        Differences, one sentence each; empty if nothing changes.
     impact
-        What jobs that run lose by it, one sentence each.
+        Losses for running jobs, one sentence each.
     version
-        Of the network after it.
+        Version of the network after it.
     """
 
     changes: tuple[str, ...]
@@ -167,7 +167,7 @@ class Configuration:
 
     @property
     def now(self) -> Configured | None:
-        """How it is meant to be; None where no one said so, or what was said cannot be read any more."""
+        """The present configuration; None if there is none or it cannot be read."""
         return self._now
 
     @property
@@ -176,7 +176,7 @@ class Configuration:
         return self._version
 
     def follow(self, follower: Follower) -> None:
-        """Have a user told how it is, now and after each change, before whoever changed it goes on."""
+        """Call a follower with the configuration, now and after each change before the change returns."""
         self._followers.append(follower)
         follower(self._now.config if self._now else None)
 
@@ -264,7 +264,7 @@ class Configuration:
 
 
 def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) -> bool:
-    """Tell whether a job goes by what is measured at a gateway."""
+    """Report whether a job depends on measurements at a gateway."""
     if spec.demand.gateway == gateway:
         return True
     needs = bool(spec.demand.gateway) or spec.between_replicas != NO_NEED

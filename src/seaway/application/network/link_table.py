@@ -26,7 +26,7 @@ LOOK_NS = NS_PER_S
 """Pause between two looks at what interfaces carry."""
 
 TRAFFIC_BAND = 0.05
-"""By which share of an interface's speed its traffic must be off before decisions follow it."""
+"""Difference of an interface's traffic, as a share of its speed, after which decisions follow it."""
 
 MAX_SAMPLED = 1000
 """Links that are written down at once; where there are more, each comes as much more seldom."""
@@ -60,18 +60,18 @@ NO_NETWORK_SNAPSHOT = NetworkSnapshot()
 
 
 class LinkTable:
-    """Keeps what is known of links: told by whoever takes reports, asked by any thread.
+    """State of all links, written by the receiver of reports and read by any thread.
 
-    Without a network it is empty, and stays so.
+    Without a configured network it stays empty.
 
     Parameters
     ----------
     settings
-        How figures are smoothed and published.
+        Smoothing and publishing of figures.
     sample_interval_s
-        How often what was measured is written down.
+        Seconds between two stored samples.
     bandwidths
-        What interfaces carry; None where no one looks.
+        Traffic of interfaces; None without a meter.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LinkTable:
     # What there is to know of.
 
     def use(self, config: NetworkConfig | None, now_ns: int) -> None:
-        """Know the network from now on; what was measured of what is there no more, or is another now, is forgotten."""
+        """Use this network from now on; drop the measurements of removed or changed links."""
         with self._lock:
             before, self._config = set(self._gateways), config
             gateways = config.gateways if config else ()
@@ -223,12 +223,12 @@ class LinkTable:
             return [self._view(ends, now_ns) for ends in self._pairs() if wanted is None or wanted(*ends)]
 
     def states(self, now_ns: int) -> Counter[str]:
-        """Count the links that there should be by how much what is known of them is worth."""
+        """Count the configured links by state."""
         with self._lock:
             return Counter(self._state(self._current(ends), now_ns).value for ends in self._pairs())
 
     def reads(self) -> dict[str, int]:
-        """Count how often it was looked at what interfaces carry, by what became of it."""
+        """Count the readings of interfaces, by outcome."""
         return self._bandwidths.counts() if self._bandwidths else {}
 
     def measured_since_ns(self, now_ns: int) -> dict[str, int]:
@@ -236,7 +236,7 @@ class LinkTable:
         return self._bandwidths.since_ns(self.gateways(), now_ns) if self._bandwidths else {}
 
     def interfaces(self) -> list[Interface]:
-        """Return what can be said of the interfaces of gateways."""
+        """Return the known traffic of gateways' interfaces."""
         return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []
 
     def samples(self, now_ns: int) -> list[LinkSample]:
@@ -287,7 +287,7 @@ class LinkTable:
         return tuple(path for path in taken if path in lines) or (AS_ROUTED,)
 
     def _current(self, ends: Ends) -> PathState | None:
-        """Return what is known of the path that traffic takes, of several the one that is worst off."""
+        """Return the state of the active path; of several paths that share traffic, the worst."""
         lines = self._lines.get(ends, {})
         return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
 

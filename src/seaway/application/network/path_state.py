@@ -1,4 +1,4 @@
-"""What is known of one path between two gateways: raw, smoothed, and as decisions go by it."""
+"""State of one path between two gateways: raw, smoothed and published figures."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NS_PER_US = 1000
 
 @dataclass(slots=True)
 class Tally:
-    """What was measured in a stretch of time, added up.
+    """Sum of the measurements over a period.
 
     Attributes
     ----------
     latest_ns
-        When the latest round in it began.
+        Start of its latest round.
     latency_sum_ns
         Over all answers.
     """
@@ -74,12 +74,12 @@ class PathState:
 
     @property
     def smoothed(self) -> Figures:
-        """What the latest rounds say together."""
+        """Figures smoothed over the latest rounds."""
         return self._smoother.figures
 
     @property
     def published(self) -> Figures | None:
-        """What decisions go by; None before the first round."""
+        """Figures for decisions; None before the first round."""
         return self._published.figures
 
     def take(self, each: Reported) -> bool:

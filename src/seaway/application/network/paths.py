@@ -1,4 +1,4 @@
-"""Which of several paths between two gateways traffic takes: the one that meets what jobs need of it."""
+"""Selection among several paths between two gateways, by the bounds of jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Measured:
 
     @property
     def answers(self) -> bool:
-        """Whether anything comes back along it."""
+        """Whether probes along it are answered."""
         return self.link is not None and self.link.latency_ns is not None
 
     def meets(self, need: NetworkNeed) -> bool:
@@ -60,22 +60,24 @@ class Choice:
 def choose(
     paths: Sequence[Measured], current: str, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]
 ) -> Choice:
-    """Choose the path that a pair's traffic takes from now on.
+    """Choose the path for the traffic of a pair.
 
-    One that answers goes before one that does not; then the one that meets most of what runs needs; then the one that
-    serves the first of the jobs that wait, then the second, and so on; then the one that is liked best. Asked again
-    with its own answer it answers the same, so that paths change only when figures or jobs do.
+    Paths that answer go first, then those that meet the bounds of most running jobs, then those that serve the first of
+    the
+    waiting jobs, then the second, and so on, then the configured order. The same input gives the same path, so paths
+    change
+    only when figures or jobs do.
 
     Parameters
     ----------
     paths
-        At least one, liked best first.
+        At least one, in the configured order.
     current
-        The path that is taken now; empty for none. It decides nothing but what is said.
+        The active path; empty for none. It affects only the text.
     running
-        What jobs that run over the pair need.
+        Bounds of running jobs over the pair.
     waiting
-        Jobs that wait for it, in their order.
+        Waiting jobs for the pair, in order.
     """
     merits = {path.name: _merits(path, running, waiting) for path in paths}
     best = max(merits, key=merits.__getitem__)  # the first of equals
@@ -85,7 +87,7 @@ def choose(
 
 
 _Merits = tuple[bool, int, tuple[bool, ...]]
-"""Whether a path answers, how much of what runs it serves, and which of those that wait."""
+"""Whether a path answers, the number of running jobs that it serves, and the waiting jobs that it serves."""
 
 
 def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]) -> _Merits:

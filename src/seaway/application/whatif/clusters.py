@@ -1,4 +1,4 @@
-"""How clusters would be: sums of each, before and after."""
+"""Sums of each cluster, before and after a change."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """How a cluster does.
+    """Sums of a cluster.
 
     Attributes
     ----------
     nodes
-        Nodes that take new work.
+        Nodes that accept new work.
     jobs
-        Jobs that have a replica there.
+        Jobs with a replica there.
     gpu_milli, gpu_memory_mib
-        Of these nodes.
+        Totals of these nodes.
     """
 
     nodes: int

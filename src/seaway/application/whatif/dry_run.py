@@ -54,11 +54,11 @@ AVOIDED = "avoid_uuids"
 """The field of a demand that names devices to keep away from."""
 
 ORDER_CACHE_NS = 2_000_000_000
-"""How old the order of the queues may be that positions are read from."""
+"""Maximum age of the order of queues from which positions are read."""
 
 
 _Answer = tuple[str, dict[str, str | int], str]
-"""What kind of answer it is, the names and figures in it, and in words."""
+"""Code of the answer, its parameters, and its text."""
 
 
 class DryRuns:
@@ -72,7 +72,7 @@ class DryRuns:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with what is kept for others
+        self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with reservations
         self._known: dict[tuple[Demand, DataSource, int], Explanation] = {}  # on the copy, for jobs that hold nothing
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
@@ -88,7 +88,7 @@ class DryRuns:
             While the policy is being made ready, or what runs is being read again.
         """
         scheduler = self._controller.scheduler
-        known = self._controller.names.queues.get(spec.queue)  # the loop may not have heard of it yet
+        known = self._controller.names.queues.get(spec.queue)  # the loop may not have applied it yet
         policy = known.policy if known else scheduler.policy_of(spec.queue)
         scheduler.readiness.require(policy)
         with self._copying:
@@ -104,7 +104,7 @@ class DryRuns:
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
     def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
-        """Place a job on a copy, past what is kept for others unless it may use that."""
+        """Place a job on a copy, without reserved capacity unless it may use that."""
         assert self._copy is not None  # the job was staged
         with self._controller.lock:
             passes = self._controller.scheduler.reservations.lets_pass(spec.max_duration_s, job.name)
@@ -149,7 +149,7 @@ class DryRuns:
             return self._as_it_came(job, self._explained(job))
 
     def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
-        """Say of a job that its policy holds back just that: asked again, a policy may have no answer in time."""
+        """Report the deferral of a deferred job: asked again, its policy may not answer in time."""
         with self._controller.lock:
             entry = self._controller.live.waiting.get(job.id)
             held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
@@ -215,7 +215,7 @@ class DryRuns:
         return _its_own(explain(twin, seen, profile), job.spec)
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
-        """Return a copy of the fleet, a policy, that of its queue if not told, and a job as the scheduler sees it."""
+        """Return a copy of the fleet, a policy, by default that of the queue, and the job for the scheduler."""
         with self._controller.lock:
             self._controller.require_read()
             live = self._controller.live

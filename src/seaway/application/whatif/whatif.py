@@ -1,4 +1,4 @@
-"""What if: questions answered on a copy of the live fleet, which is left as it is."""
+"""What-if questions, answered on a copy of the live fleet."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ ASKED = "asked-"
 """Begins the names of jobs that a question brings; no id has a hyphen."""
 
 TOO_LARGE = "resources"
-"""Where the door says that a job is too large for the fleet."""
+"""Field of an admission error for a job that is too large for the fleet."""
 
 MAX_EXPLAINED = 20
-"""Kinds of jobs of which it is said why they would wait."""
+"""Maximum number of kinds of jobs whose wait is explained."""
 
 MAX_NODES = 1000
 """Nodes that a question may add."""
@@ -51,20 +51,20 @@ class NewNodes:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. Everything that is set holds at once.
+    """A question. All parts that are set apply together.
 
     Attributes
     ----------
     drain
-        Clusters, or ``cluster/node``, that everything has to leave.
+        Clusters, or ``cluster/node``, to drain.
     add_nodes
         Nodes to add.
     policy
-        Place everything that is live again, by this policy; empty leaves what runs where it is.
+        Place all live jobs again by this policy; empty leaves running jobs in place.
     jobs
         Jobs to submit.
-    again
-        Place everything that is live again, by the policies of its queues.
+    replan
+        Place all live jobs again by the policies of their queues.
     """
 
     drain: tuple[str, ...] = ()
@@ -75,20 +75,20 @@ class Question:
 
     @property
     def everything(self) -> bool:
-        """Whether everything that is live is placed again."""
+        """Whether all live jobs are placed again."""
         return self.replan or bool(self.policy)
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """How a fleet does.
+    """Sums of a fleet.
 
     Attributes
     ----------
     placed, waiting
         Jobs.
     allocation_percent
-        GPU cores allocated, of all that nodes which take new work have together; None without GPUs.
+        Allocated share of the GPU cores on nodes that accept new work; None without GPUs.
     fragmentation
         See `seaway.simulation.measures.Use`.
     """

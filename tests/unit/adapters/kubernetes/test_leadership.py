@@ -110,7 +110,7 @@ def test_a_lease_is_gone_when_it_was_seen_not_to_change_for_its_time(rig: Rig) -
     assert first.lost
 
 
-@pytest.mark.parametrize("told", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
+@pytest.mark.parametrize("reported", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
 def test_times_that_others_write_decide_nothing(rig: Rig, reported: str) -> None:
     """A leader whose clock is years off is respected like any other."""
     rig.attempt(rig.candidate("first"))

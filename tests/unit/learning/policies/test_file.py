@@ -53,7 +53,7 @@ def test_other_weights_have_another_digest() -> None:
     assert cluster_policy(seed=1).digest != cluster_policy(seed=2).digest
 
 
-@pytest.mark.parametrize("kept", [0, 1, 30, 0.5, 0.99])
+@pytest.mark.parametrize("retained", [0, 1, 30, 0.5, 0.99])
 def test_truncated_files_are_refused(retained: float) -> None:
     """A file that ends too early is told apart from a whole one."""
     whole = pack(cluster_policy())

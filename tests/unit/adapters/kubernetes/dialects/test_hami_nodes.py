@@ -289,7 +289,7 @@ def test_a_node_has_cpu_memory_labels_and_taints() -> None:
     assert kinds(view) == [ProblemKind.BROKEN]
 
 
-@pytest.mark.parametrize(("told", "pods"), [({"pods": "110"}, 110), ({"pods": "0"}, 0), ({}, None)])
+@pytest.mark.parametrize(("reported", "pods"), [({"pods": "110"}, 110), ({"pods": "0"}, 0), ({}, None)])
 def test_a_node_says_how_many_pods_it_takes(reported: dict[str, str], pods: int | None) -> None:
     """Kubelets report the pod limit; without a report it is unknown."""
     assert read_node("alpha", node(allocatable=reported)).node.pods == pods
