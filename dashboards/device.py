@@ -148,9 +148,9 @@ def _devices(language: Language) -> list[Panel]:
                     BYTES,
                 ),
                 Column(say("Memory there is", "显存总量"), once(f"GPUDeviceMemoryLimit{HERE}", DEVICE), BYTES),
-                Column(say("Held by", "持有者"), once(f"GPUDeviceSharedNum{HERE}", DEVICE)),
+                Column(say("Holder", "持有者"), once(f"GPUDeviceSharedNum{HERE}", DEVICE)),
             ],
-            most_first=say("Held by", "持有者"),
+            most_first=say("Holder", "持有者"),
         ),
     ]
 

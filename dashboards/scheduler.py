@@ -62,7 +62,7 @@ def _now(language: Language) -> list[Panel]:
             rate("seaway_jobs_placed_total"),
         ),
         number(
-            Show(say("Jobs that wait", "等待的任务"), say("In all queues.", "所有队列合计。"), width=4, height=5),
+            Show(say("Waiting jobs", "等待的任务"), say("In all queues.", "所有队列合计。"), width=4, height=5),
             "sum(seaway_jobs_waiting)",
         ),
         number(

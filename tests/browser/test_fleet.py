@@ -98,7 +98,7 @@ def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> 
             expect(seen.get_by_role("button", name="Uncordon")).to_have_count(0)
         page.get_by_role("button", name="Uncordon").click()
         page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
-        expect(page.locator(".closing")).to_contain_text("takes work")
+        expect(page.locator(".closing")).to_contain_text("schedulable")
 
 
 def test_a_node_that_is_not_there_says_so(look: Look) -> None:

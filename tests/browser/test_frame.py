@@ -217,7 +217,7 @@ def test_a_token_that_is_revoked_ends_what_is_looked_at(demo: Running, browser: 
         page = looker.open("/jobs?state=running")
         assert demo.client.delete(f"/api/v1/tokens/{made['id']}").is_success
         expect(page).to_have_url(re.compile("/login"))
-        expect(page.get_by_role("status")).to_have_text("Your token does not hold any more.")
+        expect(page.get_by_role("status")).to_have_text("Your token is not valid any more.")
         expect(page.locator("input[name=next]")).to_have_value("/jobs?state=running")
 
 

@@ -17,7 +17,7 @@ def test_what_an_address_asks_for_and_is_not_there_is_said(look: Look) -> None:
     with look("operator") as looker:
         page = looker.open("/queues?queue=zz")
         expect(page.get_by_role("alert").filter(has_text="There is no queue zz")).to_be_visible()
-        expect(page.get_by_text("Choose a queue to see what waits in it.")).to_be_visible()
+        expect(page.get_by_text("Select a queue to see its pending jobs.")).to_be_visible()
         looker.go(page, "/jobs?state=bogus")
         expect(page.get_by_role("alert").filter(has_text="There is no state bogus")).to_be_visible()
         looker.go(page, "/policies?policy=zz")

@@ -201,7 +201,7 @@ def of_devices(reported: Told) -> dict[Key, Shown]:
         ("device", table, "Memory"): each_one(lambda each: share([each["memory_mib"]])),
         ("device", table, "Memory free"): each_one(free),
         ("device", table, "Memory there is"): each_one(lambda each: each["memory_mib"]["total"] * MIB),
-        ("device", table, "Held by"): each_one(lambda each: len(each["slices"])),
+        ("device", table, "Holder"): each_one(lambda each: len(each["slices"])),
         ("device", "Cores allocated", marked): each_one(lambda each: each["core_milli"]["used"] / 10, 20),
         ("device", "Memory allocated", marked): each_one(lambda each: each["memory_mib"]["used"] * MIB, 20),
         ("device", "Nodes by memory allocated", "{{cluster}}/{{nodeid}}"): Shown(
@@ -292,7 +292,7 @@ def of_scheduler(reported: Told) -> dict[Key, Shown]:
     ran = sum(each["running_at"] is not None for each in reported.attempts)
     return {
         ("scheduler", "Ready", ""): one(1),
-        ("scheduler", "Jobs that wait", ""): one(waiting),
+        ("scheduler", "Waiting jobs", ""): one(waiting),
         ("scheduler", "Longest wait", ""): one(max(each["longest_wait_s"] for each in reported.uses), within=10),
         ("scheduler", "Placed per second", ""): one(placed.total()),
         ("scheduler", "Decisions", "placed"): one(placed.total()),

@@ -143,7 +143,7 @@ def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> 
     assert "is changed and" in cli("update", "train", "-f", str(patch), "--set", "priority=7").out
     after = cli("show", job, "-o", "json").body
     assert (after["priority"], after["spec"]["labels"]) == (7, {"team": "a"})
-    assert "asks for that already" in cli("update", "train", "--set", "priority=7").out
+    assert "has these values already" in cli("update", "train", "--set", "priority=7").out
     wrong = cli("update", "train", "--set", "resources.gpu=2")
     assert (wrong.code, "did you mean" in wrong.err) == (2, True)
 

@@ -84,7 +84,7 @@ def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
     """Data locality and SLO violations have options; the candidates and the stored job show the distance to data."""
     options = (*SMALL, "--data", "b", "--data-size", "200GB", "--on-violation", "move")
     tried = cli("submit", *options, "--dry-run")
-    assert "its data is at b; no one knows how long it takes to a" in " ".join(tried.out.split())
+    assert "its data is at b; the transfer time is unknown to a" in " ".join(tried.out.split())
     assert cli("submit", *options, "-d").code == 0
     cli.step(3)
     shown = cli("show", "hello", "-o", "json").body

@@ -211,7 +211,7 @@ def test_devices_figures_are_the_apis(calm: Watched) -> None:
     assert free == {
         (uuid,): (each["memory_mib"]["total"] - each["memory_mib"]["used"]) * MIB for uuid, each in devices.items()
     }
-    held = calm.by(query_of("device", "Devices", "Held by"), "deviceuuid")
+    held = calm.by(query_of("device", "Devices", "Holder"), "deviceuuid")
     assert held == {(uuid,): len(each["slices"]) for uuid, each in devices.items()}
     used = calm.by("GPUDeviceMemoryUsed", "deviceuuid")
     assert used == {(uuid,): each["used"]["memory_bytes"] for uuid, each in devices.items()}
@@ -253,7 +253,7 @@ def test_jobs_figures_are_the_apis(calm: Watched) -> None:
 
 def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
     """Pending jobs are shown, each counted for one rule; as many were placed as became scheduled."""
-    waiting = calm.value(query_of("scheduler", "Jobs that wait"))
+    waiting = calm.value(query_of("scheduler", "Waiting jobs"))
     assert waiting == calm.demo.get("/job-counts")["states"]["queued"]
     calm.until(lambda: calm.value("sum(seaway_jobs_unschedulable)") == waiting, "rules are told for ten seconds")
     assert calm.value(query_of("scheduler", "Ready")) == 1

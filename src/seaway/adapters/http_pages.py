@@ -118,9 +118,9 @@ class HttpPages:
 async def _page(answer: aiohttp.ClientResponse, at_ns: int) -> Page | NoPage:
     """Read an answer of limited size."""
     if HTTPStatus(300) <= answer.status < HTTPStatus(400):
-        return NoPage("it wants to send Seaway elsewhere, which Seaway does not follow", answered=True)
+        return NoPage("it redirects, and Seaway does not follow redirects", answered=True)
     if answer.headers.get("content-encoding", "identity") != "identity":
-        return NoPage("it answers compressed, although it was asked not to", answered=True)
+        return NoPage("it sends a compressed answer although the request forbids it", answered=True)
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece

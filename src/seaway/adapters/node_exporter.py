@@ -134,7 +134,7 @@ class NodeExporters:
         received, transmitted = counted.received_bytes, counted.transmitted_bytes
         before = self._before.pop(_place(gateway), None)
         if received is None or transmitted is None:
-            return Missed(Outcome.MISSING, f"{where} tells nothing of that interface")
+            return Missed(Outcome.MISSING, f"{where} has no figures of that interface")
         now = Counters(page.at_ns, received, transmitted)
         self._before[_place(gateway)] = now
         known = rates(before, now, self._longest_ns) if before else None

@@ -199,7 +199,7 @@ class OidcBearer:
         except (PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise UnauthenticatedError(f"invalid token: {error}") from None
         except RejectedError as error:
-            raise UnauthenticatedError(f"this token does not say what it has to: {error.message}") from None
+            raise UnauthenticatedError(f"this token has invalid claims: {error.message}") from None
         with self._lock:
             self._known[_digest(credential)] = who
             while len(self._known) > MAX_REMEMBERED:

@@ -36,7 +36,7 @@ class LoopMetrics(Collector):
         yield gauge_by("seaway_clusters", "Clusters of the fleet, by state.", "state", states)
         yield gauge_by(
             "seaway_cluster_last_seen_seconds",
-            "How old what is known of a cluster is: seconds since it told something, or something there began to fail.",
+            "Age of the state of a cluster: seconds since its last report or its first failure.",
             "cluster",
             figures.last_seen_s,
         )
@@ -56,7 +56,7 @@ def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric
     yield gauge_by("seaway_jobs", "Unfinished jobs, by state.", "state", states)
     yield gauge_by("seaway_jobs_waiting", "Jobs that wait for a place, by queue.", "queue", jobs.waiting)
     yield gauge_by(
-        "seaway_jobs_unschedulable", "Jobs that wait, by the rule that keeps most nodes.", "rule", waiting_rules
+        "seaway_jobs_unschedulable", "Waiting jobs, by the rule that excludes most nodes.", "rule", waiting_rules
     )
     yield gauge_by(
         "seaway_queue_longest_wait_seconds",
@@ -89,10 +89,10 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
         placed,
     )
     yield CounterMetricFamily(
-        "seaway_conflicts", "Placements given back, as a user changed the job meanwhile.", figures.conflicts
+        "seaway_conflicts", "Placements dropped because of a concurrent change of the job.", figures.conflicts
     )
     yield CounterMetricFamily(
-        "seaway_slo_violations", "Running jobs whose network broke a bound for too long.", figures.slo_violations
+        "seaway_slo_violations", "Running jobs whose network violated a bound for too long.", figures.slo_violations
     )
     yield CounterMetricFamily(
         "seaway_slo_moves", "Running jobs moved elsewhere because their network broke a bound.", figures.moves
@@ -116,7 +116,7 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
         ),
         (
             "seaway_pending_commands_retrying",
-            "Commands that a cluster was told in vain, to be told again.",
+            "Commands that failed and are retried, by cluster.",
             {name: each.delayed for name, each in pending_commands},
         ),
         (
@@ -128,7 +128,7 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
         yield gauge_by(name, says, "cluster", values)
     yield gauge_by_cluster(
         "seaway_collector_problems",
-        "Things that a cluster says and that are broken or doubtful, by kind.",
+        "Invalid or doubtful objects in a cluster, by kind.",
         "kind",
         {name: each.problems for name, each in collecting},
     )
@@ -140,7 +140,7 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
     )
     yield counter_by(
         "seaway_usage_scrapes",
-        "How often exporters in clusters were asked for real use, by outcome.",
+        "Scrapes of exporters in clusters, by outcome.",
         ["cluster", "outcome"],
         {(name, outcome): count for name, each in collecting for outcome, count in each.scrapes.items()},
     )

@@ -159,7 +159,7 @@ class Hub:
             When there are too many, or this is the end.
         """
         if self._closed or self._count >= MAX_LISTENERS:
-            raise UnavailableError("there is no room for one more listener" if not self._closed else "shutting down")
+            raise UnavailableError("too many streams; try again later" if not self._closed else "shutting down")
         async with self._starting:
             if self._task is None:
                 await self._start()

@@ -38,14 +38,14 @@ routes = router("jobs")
 
 JobRef = Annotated[str, Path(description="A job's id, or a name: then the latest of that name is meant.")]
 KEY = Header(
-    "Idempotency-Key", "Sent again with the same key and body, a submit returns the job that there is.", LONGEST_KEY
+    "Idempotency-Key", "A repeated submit with the same key and body returns the existing job.", LONGEST_KEY
 )
-DryRun = Annotated[bool, Query(description="Ask what would happen; nothing is stored.")]
+DryRun = Annotated[bool, Query(description="Dry run: return the decision and store nothing.")]
 
 _SUBMITTED: dict[int, Any] = {
     201: JobOut,
     200: {
-        "description": "What would happen, for a dry run; or the job that there is, for a key that was used before.",
+        "description": "The result of a dry run, or the existing job for a repeated idempotency key.",
         "content": {
             "application/json": {
                 "schema": {

@@ -40,12 +40,12 @@ OfGateway = Annotated[Word, Query(description="Only those that begin or end at t
 OfSite = Annotated[Word, Query(description="Only those that begin or end at this user site.")]
 Worst = Annotated[
     LinkFigure | None,
-    Query(description="The worst by this figure first, those that no one knows last; by their ends if left out."),
+    Query(description="Sort by this figure, worst first and unknown last. Default: by names."),
 ]
 Most = Annotated[int | None, Query(ge=1, le=MAX_ROWS, description="So many of them at most; all if left out.")]
 Shown = Annotated[LinkFigure, Query(description="Which figure.")]
-Since = Annotated[Moment, Query(description="What was measured from this moment on, like 2026-11-21T10:00:00Z.")]
-Until = Annotated[Moment, Query(description="What was measured up to this moment.")]
+Since = Annotated[Moment, Query(description="Start time, like 2026-11-21T10:00:00Z.")]
+Until = Annotated[Moment, Query(description="End time.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="As the `Link` header of the page before has it.")]
 
 

@@ -68,13 +68,13 @@ class NetworkMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
         states = {state.value: self._states.get(state.value, 0) for state in LinkState}
-        yield gauge_by("seaway_links", "Links, by how much what is known of them is worth.", "state", states)
+        yield gauge_by("seaway_links", "Links by state.", "state", states)
         yield gauge_by(
             "seaway_agent_last_seen_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
         )
         yield from _of_agents(self._agents, self._rounds)
         reads = {(outcome,): count for outcome, count in self._reads.items()}
-        yield counter_by("seaway_gateway_scrapes", "How often gateways' interfaces were looked at.", ["outcome"], reads)
+        yield counter_by("seaway_gateway_scrapes", "Scrapes of gateways' interfaces.", ["outcome"], reads)
         yield from _of_interfaces(self._interfaces)
 
 
@@ -125,11 +125,11 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
     yield gauge_by("seaway_gateway_speed_mbps", "What a gateway's interface can carry, Mbit/s.", "gateway", speeds)
     yield gauge_by(
         "seaway_gateway_traffic_age_seconds",
-        "Seconds since it was heard what a gateway's interface carries.",
+        "Seconds since the last reading of a gateway's interface.",
         "gateway",
         ages_s,
     )
     unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
     yield gauge_by(
-        "seaway_gateway_scrape_failed", "Whether a gateway's interface is looked at in vain.", "gateway", unread
+        "seaway_gateway_scrape_failed", "Whether a gateway's interface cannot be read.", "gateway", unread
     )

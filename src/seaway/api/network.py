@@ -40,7 +40,7 @@ NO_NETWORK = "no network between gateways is configured: `seaway network put -f 
 routes = router("network")
 agent_routes = router("network")
 
-Gateway = Annotated[Word, Query(min_length=1, description="Whose agent; an agent asks for its own gateway.")]
+Gateway = Annotated[Word, Query(min_length=1, description="Gateway of the agent; an agent can use its own gateway only.")]
 Force = Annotated[bool, Query(description="Even if jobs run by a gateway that goes.")]
 
 
@@ -182,7 +182,7 @@ async def confirm_applied(request: Request, gateway: str) -> Response:
     _require_own(request, gateway)
     given, there = await read(request, AppliedIn), _configured(request)
     if int(given.version) != there.version:
-        raise ConflictError(f"the network is at version {there.version}; ask again what there must be")
+        raise ConflictError(f"the network is at version {there.version}; request the configuration again")
     request.scope[NOTED] = not await pipeline.threads.write(
         pipeline.plane.network.active.confirm, gateway, given.active
     )

@@ -101,7 +101,7 @@ async def export_policy(request: Request, name: str) -> Response:
     """Give the file of a trained policy, to be imported elsewhere."""
     pipeline = pipeline_of(request)
     if (await _view(request, name)).source != TRAINED:
-        raise ConflictError(f"policy {name!r} is not a trained one, so that it has no policy file")
+        raise ConflictError(f"policy {name!r} is not a trained policy, so it has no policy file")
     file = (await pipeline.threads.read(pipeline.plane.policies.look_up, name)).file
     headers = {"content-disposition": f'attachment; filename="{name}{SUFFIX}"'}
     return Response(pack(file), media_type=FILE, headers=headers)

@@ -328,7 +328,7 @@ class Access:
             if token.name == name and live:
                 raise ConflictError(f"there is a token {name!r} already; revoke it first or take another name")
         if name in RESERVED:
-            raise RejectedError(f"{name!r} stands for nobody, or for Seaway itself; take another name", where="name")
+            raise RejectedError(f"{name!r} is a reserved name; choose another", where="name")
 
     def _require_tenant(self, role: Role, tenant: str) -> None:
         of_tenant = role in {Role.VIEWER, Role.USER}

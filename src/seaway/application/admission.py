@@ -225,7 +225,7 @@ class Admission:
         alone = replace(job, replicas=1, gang=False, single_cluster=False)
         one = explain(empty, alone, self._first_fit)
         if not one.fits:
-            said = f"no cluster could ever hold it: {summary(one)}"
+            said = f"infeasible in every cluster: {summary(one)}"
             if one.remedies:
                 return said
             if found := combined_remedies(empty, alone, self._first_fit):
@@ -235,7 +235,7 @@ class Admission:
             where = f"{elsewhere[0].cluster}/{elsewhere[0].node}" if elsewhere else ""
             return f"{said}; it would fit in a queue of another pool ({where})" if where else said
         if placed:
-            return f"{job.replicas} replicas are more than the empty fleet holds: {placed} like these fit"
+            return f"{job.replicas} replicas exceed the capacity of the empty fleet: {placed} of them fit"
         return self._too_many_together(empty, job)
 
     def _too_many_together(self, empty: Snapshot, job: Job) -> str:
@@ -298,5 +298,5 @@ def _best_node(node: Node) -> Node:
 
 def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:
     names = ", ".join(sorted(known))
-    hint = f"available: {names}" if names else "there is none that you may see"
+    hint = f"available: {names}" if names else "none is visible to you"
     return RejectedError(f"unknown {kind} {name!r}; {hint}", where=where or kind)

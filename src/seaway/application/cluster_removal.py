@@ -64,8 +64,8 @@ class ClusterRemoval:
             raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try again")
         names = [row for row in self._store.cluster_names() if row.name == cluster]
         if not seen and not names:
-            raise UnknownError(f"cluster {cluster[:253]!r} not found, and nothing is held in one of that name")
-        text = f"{cluster} is forgotten: what {len(seen)} attempts had there is given up"
+            raise UnknownError(f"cluster {cluster[:253]!r} not found, and no job has resources in it")
+        text = f"{cluster} is removed: {len(seen)} attempts there are released"
         event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
         self._writer.require(Change(insert=[event], delete=[*names]))
         return len(seen)
@@ -75,7 +75,7 @@ class ClusterRemoval:
             fleet = self._controller.live.fleet
             met, there = fleet.met, cluster in fleet.clusters
         if not met:
-            raise UnavailableError("it is not known yet which clusters there are", retry_after_s=5)
+            raise UnavailableError("the list of clusters is not known yet", retry_after_s=5)
         if there:
             raise ConflictError(f"cluster {cluster!r} is of the fleet; to empty it, drain it")
 

@@ -63,7 +63,7 @@ class Evaluations:
             if len(there) >= MOST:
                 raise ConflictError(f"there are {MOST} evaluations already; remove one first")
             record = EvaluationRecord(name, rows, actor, self._clock.now_ns())
-            self._store_with_event(Change(insert=[record]), f"evaluation {name} kept", actor)
+            self._store_with_event(Change(insert=[record]), f"evaluation {name} stored", actor)
         return record, True
 
     def remove(self, name: str, actor: str) -> None:

@@ -200,7 +200,7 @@ class Jobs:
             raise ConflictError(f"the idempotency key {key.key!r} was used for another request")
         job = self._store.job(used.job_id)
         if job is None:
-            raise ConflictError(f"the idempotency key {key.key!r} was used for a job that is gone; use another")
+            raise ConflictError(f"the idempotency key {key.key!r} was used for a deleted job; use another")
         return job
 
 
@@ -215,6 +215,6 @@ def require_changeable(job: JobRecord, spec: JobSpec) -> None:
         When it would be another tenant's.
     """
     if job.state.final:
-        raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it again")
+        raise ConflictError(f"the job is {job.state.value}; a finished job cannot be changed, submit it again")
     if spec.tenant != job.spec.tenant:
         raise RejectedError("a job stays with its tenant", where="tenant")

@@ -279,7 +279,7 @@ class Operations:
         UnknownError
             When there is no such tenant.
         ConflictError
-            When it is in use, or clusters are still removing what is left of its jobs.
+            When it is in use, or clusters are still removing workloads of its jobs.
         StaleError
             When this is not `meant` for what there is.
         """
@@ -296,7 +296,7 @@ class Operations:
         change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
         change.add(left)
         text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
-        text += f", with {removed} jobs that were over" if removed else ""
+        text += f", with {removed} finished jobs" if removed else ""
         self._store_with_event(change, "tenant", text, actor)
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
@@ -307,7 +307,7 @@ class Operations:
         removed, last = 0, Change()
         while jobs := self._store.jobs(wanted, AT_ONCE):
             if busy := [job.id for job in jobs if job.id in held]:
-                text = f"clusters are still removing what is left of {len(busy)} jobs of tenant {tenant!r}"
+                text = f"clusters are still removing workloads of {len(busy)} jobs of tenant {tenant!r}"
                 raise ConflictError(f"{text}, like {busy[0]}; try again later")
             if last:
                 self._writer.require(last)
@@ -365,7 +365,7 @@ def _require_meant(meant: Meant | None, things: list[Thing], name: str, kind: st
     """Check that a change is meant for the thing of a name as it is, or for there being none."""
     there = next((thing for thing in things if thing.name == name), None)
     if meant and not meant(there):
-        what = "is not there" if there is None else "is another by now than the one that is meant"
+        what = "is not there" if there is None else "has changed since you read it"
         raise StaleError(f"the {kind} {name!r} {what}; read it again")
 
 

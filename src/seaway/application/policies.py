@@ -228,7 +228,7 @@ class Policies:
                     raise ConflictError(f"policy {name!r} is a file in policies.profiles_dir; remove that, and restart")
                 raise UnknownError(f"there is no trained policy {name!r}")
             if meant and not meant(self._reported(record)):
-                raise StaleError(f"the policy {name!r} is another by now than the one that is meant; read it again")
+                raise StaleError(f"the policy {name!r} has changed since you read it; read it again")
             self._store_with_event(name, Change(delete=[record]), f"policy {name} removed", actor)
             del self._records()[name]
             self._files.pop(name, None)

@@ -237,7 +237,7 @@ class Writer:
             try:
                 listener(stored)
             except Exception:
-                log.exception("a listener failed on what was stored")
+                log.exception("a listener failed on stored changes")
 
     def _number_events(self, changes: Sequence[Change]) -> None:
         """Give every new event its number, in the order in which they are stored."""

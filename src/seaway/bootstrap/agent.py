@@ -290,7 +290,7 @@ class Agent:
         self._opened.prober.close()
         delivering.join(GRACE_S + 1)
         if self.delivery and self.delivery.waiting:
-            log.warning("ends with %d results that no one took", self.delivery.waiting)
+            log.warning("stops with %d unsent results", self.delivery.waiting)
         self._opened.reflecting.close()
         probing.join(1)
         if self._failure:
@@ -406,7 +406,7 @@ def _token(settings: AgentSettings, environment: Mapping[str, str]) -> str:
         token = environment.get("SEAWAY_TOKEN", "").strip()
         where, missing = "SEAWAY_TOKEN", "set it, or name a file: --token-file FILE"
     else:
-        where, missing = settings.token_file, "there is no token in it"
+        where, missing = settings.token_file, "it has no token"
         try:
             token = Path(settings.token_file).read_text(encoding="ascii").strip()
         except (OSError, UnicodeError) as error:

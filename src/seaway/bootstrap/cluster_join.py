@@ -117,14 +117,14 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
             says = f"it is joined already, as {before!r}; choose that --name to --replace its kubeconfig"
             raise RejectedError(says, where="name")
         if asked:
-            says = f"it was joined before as {before!r} and keeps that name, by which its jobs are stored"
+            says = f"it was joined before as {before!r} and keeps that name, under which its jobs are stored"
             raise RejectedError(says, where="name")
         return before
     if not before and name in known.values() and not (replace and name not in there):
         says = (
-            f"{name!r} is another cluster, whose jobs are stored by that name; choose another --name, or where it is "
+            f"{name!r} is another cluster, whose jobs are stored under that name; choose another --name, or if it is not used "
         )
-        says += f"no more, leave it, have it forgotten (seaway cluster remove {name}), and --replace it"
+        says += f"any more, leave it, remove it (seaway cluster remove {name}), and --replace it"
         raise RejectedError(says, where="name")
     return name
 

@@ -76,7 +76,7 @@ class Leadership:
         self._reported = reported
         self._trouble = ""
         self.can_follow = False
-        self.waiting = "the lease has not been asked for yet"
+        self.waiting = "the lease was not requested yet"
         self.lost = ""
         self._led = False
         self._terms, self._random = terms, random
@@ -131,7 +131,7 @@ class Leadership:
 
 @dataclass(frozen=True)
 class _Fenced:
-    """A cluster that is told nothing once this process leads no more."""
+    """A cluster that is told nothing once this process is not the leader any more."""
 
     backend: Backend
     holds: Callable[[], bool]
@@ -145,7 +145,7 @@ class _Fenced:
 
     def send(self, commands: Sequence[Command]) -> Answers:
         if not self.holds():
-            raise UnavailableError("this process leads no more")
+            raise UnavailableError("this process is not the leader any more")
         return self.backend.send(commands)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:

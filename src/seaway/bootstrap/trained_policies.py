@@ -122,7 +122,7 @@ class Trained:
 
     def _of_plugins(self, name: str, policy: Profile | Policy) -> Profile:
         if not isinstance(policy, Profile):
-            raise RejectedError(f"policy {name!r} does not consist of plugins, so that no queue can have it")
+            raise RejectedError(f"policy {name!r} does not consist of plugins, so no queue can use it")
         return policy
 
     def _model(self, file: PolicyFile) -> Session:

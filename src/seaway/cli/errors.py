@@ -39,7 +39,7 @@ def hint_of(error: SeawayError) -> str:
     from seaway.client.errors import UnauthenticatedError
 
     if isinstance(error, UnauthenticatedError):
-        return "sign in with `seaway login`, or set SEAWAY_TOKEN; `seaway config show` says what is used now"
+        return "sign in with `seaway login`, or set SEAWAY_TOKEN; `seaway config show` prints the present settings"
     return ""
 
 

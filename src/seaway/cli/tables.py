@@ -34,13 +34,13 @@ SECTIONS: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
     "Jobs": (
         ("arrived", "jobs", _count),
         ("placed", "placed", _count),
-        ("refused: nothing could hold it", "refused", _count),
+        ("infeasible: no node could hold it", "refused", _count),
         ("failed: something could", "failed", _count),
     ),
     "GPU cores, % of the fleet": (
         ("asked for", "arrived_pct", _percent),
         ("allocated", "gpu_allocated_pct", _percent),
-        ("allocated at 100 % asked for", "gpu_allocated_pct_at_100", _percent),
+        ("allocated at 100 % requested", "gpu_allocated_pct_at_100", _percent),
     ),
     "In use, % (± over clusters)": (
         ("GPU cores", "gpu_core_pct", _percent),
@@ -92,7 +92,7 @@ def show_comparison(outcomes: Sequence[Outcome], console: Console | None = None)
 def show_bound(bound_pct: float | None) -> None:
     """Print what no policy could exceed."""
     said = "unknown: the fleet has no GPU" if bound_pct is None else f"{bound_pct:.2f} %"
-    Console().print(f"\nallocated at 100 % asked for, at most (linear programme): {said}", highlight=False)
+    Console().print(f"\nallocated at 100 % requested, at most (linear programme): {said}", highlight=False)
 
 
 def column_of(record: Record) -> dict[str, str]:

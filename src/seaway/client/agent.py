@@ -49,7 +49,7 @@ class HttpController:
         try:
             return _assignment(body)
         except (KeyError, TypeError, ValueError) as error:
-            raise AnswerError(f"{self.client.target.server} says nothing that can be probed: {error}") from None
+            raise AnswerError(f"{self.client.target.server} returned invalid targets: {error}") from None
 
     def own_address(self) -> IPv6Address | IPv4Address:
         """Return the address that this gateway is to have; raises as `assignment`."""
@@ -130,7 +130,7 @@ class HttpSteerer:
                 str(body["version"]), self._config(body["network"]), dict(body["active"]), dict(body["applied"])
             )
         except (RejectedError, TypeError, ValueError) as error:
-            raise AnswerError(f"{self.client.target.server} wants what makes no sense: {error}") from None
+            raise AnswerError(f"{self.client.target.server} returned an invalid configuration: {error}") from None
 
     def confirm(self, wanted: Wanted) -> None:
         """Say that it is written."""

@@ -52,7 +52,7 @@ class Model:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise AnswerError(f"the server's answer is no {self.name}: {where} {first['msg']}") from None
+            raise AnswerError(f"the server's answer is not a valid {self.name}: {where} {first['msg']}") from None
 
 
 class Data:
@@ -197,7 +197,7 @@ class Body(dict[str, Any]):
         AnswerError
             Always.
         """
-        raise AnswerError(f"this is no answer of a Seaway server, it has no {name!r}; is the URL right?")
+        raise AnswerError(f"this is not an answer of a Seaway server; it has no {name!r}; is the URL right?")
 
 
 def part(name: str) -> str:
@@ -226,7 +226,7 @@ def decoded(content: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         read = None
     if not isinstance(read, dict):
-        raise AnswerError("this is no answer of a Seaway server; is the URL right?")
+        raise AnswerError("this is not an answer of a Seaway server; is the URL right?")
     return Body(read)
 
 

@@ -82,7 +82,7 @@ def warn_if_exposed(target: Target) -> None:
     if target.exposed and target.server not in _warned:
         _warned.add(target.server)
         warnings.warn(
-            f"the token is sent to {target.server} without encryption: whoever is in between can read it; use https",
+            f"the token is sent to {target.server} without encryption, and others can read it; use https",
             stacklevel=2,
         )
 

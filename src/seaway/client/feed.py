@@ -74,7 +74,7 @@ class Reader:
             body = orjson.loads(data)
             return Observation(int(body["id"]), body)
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            raise AnswerError("the stream holds what is not an event") from None
+            raise AnswerError("the stream contains an invalid event") from None
 
 
 class Feed:
@@ -178,7 +178,7 @@ class LogFeed:
             self._after = fields[b"id"].decode("ascii")
             return str(data["text"])
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
-            raise AnswerError("the stream holds what is no line of a log") from None
+            raise AnswerError("the stream contains an invalid log line") from None
 
     def _end(self, reason: str) -> None:
         self._over = True

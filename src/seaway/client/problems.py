@@ -39,7 +39,7 @@ def error_of(response: httpx.Response) -> SeawayError:
     if status in PLAIN:
         return PLAIN[status](detail)
     if status < httpx.codes.BAD_REQUEST or status == httpx.codes.METHOD_NOT_ALLOWED:
-        return AnswerError(f"this is no answer of a Seaway server: {_unexplained(response)}; is the URL right?")
+        return AnswerError(f"this is not an answer of a Seaway server: {_unexplained(response)}; is the URL right?")
     if status in RETRIED or status in LATER:
         return UnavailableError(detail, retry_after_s=retry_after_s(response))
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:

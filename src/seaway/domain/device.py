@@ -57,7 +57,7 @@ class MigProfile:
     def __post_init__(self) -> None:
         """Reject an instance that does not lie within eight memory slices."""
         if not self.starts or min(self.starts) < 0 or max(self.starts) + self.size > 8 or self.size < 1:
-            raise RejectedError(f"MIG profile {self.name!r}: placements have to lie within memory slices 0-7")
+            raise RejectedError(f"MIG profile {self.name!r}: placements must be within memory slices 0-7")
 
     @property
     def from_the_top(self) -> bool:

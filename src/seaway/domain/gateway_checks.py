@@ -52,8 +52,8 @@ def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
         if wider:
             outer, other = wider[-1]
             yield RejectedError(
-                f"{prefix} lies within {outer}, which is behind {other.name}: {other.name} would send packets for its "
-                f"own network to {gateway.name}; name networks that have nothing in common",
+                f"{prefix} is within {outer}, which is behind {other.name}: {other.name} would send packets for its "
+                f"own network to {gateway.name}; name disjoint networks",
                 where=f"gateways[{at}].prefixes[{number}]",
             )
         around.append((prefix, gateway))
@@ -182,7 +182,7 @@ def _overlaps(config: NetworkConfig) -> Problems:
 
 def _gateway(gateway: GatewayConfig, where: str) -> Problems:
     if bool(gateway.cluster) == bool(gateway.site):
-        yield RejectedError("has to stand before a cluster or before a site: give one of the two", where=where)
+        yield RejectedError("must belong to a cluster or to a site: set one of the two", where=where)
     address = gateway.address
     if address.is_multicast or address.is_unspecified or address.is_link_local:
         yield RejectedError(f"{address} is not an address that others can reach", where=f"{where}.address")
@@ -236,7 +236,7 @@ def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
         if sid.next_hop is None:
             yield RejectedError(f"is missing: {name} needs the neighbour's address", where=f"{where}.next_hop")
         elif sid.next_hop.is_multicast or sid.next_hop.is_unspecified or sid.next_hop in ip_network("::1"):
-            yield RejectedError(f"{sid.next_hop} is no neighbour's address", where=f"{where}.next_hop")
+            yield RejectedError(f"{sid.next_hop} is not the address of a neighbour", where=f"{where}.next_hop")
         elif sid.next_hop == gateway.address or any(sid.next_hop == each.address for each in gateway.sids):
             yield RejectedError(
                 f"{sid.next_hop} is of {gateway.name} itself: name the neighbour that packets are handed to",

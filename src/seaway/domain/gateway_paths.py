@@ -75,7 +75,7 @@ def _ends(pair: Pair, known: dict[str, GatewayConfig], where: str) -> Problems:
             there = some_of(list(known)) or "none"
             yield RejectedError(f"gateway {name!r} not found; available: {there}", where=f"{where}.{field}")
         elif gateway.locator is None:
-            yield RejectedError(f"{name} has no locator, so that no path can be given", where=f"{where}.{field}")
+            yield RejectedError(f"{name} has no locator, so no path can be configured", where=f"{where}.{field}")
     if pair.source == pair.target:
         yield RejectedError("paths lead from one gateway to another, not to itself", where=f"{where}.to")
     if not pair.paths:
@@ -114,7 +114,7 @@ def _path(
     for number, segment in enumerate(path.segments):
         if segment not in owners:
             unknown = True
-            yield RejectedError(f"{segment} is no SID of any gateway", where=f"{where}.segments[{number}]")
+            yield RejectedError(f"{segment} is not a SID of any gateway", where=f"{where}.segments[{number}]")
     if unknown:
         return
     steps = [owners[segment] for segment in path.segments]
@@ -122,7 +122,7 @@ def _path(
     inner, added = room.inner_mtu(pair.source, path), overhead(len(path.segments))
     if inner and inner < MIN_MTU:
         yield RejectedError(
-            f"leaves packets of {inner} bytes, for wrapping adds {added}, but IPv6 needs {MIN_MTU}: "
+            f"leaves packets of {inner} bytes, since encapsulation adds {added}, but IPv6 needs {MIN_MTU}: "
             f"raise the MTU of the gateways on the way to {MIN_MTU + added} at least",
             where=where,
         )
@@ -174,7 +174,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
                 + (
                     "it has no End.DT6: give it one, or give paths to it"
                     if config.mesh
-                    else "there are paths the other way only: give them both ways"
+                    else "there are paths in the other direction only: configure both directions"
                 ),
                 where=f"gateways[{at}]",
             )

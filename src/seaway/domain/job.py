@@ -50,7 +50,7 @@ class ResourceRequest:
         if self.gpu_memory_percent > 100:
             raise RejectedError(f"gpu_memory_percent is {self.gpu_memory_percent}, but 100 is a whole device")
         if not self.gpus and (self.gpu_memory_mib or self.gpu_memory_percent or self.gpu_milli):
-            raise RejectedError("GPU memory or cores are asked for, but no GPU: set gpus")
+            raise RejectedError("GPU memory or cores are requested without a GPU: set gpus")
 
     def filled(self) -> ResourceRequest:
         """Return the request with every default that the vGPU layer would apply written out."""

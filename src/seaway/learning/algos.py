@@ -23,7 +23,7 @@ BASELINES = "seaway.learning.baselines.learner"
 NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
 """What every algorithm needs of seaway[learn], to learn or to keep what it learned."""
 
-SEEN = "what is shown of a cluster follows from the instances"
+SEEN = "the observation of a cluster is derived from the instances"
 TWICE = "it learns where jobs stay, and those that wait are offered twice"
 NODES = "it is shown nodes, of which all fit"
 PLAIN = "only eade-ddpg has it"

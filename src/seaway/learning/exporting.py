@@ -76,7 +76,7 @@ def _record(actor: torch.nn.Module, shapes: Shapes, inputs: Inputs) -> Trial:
             answer = actor(*(_tensor(actor, each) for each in given.values()))
     except (RuntimeError, TypeError) as error:
         asked = ", ".join(f"{name}{each.shape}" for name, each in given.items())
-        raise RejectedError(f"the actor does not take the inputs of its level, {asked}: {error}") from error
+        raise RejectedError(f"the actor does not accept the inputs of its level, {asked}: {error}") from error
     answers = answer if isinstance(answer, tuple) else (answer,)
     names = [each.name for each in shapes.outputs]
     if len(answers) != len(names):

@@ -85,7 +85,7 @@ def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequ
     lost = [each for each, ms in times if ms >= UNREACHABLE_MS]
     parts = [f"its data is at {data.location}"]
     parts += [f"{memory_text(data.size_mib)} take {', '.join(known)}"] if known else []
-    parts += [f"no one knows how long it takes to {', '.join(lost)}"] if lost else []
+    parts += [f"the transfer time is unknown to {', '.join(lost)}"] if lost else []
     return "; ".join(parts)
 
 

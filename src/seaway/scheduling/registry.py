@@ -111,7 +111,7 @@ def make_plugin(spec: PluginSpec, options: PolicyOptions, extra: Mapping[str, Pl
         return factory(**arguments)
     except TypeError as error:
         settings = ", ".join(arguments) or "nothing"
-        raise RejectedError(f"plugin {spec.name!r} cannot be told {settings}: {error}") from error
+        raise RejectedError(f"plugin {spec.name!r} does not accept {settings}: {error}") from error
 
 
 def profile_from(spec: ProfileSpec, options: PolicyOptions, extra: Mapping[str, PluginFactory] = {}) -> Profile:

@@ -57,7 +57,7 @@ def read_fleet(nodes: Path, links: Path | None, node_order: Path | None, *, by_m
     """
     table = read_table(nodes, NODE_COLUMNS)
     if by_memory and "gpu_memory_mib" not in table.columns:
-        raise table.require_columns("gpu_memory_mib", "is missing, but jobs ask for memory of devices")
+        raise table.require_columns("gpu_memory_mib", "is missing, but jobs request memory of devices")
     ties = read_links(links) if links else ()
     known = {end: None for link in ties for end in (link.source, link.target)}
     by_cluster = _by_cluster(table)

@@ -287,7 +287,7 @@ def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
         name = entry.text()
         slices = _slices(name)
         if not slices:
-            raise entry.error(f"{name!r} is no MIG profile like 1g.10gb; for others, give {', '.join(MIG_FIELDS)}")
+            raise entry.error(f"{name!r} is not a MIG profile like 1g.10gb; for others, set {', '.join(MIG_FIELDS)}")
         size = MIG_SIZE[slices]
         return MigProfile(name, gpu_memory_mib * size // 8, _core_milli(slices), slices, size, MIG_STARTS[slices])
     fields = entry.fields(MIG_FIELDS, MIG_FIELDS)
@@ -316,7 +316,7 @@ def _taint(entry: Entry) -> Taint:
     match = TAINT.fullmatch(text)
     effects = [effect.value for effect in TaintEffect]
     if match is None or match[3] not in effects:
-        raise entry.error(f"{text!r} is no taint like dedicated=ml:NoSchedule; effects are: {', '.join(effects)}")
+        raise entry.error(f"{text!r} is not a taint like dedicated=ml:NoSchedule; effects are: {', '.join(effects)}")
     return Taint(match[1], match[2] or "", TaintEffect(match[3]))
 
 
@@ -324,7 +324,7 @@ def _microprice(entry: Entry) -> int:
     """Read a price, millionths of the currency's unit."""
     value = entry.value()
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
-        raise entry.error(f"{value!r} is no price, like 2.40")
+        raise entry.error(f"{value!r} is not a price like 2.40")
     price = ceil(Fraction(repr(value)) * 1_000_000)
     if price > LARGEST:
         raise entry.error(f"{value!r} is more than anything can cost")
@@ -362,5 +362,5 @@ def _ends(entry: Entry, fields: Mapping[str, Entry], gateways: Mapping[str, Gate
             raise end.error(f"unknown gateway {name!r}; {hint}")
     source, target = ends[0].text(), ends[1].text()
     if source == target:
-        raise ends[1].error("a link lies between two gateways, not one")
+        raise ends[1].error("a link needs two different gateways")
     return (source, target), both

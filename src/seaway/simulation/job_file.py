@@ -125,13 +125,13 @@ def _request(line: CsvRow, *, by_memory: bool) -> ResourceRequest:
         raise line.wrong("num_gpu", f"{gpus} devices for one replica; at most {MAX_GPUS} can be right")
     memory = line.whole("gpu_memory_mib", 0) if by_memory else milli
     if milli > WHOLE_DEVICE_MILLI:
-        raise line.wrong("gpu_milli", f"{milli} is more than one device has; ask for more devices with num_gpu")
+        raise line.wrong("gpu_milli", f"{milli} is more than one device has; request more devices with num_gpu")
     if not gpus:
         for column, amount in (("gpu_milli", milli), ("gpu_memory_mib", memory)):
             if amount:
-                raise line.wrong(column, f"asks for {amount} of each device, but num_gpu is 0")
+                raise line.wrong(column, f"requests {amount} of each device, but num_gpu is 0")
     elif not memory:
-        raise line.wrong("gpu_memory_mib" if by_memory else "gpu_milli", "is 0, but num_gpu asks for a device")
+        raise line.wrong("gpu_memory_mib" if by_memory else "gpu_milli", "is 0, but num_gpu requests a device")
     return ResourceRequest(line.whole("cpu_milli"), line.whole("memory_mib"), gpus, memory, 0, milli)
 
 
@@ -161,5 +161,5 @@ def _runs_s(line: CsvRow) -> int | None:
     start_column = "scheduled_time" if line.has("scheduled_time") else "creation_time"
     start, end = line.whole(start_column), line.whole("deletion_time")
     if end < start:
-        raise line.wrong("deletion_time", f"{end} lies before {start_column} {start}")
+        raise line.wrong("deletion_time", f"{end} is before {start_column} {start}")
     return end - start

@@ -86,7 +86,7 @@ class CsvRow:
         """Return whether a cell says yes; an empty cell or a missing column says no."""
         value = self.text(column).lower()
         if value not in YES | NO:
-            raise self.wrong(column, f"{self.text(column)!r} is neither true nor false")
+            raise self.wrong(column, f"{self.text(column)!r} is not true or false")
         return value in YES
 
     def _number(self, column: str) -> Decimal:
@@ -100,7 +100,7 @@ class CsvRow:
         if number < 0:
             raise self.wrong(column, f"{text} is negative")
         if number > LARGEST:
-            raise self.wrong(column, f"{text} is more than Seaway can hold ({LARGEST})")
+            raise self.wrong(column, f"{text} is above the maximum of {LARGEST}")
         return number
 
 
@@ -167,7 +167,7 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
         if header.count(column) > 1:
             raise RejectedError("the column appears more than once", where=f"{where}:1:{column}")
     if not lines:
-        raise RejectedError("there is nothing below the header", where=f"{where}:2:{header[0]}")
+        raise RejectedError("no rows below the header", where=f"{where}:2:{header[0]}")
     return table
 
 

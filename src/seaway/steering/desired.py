@@ -76,7 +76,7 @@ def active_path(pair: Pair, chosen: str = "") -> tuple[Path, ...]:
     if not chosen:
         return pair.paths if pair.load_balance else (max(pair.paths, key=lambda path: path.weight),)
     if pair.load_balance:
-        raise RejectedError(f"packets to {pair.target} are spread over all its paths, so that none can be chosen")
+        raise RejectedError(f"packets to {pair.target} are spread over all its paths, so no path can be selected")
     found = tuple(path for path in pair.paths if path.name == chosen)
     if not found:
         there = ", ".join(path.name for path in pair.paths)

@@ -322,7 +322,7 @@ class Top(App[None]):
     def action_cancel(self) -> None:
         """End the chosen job, if that is meant."""
         if job := self.view.job:
-            detail = "It ends, and what it holds goes to others; its record stays."
+            detail = "The job ends and releases its resources; its record stays."
             self._ask(f"Cancel {_named(job)}?", detail, job_calls.cancel(job["id"]))
 
     def action_suspend(self) -> None:
@@ -330,9 +330,9 @@ class Top(App[None]):
         if (job := self.view.job) is None:
             return
         if job.get("state") == "suspended":
-            self._ask(f"Resume {_named(job)}?", "It goes back to its queue.", job_calls.resume(job["id"]))
+            self._ask(f"Resume {_named(job)}?", "It returns to its queue.", job_calls.resume(job["id"]))
         else:
-            detail = "It stops, and what it holds goes to others, until a user resumes it."
+            detail = "The job stops and releases its resources until a user resumes it."
             self._ask(f"Suspend {_named(job)}?", detail, job_calls.suspend(job["id"]))
 
     def action_cordon(self) -> None:
@@ -343,14 +343,14 @@ class Top(App[None]):
         if at["cordon"]:
             self._ask(f"Uncordon {place(*where)}?", "New work may come again.", fleet_calls.uncordon(*where))
         else:
-            detail = "No new work comes; what runs there goes on."
+            detail = "It gets no new jobs; running jobs continue."
             self._ask(f"Cordon {place(*where)}?", detail, fleet_calls.cordon(*where))
 
     def action_drain(self) -> None:
         """Have the chosen place emptied, if that is meant."""
         if at := self.view.place:
             where = (at["cluster"], at["node"])
-            detail = "No new work comes, and what runs there is moved away."
+            detail = "It gets no new jobs, and running jobs move elsewhere."
             self._ask(f"Drain {place(*where)}?", detail, fleet_calls.drain(*where))
 
     def _ask(self, question: str, detail: str, call: Call[Any]) -> None:

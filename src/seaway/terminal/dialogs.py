@@ -22,9 +22,9 @@ KEYS = (
     ("x", "cancel the chosen job"),
     ("s", "suspend the chosen job, or resume it"),
     ("c", "cordon the chosen cluster or node, or end that"),
-    ("d", "drain it: move away what runs there as well"),
+    ("d", "drain it: move running jobs elsewhere"),
     ("n", "log: the next replica"),
-    ("r", "ask the server now"),
+    ("r", "refresh now"),
     ("t", "light or dark; ctrl+p has more themes"),
     ("q", "leave"),
 )

@@ -183,7 +183,7 @@ class JobScreen(Screen[None], View):
                 async with aclosing(self._client.follow_log(self._job, replica=replica, tail=TAIL)) as lines:
                     async for text in lines:
                         self._lines.write_line(text)
-                self._lines.write_line("── the job is over ──")
+                self._lines.write_line("── the job has ended ──")
                 return
             except UnavailableError as error:
                 self._lines.write_line(f"── {error} ──")

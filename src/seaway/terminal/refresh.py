@@ -134,9 +134,9 @@ class Contact:
     def trouble(self) -> str:
         """Say what is wrong and what comes next; empty where nothing is."""
         if self.refusal:
-            return f"the token is refused: {self.refusal}. Sign in with `seaway login`, then come back; r asks again"
+            return f"the token is refused: {self.refusal}. Sign in with `seaway login`, then press r"
         if self._silence:
-            return f"silent for {seconds(self._clock() - self._received_s)}, what you see is old: {self._silence}"
+            return f"no answer for {seconds(self._clock() - self._received_s)}; the figures are old: {self._silence}"
         if self._asked_s is not None and self._clock() - self._asked_s > SLOW_S:
             return f"{self.server} has not answered for {seconds(self._clock() - self._asked_s)}; still waiting"
         return self.objection

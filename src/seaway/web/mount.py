@@ -187,7 +187,7 @@ class _Pages(Mount):
                 await wrong(Request(scope), refused)(scope, receive, send)
             return
         if scope["path"].startswith(tabs.OF_TABS) and not await tabs.is_of(scope, self._api):
-            refused = ForbiddenError("this is sent to a page that another user looks at, or no one any more")
+            refused = ForbiddenError("this message belongs to a page of another user or a closed page")
             await wrong(Request(scope), refused)(scope, receive, send)
             return
 

@@ -72,21 +72,21 @@ def plain(request: Request, template: str, status: int = 200, here: str = "", **
 def broken(request: Request) -> HTMLResponse:
     """Return a page that says that something is wrong with the server; its log says what."""
     words = words_for(request)
-    why = words("Something is broken here. Reload the page; if that does not help, the server's log says why.")
+    why = words("An internal error occurred. Reload the page; if that does not help, see the server's log.")
     return plain(request, "wrong", 500, title=words("This cannot be shown now"), why=why)
 
 
 def posted(request: Request) -> HTMLResponse:
     """Return a page that says that an address takes what a page sends, and shows nothing."""
     words = words_for(request)
-    why = words("This address only takes what a button sends. Go on with the overview.")
-    return plain(request, "wrong", 405, title=words("There is nothing to look at here"), why=why)
+    why = words("This address accepts form data only. Continue to the overview.")
+    return plain(request, "wrong", 405, title=words("No page at this address"), why=why)
 
 
 def too_many(request: Request, most: int) -> HTMLResponse:
     """Return a page that says that a user has as many open as are kept."""
     words = words_for(request)
-    why = words("{most} are open by this token. Close some, wait for half a minute, and reload this one.", most=most)
+    why = words("This token has {most} open pages. Close some, wait for half a minute, and reload this page.", most=most)
     return plain(request, "wrong", 429, title=words("Too many pages are open"), why=why)
 
 
@@ -110,7 +110,7 @@ def wrong(request: Request, error: SeawayError) -> HTMLResponse:
     words = words_for(request)
     match error:
         case UnknownError():
-            head = words("There is nothing here")
+            head = words("Page not found")
         case ForbiddenError():
             head = words("You may not see this")
         case RejectedError():

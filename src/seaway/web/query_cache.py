@@ -235,9 +235,9 @@ class QueryCache:
             line.failing = True
             _say(line, error)
         except Exception:  # whatever it was, the line goes on
-            log.exception("%s could not be asked", line.call.path)
+            log.exception("%s could not be queried", line.call.path)
             line.failing = True
-            _say(line, UnavailableError("something is wrong in the control plane; its log says what"))
+            _say(line, UnavailableError("internal error of the control plane; see its log"))
         else:
             if line.failing:
                 line.failing = False
@@ -271,6 +271,6 @@ async def _tell(line: _Line[T], follower: Follower[T]) -> None:
             if inspect.isawaitable(done):
                 await done
     except Exception:
-        log.exception("a page could not show what is new")
+        log.exception("a page could not be updated")
     finally:
         follower.listens = False

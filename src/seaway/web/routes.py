@@ -77,7 +77,7 @@ class Entrance:
         wanted, token = addresses.own(str(form.get("next", ""))), str(form.get("token", "")).strip()
         try:
             if len(token) > cookies.LONGEST:
-                raise RejectedError(f"this token has {len(token)} letters, and a browser keeps {cookies.LONGEST}")
+                raise RejectedError(f"this token has {len(token)} characters, and a browser stores {cookies.LONGEST}")
             login = await self._login(request, Given((token,)))
         except SeawayError as error:
             return self._form(request, wanted, error)

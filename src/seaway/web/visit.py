@@ -175,7 +175,7 @@ class Visit:
         self, scope: object, call: Call[T], callback: Callback[T], interval_s: float
     ) -> Callable[[], None]:
         if self._over():
-            raise UnauthenticatedError("your token does not hold any more")
+            raise UnauthenticatedError("your token is not valid any more")
 
         def failed(error: SeawayError | None) -> None:
             if isinstance(error, UnauthenticatedError):
@@ -217,7 +217,7 @@ class Visit:
             self.leave()
             return
         words = self.words
-        broken = words("Something is broken here. Reload the page; if that does not help, the server's log says why.")
+        broken = words("An internal error occurred. Reload the page; if that does not help, see the server's log.")
         text = str(error) if isinstance(error, SeawayError) else broken
         close = {"label": words("Close"), "color": "white", "noCaps": True}
         ui.notify(text, type="negative", position="bottom-right", timeout=0, actions=[close])

@@ -136,7 +136,7 @@ def read_rows(content: bytes, kind: str) -> str:
     for at, row in enumerate(rows.root):
         key = row.policy, row.level, row.instance, row.seed
         if key in known:
-            raise RejectedError("this policy, instance and seed stand there twice", where=f"[{at}]")
+            raise RejectedError("this policy, instance and seed are duplicated", where=f"[{at}]")
         known.add(key)
         if None not in (row.jobs, row.placed) and (row.placed or 0) > (row.jobs or 0):
             raise RejectedError("more jobs are placed than came", where=f"[{at}].placed")
@@ -157,14 +157,14 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
         raise RejectedError("these are sums of policies; bring the rows, without --summary")
     if names != set(COLUMNS):
         missing = ", ".join(sorted(set(COLUMNS) - names)[:3]) or ", ".join(sorted(map(str, names - set(COLUMNS)))[:3])
-        raise RejectedError(f"these are no rows of an evaluation: see {missing[:200]}")
+        raise RejectedError(f"these are not rows of an evaluation: {missing[:200]}")
     return [_typed(at, row) for at, row in enumerate(rows)]
 
 
 def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
     """Return a row with values in place of text."""
     if None in row or None in row.values():
-        raise RejectedError("this row has not as many fields as the first line; was the file cut off?", where=f"[{at}]")
+        raise RejectedError("this row has fewer fields than the first row; is the file complete?", where=f"[{at}]")
     typed: dict[str, Any] = {}
     for name, text in row.items():
         if not text and name not in ("policy", "instance", "level"):

@@ -97,7 +97,7 @@ class ChoiceOut(Shown):
     total: int
     scores: dict[str, int]
     free_slices: int
-    """How many more replicas like this one it could take; 10,000 stands for at least so many."""
+    """Number of further replicas like this one that fit; 10,000 stands for at least so many."""
     link: LinkOut | None
     """Between your gateway and the cluster's; null where it is unknown."""
     price_per_hour: str

@@ -88,11 +88,11 @@ memory_mib = reader(units.memory_mib, LARGEST_INT32)
 cpu_milli = reader(units.cpu_milli, LARGEST_INT32)
 gpu_milli = reader(units.percent_milli, 1000)
 seconds = reader(_seconds, LONGEST_TIME_S)
-limit_s = reader(_seconds, LONGEST_TIME_S, zero="0 would end it at once; leave it out for no limit")
+limit_s = reader(_seconds, LONGEST_TIME_S, zero="must be more than 0; omit it for no limit")
 bound_ns = reader(units.duration_ns, LONGEST_BOUND_NS, zero="0 sets no bound: leave it out, or give a time like 20ms")
 bound_ppm = reader(units.share_ppm, 10**6, zero="0 sets no bound: leave it out, or give a small share like 0.01%")
 rate_mbps = reader(units.rate_mbps, LARGEST_INT32)
-_ALL = "0 is no memory; leave gpu_memory out for all of the device's"
+_ALL = "must be more than 0; omit gpu_memory for all memory of the device"
 _gpu_memory = reader(units.memory_mib, LARGEST_INT32, zero=_ALL)
 _gpu_memory_share = reader(units.percent_milli, 1000, zero=_ALL)
 
@@ -148,8 +148,8 @@ _NAMES = "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last
 PATTERNS = {
     NAME_PATTERN: _NAMES,
     NONE_OR_NAME_PATTERN: _NAMES,
-    LINE_PATTERN: "control characters and line breaks may not stand here",
-    TEXT_PATTERN: "control characters may not stand here",
+    LINE_PATTERN: "control characters and line breaks are not allowed",
+    TEXT_PATTERN: "control characters are not allowed",
     LABEL_KEY_PATTERN: (
         "use what Kubernetes allows as a label's key: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
         "a letter or digit first and last, and before that a domain and '/' if you like"
@@ -216,14 +216,14 @@ def address(text: str) -> IPv4Address | IPv6Address:
 def address6(text: str) -> IPv6Address:
     """Read an IPv6 address without a zone."""
     if "%" in text:
-        raise ValueError("a zone, which only one machine knows, may not stand here")
+        raise ValueError("a zone is not allowed, since it is valid on one machine only")
     return IPv6Address(text)
 
 
 def network6(text: str) -> IPv6Network:
     """Read an IPv6 network, whose address has no bits set beyond its length."""
     if "%" in text:
-        raise ValueError("a zone, which only one machine knows, may not stand here")
+        raise ValueError("a zone is not allowed, since it is valid on one machine only")
     return IPv6Network(text)
 
 

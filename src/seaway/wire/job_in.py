@@ -181,7 +181,7 @@ class JobIn(Incoming):
     model_config = ConfigDict(json_schema_extra={"examples": EXAMPLES})  # type: ignore[dict-item]
 
     name: Name
-    """What you call it. Several jobs may have one name; their ids tell them apart."""
+    """Name of the job. Several jobs may have one name; their ids tell them apart."""
     tenant: NameOrNone = ""
     """Whose it is; left out, your own tenant's, or `default` where you have none."""
     queue: Name = DEFAULT

@@ -111,7 +111,7 @@ class JobOut(Shown):
     not_before: str | None
     """When it may be tried next, after a failure."""
     spec: dict[str, Any]
-    """What was asked for, as it could be submitted again."""
+    """The request, ready to be submitted again."""
     request: RequestOut
     """What each replica needs, exactly."""
 

@@ -43,7 +43,7 @@ def _loss(link: LinkView) -> float | None:
 
 _VALUES: dict[str, tuple[str, Callable[[LinkView], float | None]]] = {
     "Bandwidth": (
-        "Bandwidth that is free {}: what both interfaces could carry besides, Mbit/s.",
+        "Free bandwidth {}: spare capacity of both interfaces, Mbit/s.",
         lambda link: link.free_mbps,
     ),
     "Latency": ("Mean round-trip time {}, nanoseconds.", _latency_ns),

@@ -134,21 +134,21 @@ METRICS: dict[str, Metric] = {
     ),
     "GPUDeviceCoreLimit": Metric(
         Layer.DEVICE,
-        "Cores of a device that there are to allocate, percent points of a whole one.",
+        "Allocatable cores of a device, in percent.",
         lambda row: _points(row.core_limit_milli),
     ),
     "GPUDeviceMemoryAllocated": Metric(
         Layer.DEVICE, "Memory of a device that is allocated, bytes.", lambda row: row.memory_mib * MIB
     ),
     "GPUDeviceMemoryLimit": Metric(
-        Layer.DEVICE, "Memory of a device that there is to allocate, bytes.", lambda row: row.memory_limit_mib * MIB
+        Layer.DEVICE, "Allocatable memory of a device, bytes.", lambda row: row.memory_limit_mib * MIB
     ),
-    "GPUDeviceSharedNum": Metric(Layer.DEVICE, "How many hold a share of a device.", lambda row: row.shared),
+    "GPUDeviceSharedNum": Metric(Layer.DEVICE, "Number of holders of slices of a device.", lambda row: row.shared),
     "GPUDeviceMemoryUsed": Metric(Layer.DEVICE, "Memory of a device that is used, as measured, bytes.", _used_bytes),
     "GPUDeviceCoreUsed": Metric(
         Layer.DEVICE, "Cores of a device that are used, as measured, percent points of a whole one.", _used_points
     ),
-    "GPUDeviceUsedAge": Metric(Layer.DEVICE, "For how long what is used of a device has been known, seconds.", _age_s),
+    "GPUDeviceUsedAge": Metric(Layer.DEVICE, "Age of the measured use of a device, seconds.", _age_s),
     "vGPUCorePercentage": Metric(
         Layer.VGPU,
         "Cores of a device that a container has allocated, percent.",

@@ -271,10 +271,10 @@ def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour
     if gateway is None:
         with suppress(ValueError):
             return address6(text)
-        raise RejectedError(f"{text!r} is neither a gateway nor an IPv6 address")
+        raise RejectedError(f"{text!r} is not a gateway or an IPv6 address")
     sid = gateway.sid(behaviour)
     if sid is None:
-        raise RejectedError(f"{text} has no {behaviour.value}, which its name stands for here: give it one, or a SID")
+        raise RejectedError(f"{text} has no {behaviour.value}, which a name in a path refers to: configure one, or use a SID")
     return sid.address
 
 

@@ -58,7 +58,7 @@ class CurvePointOut(Shown):
     episode: int
     placed: int
     refused: int
-    """Jobs that nothing could have held."""
+    """Infeasible jobs."""
     gpu_load_variance: float
     reward: float
 

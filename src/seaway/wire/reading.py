@@ -147,7 +147,7 @@ def message_of(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "string_pattern_mismatch":
         why = PATTERNS.get(context["pattern"], f"has to match {context['pattern']}")
-        return f"{_shown(error['input'])} does not do; {why}"
+        return f"{_shown(error['input'])} is not valid; {why}"
     if kind == "json_invalid":
         return f"this is not JSON: {context['error']}"
     if kind in _SAYS:

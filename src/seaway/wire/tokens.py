@@ -16,7 +16,7 @@ class TokenIn(Incoming):
     """Leave to use the API, to be made."""
 
     name: Name
-    """Who or what uses it; stands behind everything that is done with it."""
+    """Name of the user or program. It is recorded with all its actions."""
     role: RoleName = "user"
     tenant: NameOrNone = ""
     """Whose jobs; needed for viewers and users, empty for others."""

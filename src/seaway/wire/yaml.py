@@ -11,7 +11,7 @@ import yaml
 from seaway.domain.errors import RejectedError
 
 SAYS = (
-    ("mapping values are not allowed", "a colon may not stand here: put the text in quotes, or move the line"),
+    ("mapping values are not allowed", "a colon is not allowed here: put the text in quotes, or fix the indentation"),
     ("cannot start any token", "nothing begins with this: put the text in quotes, and move lines by blanks, not tabs"),
     ("unexpected end of stream", "the text ends, and a quote is still open"),
     ("undefined alias", "no value is marked by this name"),
@@ -20,10 +20,10 @@ SAYS = (
     ("constructor for the tag", "only plain values are read, without a tag like this"),
     ("unhashable key", "the name of a field must be a text"),
     ("for merging", "only mappings can be merged"),
-    ("escape character", "this is no way to write a letter between double quotes: take single ones"),
+    ("escape character", "this escape sequence is not valid between double quotes: use single quotes"),
     (
         "did not find expected",
-        "something else has to stand here: look for an open bracket, and how far lines are moved",
+        "unexpected text: check for an open bracket, and the indentation",
     ),
 )
 """By a part of what the library says of a mistake, what is said of it here; the first that goes with it counts."""
@@ -40,7 +40,7 @@ SHOWN = 40
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
     """Say of a text that it is not YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
-        return RejectedError("this is not YAML: it holds what no text has", where=f"line {_line(error, body)}")
+        return RejectedError("this is not YAML: it has characters that text cannot have", where=f"line {_line(error, body)}")
     said = str(error)
     says = next((says for part, says in SAYS if part in said), OTHERWISE)
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
@@ -57,7 +57,7 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
             short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
             says = f"{short!r} is not a valid {kind}; put it in quotes to use it as text"
             return RejectedError(says, where=place(node.start_mark))
-    return RejectedError("this YAML holds what is no plain value")
+    return RejectedError("this YAML has a value that is not plain")
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
@@ -131,7 +131,7 @@ def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
     """Measure a value, each alias as all that it stands for; `NONE` in `known` marks what is being measured."""
     extent = known.get(id(node))
     if extent is NONE:
-        raise RejectedError("this YAML holds a value that contains itself")
+        raise RejectedError("this YAML has a value that contains itself")
     if extent is None:
         known[id(node)] = NONE
         size, height = 1, 0
@@ -144,9 +144,9 @@ def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
             height += 1
         extent = known[id(node)] = _Extent(size, height)
     if extent.values > most:
-        raise RejectedError(f"this YAML stands for more than {most} values")
+        raise RejectedError(f"this YAML expands to more than {most} values")
     if extent.height > MAX_NESTED:
-        raise RejectedError(f"this YAML nests deeper than {MAX_NESTED}, each alias as what it stands for")
+        raise RejectedError(f"this YAML nests deeper than {MAX_NESTED}, with expanded aliases")
     return extent
 
 

@@ -180,7 +180,7 @@ def test_lines_tell_how_far_a_replica_is() -> None:
     alpha.clock.advance_s(START_DELAY_S + 51)
     lines = list(alpha.cluster.logs("sw-a-1", 0, 100))
     assert lines == list(alpha.cluster.logs("sw-a-1", 0, 100))
-    assert lines[0].endswith("replica 0 of 'train' taken over (simulated)")
+    assert lines[0].endswith("replica 0 of 'train' started (simulated)")
     assert lines[1] == "2026-01-01T00:00:02Z started registry/train:1"
     assert lines[-1].endswith("progress 50 %")
     assert list(alpha.cluster.logs("sw-a-1", 0, 1)) == lines[-1:]

@@ -168,7 +168,7 @@ def test_a_tenant_learns_nothing_of_others() -> None:
             made.plane.admission.admit(spec(queue=name, tenant="mine"), "mine")
         reported[name] = str(caught.value).replace(name, "")
     assert reported["theirs"] == reported["nowhere"] == "queue: unknown queue ''; available: default, ours"
-    with pytest.raises(RejectedError, match="unknown tenant 'lost'; there is none that you may see"):
+    with pytest.raises(RejectedError, match="unknown tenant 'lost'; none is visible to you"):
         made.plane.admission.admit(spec(tenant="lost"), "lost")
 
 

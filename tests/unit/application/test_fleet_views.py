@@ -60,7 +60,7 @@ def test_what_takes_no_work_says_why() -> None:
     first, second = node.devices
     bad = replace(first, healthy=False, reason="tainted xid=79:NoExecute")
     live.tell(replace(cluster, nodes=(replace(node, devices=(bad, replace(second, cordoned=True))),)))
-    mute = "its cluster says that it is not healthy"
+    mute = "its cluster reports it as unhealthy"
     assert reported() == ("", ["tainted xid=79:NoExecute", mute])
     down = replace(node, ready=False, reason="not ready: Kubelet stopped posting node status.", devices=(bad, second))
     live.tell(replace(cluster, nodes=(down,)))

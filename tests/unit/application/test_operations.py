@@ -148,7 +148,7 @@ def test_a_tenant_goes_with_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.tenants() == [Tenant(DEFAULT), Tenant("t")]
     made.plane.run(5)
     operations.delete_tenant("t", "ada")
-    assert store.events(0, 1000)[-1].reason == "tenant t removed, with 5 jobs that were over"
+    assert store.events(0, 1000)[-1].reason == "tenant t removed, with 5 finished jobs"
     operations.put_tenant(Tenant("t"), "ada")
     assert not store.jobs(JobFilter(tenant="t", states=frozenset(JobState)), 10)
     assert not [each for each in store.events(0, 1000, tenant="t") if each.tenant]

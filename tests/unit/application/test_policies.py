@@ -84,7 +84,7 @@ def test_names_of_seaways_own_policies_are_taken(name: str) -> None:
     policies = made(MemoryStore())
     with pytest.raises(RejectedError, match="that Seaway has"):
         policies.bring(pack(cluster_policy(name)), "ada")
-    with pytest.raises(ConflictError, match="comes with Seaway"):
+    with pytest.raises(ConflictError, match="built in"):
         policies.remove(name, "ada")
 
 

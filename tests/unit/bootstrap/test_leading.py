@@ -68,7 +68,7 @@ def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
         assert asked.acquire(timeout=PATIENCE_S)
         assert asked.acquire(timeout=PATIENCE_S), "it tries again"
         assert cluster.reported == []
-        assert threads.delays()[pending_commands.job_id, 1, "alpha"] == "this process leads no more"
+        assert threads.delays()[pending_commands.job_id, 1, "alpha"] == "this process is not the leader any more"
         leads.set()
         assert reported.acquire(timeout=PATIENCE_S)
         assert cluster.reported == [Removal("01k9zj5q8e0ab", 1, "alpha")]

@@ -108,4 +108,4 @@ def test_a_restore_names_the_tokens_that_hold(folder: Path, tmp_path: Path, caps
     assert f"ada ({ada.id})" in reported
     assert bob.id not in reported
     assert run("restore", file, "--data", str(folder), "--force", "--revoke-tokens") == 0
-    assert "No token holds. A new one for an admin: seaway db new-admin-token" in capsys.readouterr().out
+    assert "No token is valid. Create one for an admin: seaway db new-admin-token" in capsys.readouterr().out

@@ -45,7 +45,7 @@ def toy(tmp_path: Path) -> str:
         ("--algo eade", "--algo: there is no 'eade'"),
         ("--algo td3", "--instances: nothing to learn on"),
         ("--algo td3 --instances missing", "missing: there is no such folder"),
-        ("--algo td3 --draw cats", "--draw: instances of the kind 'cats' cannot be drawn; available: placement"),
+        ("--algo td3 --draw cats", "--draw: instances of the kind 'cats' cannot be generated; available: placement"),
         ("--algo td3 --instances TOY --batch 0", "--batch: 0 is not from 1 to 10000000"),
         ("--algo td3 --instances TOY --set batsh=1", "--set batsh: td3 has no 'batsh'; did you mean 'batch'"),
         ("--algo td3 --instances TOY --set batch=1 --batch 2", "--set: batch is also given by --batch"),
@@ -93,7 +93,7 @@ def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypat
     assert f"curves:  tensorboard --logdir {out}" in first.stdout
     assert "episode 5 of 6: reward " in first.stderr
     again = run("--out", out, "--resume", "--episodes", "7")
-    assert "ddpg goes on after episode 6 of 7" in again.stderr
+    assert "ddpg continues after episode 6 of 7" in again.stderr
     with pytest.raises(RejectedError, match="--algo: the run began with ddpg, not td3"):
         run("--algo", "td3", "--out", out, "--resume")
     with pytest.raises(RejectedError, match="--batch: the run began with 4, not 8"):
@@ -151,7 +151,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on(
     assert capsys.readouterr().out.splitlines() == [
         "ddpg stopped after episode 37 of 1000; best: 8 of 10 jobs placed, after episode 35",
         *(["policy:  best.policy, the best until now"] if policy else []),
-        f"go on:   seaway train --out {tmp_path} --resume",
+        f"resume:  seaway train --out {tmp_path} --resume",
     ]
 
 

@@ -129,7 +129,7 @@ WRONG = {
     "no segment": (pair(Path("x", ())), "paths[0].paths[0].segments: must have 1 to 32 segments"),
     "unknown segment": (
         pair(Path("x", (ip("fd00:51d:3::99"), *TO_2.segments))),
-        "paths[0].paths[0].segments[0]: fd00:51d:3::99 is no SID of any gateway",
+        "paths[0].paths[0].segments[0]: fd00:51d:3::99 is not a SID of any gateway",
     ),
     "unwrapped on the way": (
         pair(Path("x", (ip("fd00:51d:3::d6"), *TO_2.segments))),

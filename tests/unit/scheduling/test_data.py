@@ -79,7 +79,7 @@ def test_what_counts_is_what_can_still_be_promised() -> None:
         (DataSource(), ["near"], ""),
         (AWAY, ["wide"], "its data is at wide"),
         (AWAY, ["near", "far"], "its data is at wide; 100000Mi take 14 min to near, 35 min to far"),
-        (AWAY, ["dark"], "its data is at wide; no one knows how long it takes to dark"),
+        (AWAY, ["dark"], "its data is at wide; the transfer time is unknown to dark"),
     ],
 )
 def test_it_is_said_how_long_data_takes(place: DataSource, clusters: list[str], said: str) -> None:

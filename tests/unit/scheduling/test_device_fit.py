@@ -37,7 +37,7 @@ def test_node_without_devices_refuses() -> None:
 
 def test_one_container_never_gets_a_card_twice() -> None:
     """A node with fewer devices than asked for refuses, however much room one device has."""
-    assert refusal(gpu(), job(gpus=2, gpu_memory_mib=1)) == "fewer GPUs on the node than asked for"
+    assert refusal(gpu(), job(gpus=2, gpu_memory_mib=1)) == "fewer GPUs on the node than requested"
 
 
 @pytest.mark.parametrize("closed", [{"healthy": False}, {"cordoned": True}])
@@ -94,7 +94,7 @@ def test_exclusive_job_needs_an_idle_device() -> None:
     """The policy mutex refuses a device that any container holds."""
     small, alone = job(gpus=1, gpu_memory_mib=1), job(gpus=1, gpu_memory_mib=1, exclusive=True)
     assert refusal(gpu(), alone) == FITS
-    assert refusal(gpu(), alone, small) == "GPU in use, but asked for exclusively"
+    assert refusal(gpu(), alone, small) == "GPU in use, but requested exclusively"
 
 
 def test_others_may_join_an_exclusive_job() -> None:
@@ -240,7 +240,7 @@ def test_all_cores_need_an_idle_device() -> None:
     coreless = job(gpus=1, gpu_memory_mib=1)
     assert (
         refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000), coreless)
-        == "GPU in use, but all its cores asked for"
+        == "GPU in use, but all its cores requested"
     )
 
 

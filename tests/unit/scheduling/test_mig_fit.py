@@ -72,7 +72,7 @@ def test_devices_that_hold_but_one_instance_serve_together() -> None:
     taken = slices(snapshot, job(gpus=2, gpu_memory_mib=30_000))
     assert ([each.mig_profile for each in taken], len({each.uuid for each in taken})) == (["7g.40gb"] * 2, 2)
     assert refusals(snapshot, job(gpus=2, gpu_memory_mib=30_000)) == ["not enough free GPU memory on one device"]
-    assert refusals(snapshot, job(gpus=4, gpu_memory_mib=30_000)) == ["fewer GPUs on the node than asked for"]
+    assert refusals(snapshot, job(gpus=4, gpu_memory_mib=30_000)) == ["fewer GPUs on the node than requested"]
 
 
 def test_instances_end_where_the_device_does() -> None:
@@ -109,4 +109,4 @@ def test_exclusive_job_gets_one_instance_of_a_device() -> None:
     """After the first instance the device is in use, so that an exclusive job gets no second there."""
     snapshot = snapshot_of(node(mig_gpu()), node(mig_gpu(), mig_gpu()))
     asked = job(gpus=2, gpu_memory_mib=4_000, exclusive=True)
-    assert refusals(snapshot, asked) == ["GPU in use, but asked for exclusively", ""]
+    assert refusals(snapshot, asked) == ["GPU in use, but requested exclusively", ""]

@@ -28,12 +28,12 @@ FULL = "no room for another pod"
     [
         ({}, ""),
         ({"clusters": {"a", "b"}}, ""),
-        ({"clusters": {"b"}}, "cluster not among those asked for"),
+        ({"clusters": {"b"}}, "cluster not requested"),
         ({"regions": {"north"}}, ""),
-        ({"regions": {"south"}}, "region not among those asked for"),
+        ({"regions": {"south"}}, "region not requested"),
         ({"hardware": {"nvlink"}}, ""),
-        ({"hardware": {"nvlink", "rdma"}}, "cluster lacks hardware asked for"),
-        ({"clusters": {"b"}, "regions": {"south"}}, "cluster not among those asked for"),
+        ({"hardware": {"nvlink", "rdma"}}, "cluster lacks requested hardware"),
+        ({"clusters": {"b"}, "regions": {"south"}}, "cluster not requested"),
     ],
 )
 def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:

@@ -101,5 +101,5 @@ def test_flags_are_words_or_digits(text: str, flag: bool) -> None:
 
 def test_a_flag_that_says_neither_is_rejected() -> None:
     """A flag that cannot be understood is not taken for no."""
-    with pytest.raises(RejectedError, match=r"jobs\.csv:17:gang: 'maybe' is neither true nor false"):
+    with pytest.raises(RejectedError, match=r"jobs\.csv:17:gang: 'maybe' is not true or false"):
         line(gang="maybe").flag("gang")

@@ -157,10 +157,10 @@ def test_replicas_gangs_and_times_may_be_given(tmp_path: Path) -> None:
             ("jobs", "0,0,,70", "0,100,,70"),
             "jobs.csv:4:gpu_milli: asks for 100 of each device, but num_gpu is 0",
         ),
-        (("jobs", "1,460,", "1,0,"), "jobs.csv:2:gpu_milli: is 0, but num_gpu asks for a device"),
+        (("jobs", "1,460,", "1,0,"), "jobs.csv:2:gpu_milli: is 0, but num_gpu requests a device"),
         (
             ("jobs", "1,460,", "1,1460,"),
-            "jobs.csv:2:gpu_milli: 1460 is more than one device has; ask for more devices with num_gpu",
+            "jobs.csv:2:gpu_milli: 1460 is more than one device has; request more devices with num_gpu",
         ),
         (
             ("jobs", "100,160,110", "100,105,110"),
@@ -231,7 +231,7 @@ def test_bad_input_of_a_trace_gets_one_line(tmp_path: Path, change: tuple[str, s
         ),
         (
             ("nodes", ",gpu_memory_mib", ",gpu_mib"),
-            "nodes.csv:1:gpu_memory_mib: the column is missing, but jobs ask for memory of devices; "
+            "nodes.csv:1:gpu_memory_mib: the column is missing, but jobs request memory of devices; "
             "the header has: cluster, node, cpu_milli, memory_mib, gpu, model, gpu_mib",
         ),
         (("nodes", "L4,24576", "L4,"), "nodes.csv:2:gpu_memory_mib: is empty, but a number is needed"),

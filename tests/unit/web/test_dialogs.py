@@ -109,7 +109,7 @@ def test_who_presses_twice_is_asked_once(client: Client) -> None:
     with client.content:
         for title in ("Remove queue a?", "Remove queue a?", "Remove queue b?"):
             with dialog(title):
-                ui.label("It can be removed once no job waits or runs in it.")
+                ui.label("It can be removed when it has no waiting or running jobs.")
     titles = [each.props["aria-label"] for each in client.elements.values() if isinstance(each, ui.dialog)]
     assert titles == ["Remove queue a?", "Remove queue b?"]
 

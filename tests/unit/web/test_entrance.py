@@ -149,7 +149,7 @@ def test_a_log_in_that_has_ended_is_renewed_on_the_way() -> None:
     browser.cookies["seaway_token"] = "ended"
     browser.world.answer = {"error": "invalid_grant"}
     assert browser.ask("GET", "/login?next=%2Fjobs%3Fstate%3Drunning&ended=1") == ""
-    assert "Your token does not hold any more." in browser.said.text
+    assert "Your token is not valid any more." in browser.said.text
     assert 'href="/login/provider?next=%2Fjobs%3Fstate%3Drunning"' in browser.said.text
     assert browser.cookies == {}
 

@@ -48,7 +48,7 @@ def test_models_that_begin_alike_are_told_apart() -> None:
 def test_why_a_cluster_takes_no_work_is_not_said_at_each_of_its_nodes() -> None:
     """It stands once, at the cluster; what is a node's own stands there."""
     assert "node-reason" not in drawn(card(), "its cluster does not answer: timed out")
-    assert "node-reason" in drawn(card(), "its cluster says that it is not ready")
+    assert "node-reason" in drawn(card(), "its cluster reports it as not ready")
 
 
 def test_room_is_a_bound_where_the_api_counts_no_further() -> None:

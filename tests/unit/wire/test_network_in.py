@@ -84,8 +84,8 @@ def test_mistakes_of_sense_are_told_together() -> None:
         "paths": [{"from": "gw-2", "to": "gw-9", "paths": [{"name": "x", "segments": ["gw-1", "gw-8"]}]}],
     }
     assert wrong(document) == [
-        "paths[0].paths[0].segments[0]: gw-1 has no End, which its name stands for here: give it one, or a SID",
-        "paths[0].paths[0].segments[1]: 'gw-8' is neither a gateway nor an IPv6 address",
+        "paths[0].paths[0].segments[0]: gw-1 has no End, which a name in a path refers to: configure one, or use a SID",
+        "paths[0].paths[0].segments[1]: 'gw-8' is not a gateway or an IPv6 address",
         "paths[0].to: gateway 'gw-9' not found; available: gw-1, gw-2, gw-3",
     ]
 

@@ -135,7 +135,7 @@ class KubernetesBackends:
                 self._join(context, met, name)
             if not name:
                 what = self._names.of(met.uid, context.server)
-                problems.append(f"{_context_text(context)} leads to {what}, as another does; it is passed over")
+                problems.append(f"{_context_text(context)} leads to {what}, as another context does; it is ignored")
         self._log_problems(problems)
         self._confirm_names(names)
 

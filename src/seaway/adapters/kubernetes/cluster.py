@@ -35,7 +35,7 @@ RETRY_AFTER_S = 5
 PODS_TERMINATING = Answer(done=False, reason="its pods have not ended yet")
 """Answer to a removal after its objects are deleted, while its pods still run and use devices."""
 
-NOT_LISTED = Answer(done=False, reason="it is not known yet what there is of it")
+NOT_LISTED = Answer(done=False, reason="its state is not known yet")
 """Answer to a removal from a cluster that is not reporting, because its pods may still run."""
 
 

@@ -45,7 +45,7 @@ async def read_identity(api: Api, health: Health, random: Random) -> str:
         except UnavailableError as error:
             health.failed(IDENTITY_PATH, str(error))
         except UndecodableError as error:
-            health.failed(IDENTITY_PATH, f"{api.name} answers what is no Kubernetes: {error}")
+            health.failed(IDENTITY_PATH, f"{api.name} does not answer like Kubernetes: {error}")
         await asyncio.sleep(backoff.failed())
 
 

@@ -293,7 +293,7 @@ async def _try_once(candidate: Candidate) -> LeadershipStatus:
         if await candidate.attempt():
             return LeadershipStatus()
     except (ApiError, UnavailableError) as error:
-        return LeadershipStatus(f"the lease cannot be had: {error}")
+        return LeadershipStatus(f"the lease cannot be acquired: {error}")
     return LeadershipStatus(f"{candidate.leader or 'another user'} leads; this one waits", can_take_over=True)
 
 

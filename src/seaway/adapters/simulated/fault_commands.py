@@ -80,7 +80,7 @@ KINDS: dict[str, Kind] = {
     ),
     "cut": Kind(
         "",
-        "the cluster cannot be reached; what runs goes on",
+        "the cluster cannot be reached; running jobs continue",
         lambda cluster, trouble: cluster.disconnect(trouble.for_s),
         lambda cluster, _: cluster.reconnect(),
     ),

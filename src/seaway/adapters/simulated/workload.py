@@ -130,7 +130,7 @@ def manifests(deployment: Deployment) -> list[dict[str, Any]]:
 def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
     """Yield the log lines of a replica until now, always the same ones."""
     made = record.made
-    yield _line(made.at_ns, f"replica {replica} of {made.name!r} taken over (simulated)")
+    yield _line(made.at_ns, f"replica {replica} of {made.name!r} started (simulated)")
     if record.phase is WorkloadPhase.STARTING:
         return
     end_ns = now_ns if record.ended_ns is None else record.ended_ns

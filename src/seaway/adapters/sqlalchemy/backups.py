@@ -171,7 +171,7 @@ def _load(engines: Engines, reader: BackupReader, force: bool, revoke_ns: int | 
     with engines.write.begin() as connection:
         connection.execute(update(LEASE).values(epoch=LEASE.c.epoch + 1, owner="restore"))
         if not force and (found := _first_filled(connection)):
-            raise RejectedError(f"the database is not empty (it has {found}): use --force to replace what is there")
+            raise RejectedError(f"the database is not empty (it has {found}): use --force to replace it")
         ended = connection.execute(
             select(TOKENS.c.id, TOKENS.c.revoked_ns).where(TOKENS.c.revoked_ns.is_not(None))
         ).all()

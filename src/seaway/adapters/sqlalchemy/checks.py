@@ -103,7 +103,7 @@ def _live_attempts(connection: Connection) -> Iterator[str]:
     for job_id, number, state, job_state, latest in connection.execute(question):
         name = f"attempt {number} of job {ids.encode(job_id)} is {state}"
         if job_state is None:
-            yield f"{name}, but there is no such job"
+            yield f"{name}, but that job does not exist"
         else:
             yield f"{name}, but the job is {job_state} at attempt {latest}"
 
@@ -126,7 +126,7 @@ def _outgoing(connection: Connection) -> Iterator[str]:
     )
     for job_id, attempt, cluster in connection.execute(question):
         name = f"attempt {attempt} of job {ids.encode(job_id)}"
-        yield f"cluster {cluster} is to be told about {name}, which does not exist"
+        yield f"cluster {cluster} has a pending command for {name}, which does not exist"
 
 
 def _specs(connection: Connection) -> Iterator[str]:

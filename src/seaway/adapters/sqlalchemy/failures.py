@@ -20,7 +20,7 @@ SQLITE_AWAY = {
     13: "the disk under the database is full",
     14: "the database cannot be opened",
     23: "the database may not be opened",
-    26: "the file is no database",
+    26: "the file is not a database",
 }
 """Messages for primary result codes of SQLite that mean unavailability."""
 
@@ -31,11 +31,11 @@ MYSQL_AWAY = {
     **dict.fromkeys((3, 14, 1021, 1026, 1030, 1114, 1135, 1037, 1041), "the database has no room"),
     **dict.fromkeys((1205, 1213, 1206, 3572), "the database is busy with others' changes"),
     **dict.fromkeys((1036, 1290, 1792, 1836), "the database may not be written to"),
-    **dict.fromkeys((1040, 1203, 1226), "the database takes no more connections"),
+    **dict.fromkeys((1040, 1203, 1226), "the database accepts no more connections"),
     **dict.fromkeys((1044, 1045, 1698, 1049), "the database does not let Seaway in: check the URL"),
     **dict.fromkeys(
         (0, 1047, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969),
-        "the database went away",
+        "the database closed the connection",
     ),
     **dict.fromkeys((2000, 2002, 2003, 2005, 2006, 2013, 2014, 2026, 2055, 4031), "the database does not answer"),
 }
@@ -50,7 +50,7 @@ POSTGRES_AWAY = {
     "53100": "the disk under the database is full",
     "53": "the database has no room",
     "55P03": "the database is busy with others' changes",
-    "57": "the database went away",
+    "57": "the database closed the connection",
     "58": "the disk under the database fails",
     "XX001": "the database is damaged: restore a backup",
 }

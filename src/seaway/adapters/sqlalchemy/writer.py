@@ -86,7 +86,7 @@ class Writer:
             except DBAPIError as error:
                 if again == 1 or not passes(error):
                     raise
-        raise InvariantError("a transaction was neither stored nor given up")
+        raise InvariantError("a transaction was neither committed nor rolled back")
 
     def _together(self, changes: Sequence[Change]) -> bool:
         """Store all changes; store nothing if one conflicts with others or with stored rows."""

@@ -179,8 +179,8 @@ class Machine:
                     yield netlink
             except NetlinkError as error:
                 if error.code in {errno.EPERM, errno.EACCES}:
-                    raise ForbiddenError("the kernel lets only root look at gateways or change them") from None
-                raise UnavailableError(f"the kernel refuses to tell what there is: {error}") from None
+                    raise ForbiddenError("only root can read or change the state of a gateway") from None
+                raise UnavailableError(f"the kernel refuses to list its state: {error}") from None
 
     def _read(self, netlink: IPRoute) -> CurrentState:
         from seaway.adapters.srv6.routes import read_foreign, read_own

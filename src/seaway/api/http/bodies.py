@@ -85,7 +85,7 @@ def require_kind(request: Request, *kinds: str) -> str:
 Fields = dict[str, Any]
 """A queue, pool or tenant as it is shown, with its version; of the network, at least that."""
 
-IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if there is none of this name yet."))
+IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if the name is not in use."))
 
 
 def tagged_reply(fields: Fields) -> Response:

@@ -86,7 +86,7 @@ def answer(error: Exception, path: str) -> Response:
         return problem(status, "the body did not come in time", path)
     if status == 500:
         log.error("a request to %s failed", path, exc_info=error)
-        return problem(status, "this is our fault, not yours; the log says more", path)
+        return problem(status, "internal error; see the server's log", path)
     if status == 401:
         headers["www-authenticate"] = 'Bearer realm="seaway"'
     if isinstance(error, TooManyFailuresError | UnavailableError):
@@ -108,7 +108,7 @@ def _allowed(request: Request) -> str:
 
 
 def _plain(error: HTTPException) -> str:
-    says = {404: "there is nothing here; /docs lists what there is", 405: "this cannot be done here"}
+    says = {404: "not found; /docs lists all paths", 405: "this cannot be done here"}
     return says.get(error.status_code, str(error.detail))
 
 

@@ -141,7 +141,7 @@ class Guard:
         if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
             raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
         if b"%2f" in scope.get("raw_path", b"").lower():  # it would be one part of another path here
-            raise UnknownError("there is nothing here; no name has a '/' in it")
+            raise UnknownError("not found; names have no '/'")
         headers: dict[bytes, bytes] = {}
         size = 0
         for name, value in scope["headers"]:
@@ -150,7 +150,7 @@ class Guard:
                 raise BadRequestError(400, f"the header {name.decode('latin-1')} is duplicated")
             headers[name] = value
         if size > LARGEST_HEADERS or len(scope["headers"]) > MAX_HEADERS:
-            raise BadRequestError(400, "there are too many headers")
+            raise BadRequestError(400, "too many headers")
         scope[HEADERS] = headers
         length, limit = headers.get(b"content-length"), self._limit_of(scope)
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):

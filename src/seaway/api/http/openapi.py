@@ -69,7 +69,7 @@ def _classes(file: str) -> dict[str, ast.ClassDef]:
 
 
 TAGS = [
-    {"name": "jobs", "description": "Submit jobs, watch them, change them, and ask why."},
+    {"name": "jobs", "description": "Submit, watch, update and explain jobs."},
     {"name": "events", "description": "Follow what happens."},
     {"name": "fleet", "description": "Clusters, nodes, devices, slices and links."},
     {"name": "network", "description": "The network between gateways: how it is meant to be, and who measures it."},
@@ -84,7 +84,7 @@ TAGS = [
 
 SAYS = (
     "Schedules GPU work across clusters, and the network between them. Send a token as "
-    "`Authorization: Bearer sw_…`. Every error is told as problem details (RFC 9457)."
+    "`Authorization: Bearer sw_…`. Errors are problem details (RFC 9457)."
 )
 
 

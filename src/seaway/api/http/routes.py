@@ -40,20 +40,20 @@ Handler = Callable[..., Awaitable[Response]]
 SAYS = {
     304: "You have this version already.",
     400: "The request itself is broken.",
-    401: "There is no token, or one that does not hold.",
+    401: "The token is missing or invalid.",
     403: "The token does not allow this.",
-    404: "There is no such thing, or not for you.",
-    406: "There is no answer of the kinds that you take.",
+    404: "Not found, or not visible to you.",
+    406: "None of the accepted media types is available.",
     408: "The body did not come in time.",
     409: "This does not go with how things are.",
-    412: "It is in another version by now.",
+    412: "The version has changed.",
     413: "The body is too large.",
     415: "The body is of a kind that is not taken.",
-    422: "Something in the request is wrong; `errors` says what, field by field.",
+    422: "The request is invalid; `errors` has the reason for each field.",
     428: "Say with If-Match which version you mean.",
-    429: "Too many tokens from your address did not hold, or a gateway reports or confirms too often.",
+    429: "Too many invalid tokens from your address, or too many reports of a gateway.",
     500: "Our own fault.",
-    503: "Something that Seaway depends on does not answer; `Retry-After` says when to try again.",
+    503: "A dependency does not answer; retry after `Retry-After`.",
 }
 
 MESSAGES: set[type[BaseModel]] = {Problem}
@@ -112,7 +112,7 @@ def _require_once(request: Request, several: Set[str]) -> None:
 
 
 def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
-    there = f"available: {', '.join(known)}" if known else "there are none here"
+    there = f"available: {', '.join(known)}" if known else "none here"
     errors = [RejectedError(f"unknown parameter; {there}", where=name[:60]) for name in names[:20]]
     return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
 

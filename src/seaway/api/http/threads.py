@@ -69,7 +69,7 @@ class Threads:
             When too much of it waits already.
         """
         if self.heavy_ahead >= HEAVY + IN_LINE:
-            raise UnavailableError("too many ask for what takes long; come again soon", retry_after_s=RETRY_AFTER_S)
+            raise UnavailableError("too many slow requests; try again soon", retry_after_s=RETRY_AFTER_S)
         self.heavy_ahead += 1
         try:
             return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._heavy)

@@ -28,19 +28,17 @@ ROUND_BYTES = 176
 
 
 def size_bytes(result: Reported) -> int:
-    """Return what a result takes in a report, at most, for names without signs that JSON has to escape."""
+    """Return the maximum size of a result in a report, for names that JSON does not escape."""
     return ROUND_BYTES + len(result.target.encode()) + len(result.path.encode())
 
 
 class ResultQueue:
-    """Results that wait, from old to new; the oldest are given up for new ones when there are too many.
-
-    May be used by several threads.
+    """Queue of results, oldest first. If it is full, the oldest are dropped. Several threads can use it.
 
     Parameters
     ----------
     most, most_bytes
-        How many wait at most, and how much of them.
+        Maximum number and size of the results.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -60,7 +58,7 @@ class ResultQueue:
         return self._bytes
 
     def put(self, results: Iterable[Reported]) -> None:
-        """Add results; count those that had to be given up."""
+        """Add results; count dropped ones."""
         with self._lock:
             for each in results:
                 self._waiting.append(each)
@@ -70,9 +68,9 @@ class ResultQueue:
                 self._dropped += 1
 
     def take(self, most: int, most_bytes: int) -> tuple[tuple[Reported, ...], int]:
-        """Take out the oldest, so many and so much of them at most, but one at least when any waits.
+        """Remove and return the oldest results, up to a number and a size, but at least one if there is any.
 
-        Returns them and how many were given up since the last time that this was asked.
+        Also returns the number of results dropped since the last call.
         """
         with self._lock:
             taken: list[Reported] = []
@@ -95,7 +93,7 @@ FIRST_S, MAX_S = 1.0, 60.0
 SET_NS = NS_PER_S
 """Minimum jump of the system time that counts as a clock change."""
 
-FETCH, BRING = "asking what to probe", "bringing results, which are kept"
+FETCH, BRING = "fetching the targets", "sending results, which stay queued"
 
 BATCH, BATCH_BYTES = 1000, 262_144
 """Maximum size of a report."""
@@ -103,7 +101,7 @@ GAP_S = 0.6
 """Pause between reports while many results are queued. Controllers accept two reports per second."""
 
 NAMED = re.compile(r"rounds[.\[]+(\d+)")
-"""A round of a report, as the controller names what is wrong with it."""
+"""Pattern of a round in an error of the controller."""
 
 
 @dataclass(slots=True)
@@ -133,13 +131,12 @@ class Delivery:
     """Calls to the controller, one at a time, with a back-off while it does not answer.
 
     A report that may have arrived is sent again unchanged, under the same number, until the controller answers. So
-    nothing
-    is counted twice and nothing is lost.
+    nothing is counted twice and nothing is lost.
 
     Parameters
     ----------
     gateway
-        The agent's gateway.
+        Gateway of the agent.
     controller
         Receives reports and returns the targets.
     queue
@@ -147,7 +144,7 @@ class Delivery:
     duty
         Receives the targets.
     clock
-        The time of day at the start identifies this agent's reports among those of earlier agents.
+        The wall-clock time at the start distinguishes the reports of this agent from those of earlier agents.
     random
         Jitter of the back-off.
     refresh_s
@@ -175,7 +172,7 @@ class Delivery:
         self._overtaken = False  # whether the rejection of repeated reports was logged
         self._report: Report | None = None
         self._sent = False  # whether it may have arrived already
-        self._lost = 0  # what the next report has to tell as dropped
+        self._lost = 0  # number of dropped results for the next report
         self._failures = {FETCH: 0, BRING: 0}
         self._due_ns = dict.fromkeys((FETCH, BRING), clock.monotonic_ns())
         self._problems: dict[str, str] = {}
@@ -189,11 +186,11 @@ class Delivery:
 
     @property
     def trouble(self) -> str:
-        """Why the controller accepts no results or returns no targets; empty when it does."""
+        """Reason why the controller accepts no results or returns no targets; empty if it does."""
         return self._problems.get(BRING) or self._problems.get(FETCH, "")
 
     def step(self) -> float:
-        """Do what is due, one call at most; return after how many seconds to look again unless results come before."""
+        """Make at most one call that is due; return the seconds to the next check unless results arrive before."""
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._due_ns[FETCH]:
             self._try(FETCH, self._fetch)
@@ -205,14 +202,14 @@ class Delivery:
         return (next_ns - now_ns) / NS_PER_S
 
     def finish(self, within_s: float) -> None:
-        """Bring what waits, at once, until all is brought, something fails, or the time is over."""
+        """Send all queued results without pauses, until a failure or the time limit."""
         until_ns = self._after_ns(within_s)
         self._problems.clear()
         while not self._problems and self._clock.monotonic_ns() < until_ns and self._next() is not None:
             self._try(BRING, self._bring)
 
     def _next(self) -> Report | None:
-        """Return the report that is to be brought next; it stays the same until the controller has answered."""
+        """Return the next report; it stays the same until the controller answers."""
         if self._report is None:
             rounds, dropped = self._queue.take(BATCH, BATCH_BYTES)
             self.delivered.dropped += dropped
@@ -233,7 +230,7 @@ class Delivery:
             log.info("%d targets to probe, network version %s", len(assignment.targets), assignment.version)
 
     def _bring(self) -> None:
-        """Bring the report at hand; it is done with unless this raises."""
+        """Send the present report; it is finished unless this raises."""
         report = self._report
         if report is None:
             return
@@ -253,7 +250,7 @@ class Delivery:
             self._due_ns[BRING] = self._after_ns(GAP_S)
 
     def _replayed(self, report: Report, before: bool, error: ConflictError) -> None:
-        """Drop a report that the controller has, or does not want any more."""
+        """Drop a report that the controller has already or does not accept any more."""
         self._report = None
         if not before and self._clock_was_set():
             self._start()
@@ -271,19 +268,19 @@ class Delivery:
         self._overtaken = not before
 
     def _start(self) -> None:
-        """Begin to count reports again, which makes them later than all before."""
+        """Start a new numbering of reports, later than all before."""
         self._started_ns = self._clock.now_ns()
         self._began_ns = self._clock.monotonic_ns()
         self._number = 0
 
     def _clock_was_set(self) -> bool:
-        """Tell whether the time of day went ahead since reports are counted, as on a machine that starts without it."""
+        """Report whether the wall clock jumped ahead since the start, as on a machine without a clock battery."""
         passed_ns = self._clock.monotonic_ns() - self._began_ns
         return self._clock.now_ns() - self._started_ns > passed_ns + SET_NS
 
     def _refused(self, report: Report, error: RejectedError) -> None:
-        """Drop the rounds that the controller finds wrong, all where it names none, and bring the others."""
-        self._due_ns[FETCH] = self._clock.monotonic_ns()  # what was to be probed may have changed
+        """Drop the rounds that the controller rejects, or all if it names none, and send the others."""
+        self._due_ns[FETCH] = self._clock.monotonic_ns()  # the targets may have changed
         named = {int(found[1]) for each in (error, *error.also) if (found := NAMED.search(each.where))}
         good = tuple(each for index, each in enumerate(report.rounds) if named and index not in named)
         if len(good) == len(report.rounds):
@@ -297,7 +294,7 @@ class Delivery:
             self._make(good)
 
     def _try(self, what: str, call: Callable[[], None]) -> None:
-        """Make a call; see to it that the next one waits if this one fails."""
+        """Make a call; schedule the next one."""
         try:
             call()
         except SeawayError as error:

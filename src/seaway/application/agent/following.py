@@ -1,4 +1,4 @@
-"""Keeping a gateway as the control plane wants it."""
+"""Follower: keeps a gateway in the configuration of the control plane."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ class Follower:
         self._reported = ""
 
     def step(self) -> float:
-        """Look once, do what is to be done, and return after how many seconds to look again."""
-        doing = "asking what is wanted; the gateway stays as it is"
+        """Apply the configuration once; return the seconds to the next check."""
+        doing = "fetching the configuration; the gateway stays as it is"
         try:
             wanted = self._steerer.wanted()
-            doing = "bringing the gateway to what is wanted"
+            doing = "applying the configuration"
             changes = self._steered.reach(wanted)
             if changes:
                 log.info("%d changes made, network version %s%s", changes, wanted.version, _paths(wanted))
-            doing = "confirming what is written"
+            doing = "confirming the configuration"
             self._confirm(wanted)
         except ConflictError as error:
             return self._failed(doing, error, AGAIN_S)
         except SeawayError as error:
             return self._failed(doing, error, EVERY_S)
         if self._reported:
-            log.warning("works again: the gateway is as version %s wants it", wanted.version)
+            log.warning("works again: the gateway has version %s", wanted.version)
         self._failures, self._reported = 0, ""
         return EVERY_S
 
     def _confirm(self, wanted: Wanted) -> None:
-        """Say what is written, where the control plane does not know it yet."""
+        """Confirm the applied paths, unless the control plane has the confirmation."""
         now = (wanted.version, dict(wanted.active))
         if now != self._confirmed or dict(wanted.applied) != now[1]:
             self._steerer.confirm(wanted)
@@ -70,7 +70,7 @@ class Follower:
 
     def _failed(self, doing: str, error: SeawayError, first_s: float) -> float:
         reported = f"{doing}: {error}"
-        late = isinstance(error, ConflictError) and not self._failures  # as happens when something changes meanwhile
+        late = isinstance(error, ConflictError) and not self._failures  # normal if something changes at the same time
         if reported != self._reported and not late:
             log.warning("%s; tried again", reported)
             self._reported = reported
@@ -80,7 +80,7 @@ class Follower:
 
 
 def _paths(wanted: Wanted) -> str:
-    """Say which paths are taken where a user had a choice."""
+    """Return a text with the selected paths of pairs with several paths."""
     choices = {pair.target for pair in wanted.config.pairs if len(pair.paths) > 1}
     taken = [f"{target} by {path}" for target, path in sorted(wanted.active.items()) if target in choices]
     return f"; {', '.join(taken)}" if taken else ""

@@ -1,4 +1,4 @@
-"""Rounds of probes: when they are due, and what came of them."""
+"""Rounds of probes: schedule and results."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ LOOK_S = 1.0
 """Seconds between two checks of an agent without targets."""
 
 MAX_DISCARDED = 1000
-"""Maximum number that a controller accepts for one round."""
+"""Maximum number of discarded answers that a controller accepts for one round."""
 
 SPREAD, AGAIN = 0.7, 0.2
 """Over how much of the time that a round does not wait for answers its probes are spread, and those repeated."""
 
 
 def measure(prober: Prober, assignment: Assignment, at_ns: int) -> tuple[Reported, ...]:
-    """Probe every target, those with no usable answer once more, and work out the figures of each.
+    """Probe every target, retry those without a usable answer once, and return the figures of each.
 
-    Both tries count: what was lost in the first one is not forgotten when the second one is answered.
+    Both tries count, so losses of the first one remain if the second one is answered.
 
     Parameters
     ----------
     at_ns
-        Time of day now, nanoseconds since 1970.
+        Wall-clock time, nanoseconds since 1970.
     """
     how, targets = assignment.how, assignment.targets
     free_s = max(0.0, how.interval_s - 2 * how.timeout_s)
@@ -49,7 +49,7 @@ def _both(first: Round, second: Round) -> Round:
 
 
 def _reported(target: Target, found: Round, at_ns: int) -> Reported:
-    """Work out the figures of a round; one of which nothing counts has none but what was discarded."""
+    """Return the figures of a round; without counted probes, only the number of discarded answers."""
     said = figures(found) if found.sent else None
     return Reported(
         target=target.gateway,
@@ -70,7 +70,7 @@ class Leftovers:
         self._discarded: dict[tuple[str, str], int] = {}
 
     def settle(self, results: Iterable[Reported]) -> list[Reported]:
-        """Return what there is to report: results of rounds in which something counts."""
+        """Return the results to report, those of rounds with counted probes."""
         reported = []
         for each in results:
             way = (each.target, each.path)
@@ -83,23 +83,23 @@ class Leftovers:
 
 
 class Rounds:
-    """An agent's rounds, one after the other.
+    """Rounds of an agent, one after the other.
 
-    The first one begins after a random part of the time between two, so that agents that were started together
-    do not all probe at once. One that is late because the one before took too long is left out.
+    The first round begins after a random part of the interval, so that agents that start together do not probe at the
+    same time. A round is skipped if the previous one takes too long.
 
     Parameters
     ----------
     prober
         Sends the probes.
     duty
-        Says what is to be probed.
+        Source of the assignment.
     clock
-        By which rounds begin.
+        Clock of the schedule.
     random
-        Draws that part.
+        Source of the random part.
     give
-        Takes what came of each round.
+        Receives the results of each round.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Rounds:
         self._due_ns: int | None = None
 
     def step(self) -> float:
-        """Do a round if one is due; return after how many seconds to look again unless the duty changes before."""
+        """Run a round if one is due; return the seconds to the next check unless the assignment changes before."""
         assignment = self._duty.now
         if assignment is None or not assignment.targets:
             self._due_ns = None
@@ -122,7 +122,7 @@ class Rounds:
         now_ns = self._clock.monotonic_ns()
         if self._due_ns is None:
             self._due_ns = now_ns + int(every_ns * self._share)
-        self._due_ns = min(self._due_ns, now_ns + every_ns)  # the time between two may have become shorter
+        self._due_ns = min(self._due_ns, now_ns + every_ns)  # the interval may be shorter now
         if self._due_ns <= now_ns:
             self._give(measure(self._prober, assignment, self._clock.now_ns()))
             late = (self._clock.monotonic_ns() - self._due_ns) // every_ns
@@ -151,12 +151,12 @@ class Watch:
         self._sum_ns = clock.monotonic_ns() + SUM_S * NS_PER_S
 
     def see(self, results: Sequence[Reported], waiting: int) -> None:
-        """Look at a round.
+        """Log the changes of a round.
 
         Parameters
         ----------
         waiting
-            How many results the controller has not taken yet.
+            Number of results that the controller has not accepted yet.
         """
         silent = frozenset(_way(each) for each in results if not each.received)
         here = {_way(each) for each in results}

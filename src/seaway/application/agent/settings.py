@@ -42,22 +42,22 @@ class AgentSettings:
 
 
 class Duty:
-    """Holds what the controller said last, which counts until it says something else, also while it is away.
+    """Latest assignment, which stays in force while the controller does not answer.
 
     One thread writes it, others read it.
 
     Parameters
     ----------
     first
-        What is to be done until the controller says it; None for nothing.
+        Assignment before the first answer of the controller; None for none.
     """
 
     def __init__(self, first: Assignment | None = None) -> None:
         self.now = first
-        """What is to be done; None when no one has said it."""
+        """Present assignment; None without one."""
 
     def set(self, assignment: Assignment) -> bool:
-        """Take what the controller says; return whether it is another thing than before."""
+        """Set the assignment; report whether it changed."""
         changed = assignment != self.now
         self.now = assignment
         return changed

@@ -1,6 +1,6 @@
-"""Allocations by cluster: the clusters that matter, the holders, and the amounts.
+"""Allocations by cluster: the relevant clusters, the attempts, and the amounts.
 
-All functions need the controller's lock. The result of `own` is computed when it is read, which may be later.
+All functions need the lock of the controller. The result of `own` is computed when it is read, which may be later.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from seaway.domain.placement import Placement
 
 
 def held_by_orphans(live: LiveCluster) -> list[Attempt]:
-    """Return what orphaned workloads hold in a cluster, as attempts without a policy or a tenant."""
+    """Return the allocations of orphaned workloads in a cluster, as attempts without policy and tenant."""
     there = lives(orphan.copy for orphan in live.orphans.values())
     return [_attempt(copy, replica) for copy in there for replica in copy.replicas]
 
 
 def lives(workloads: Iterable[Workload]) -> Iterator[Workload]:
-    """Leave out what ended, and holds nothing any more."""
+    """Return the workloads that have not ended and so have allocations."""
     return (copy for copy in workloads if copy.phase not in FINISHED_PHASES)
 
 
@@ -52,18 +52,18 @@ def _attempt(copy: Workload, replica: ReplicaStatus) -> Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Nodes of another cluster that list devices which they do not have.
+    """Nodes of another cluster that list devices which they do not own.
 
     Attributes
     ----------
     cluster
-        Theirs.
+        Their cluster.
     homes
-        By such a node: the devices, and which node has each.
+        Their devices, with the node that owns each, by listing node.
     pods
-        What is on these nodes.
+        Unmanaged pods on these nodes.
     attempts
-        Who holds something in that cluster.
+        Attempts with allocations in that cluster.
     """
 
     cluster: str
@@ -89,16 +89,16 @@ class _Lists:
                         yield UnmanagedPod(replica, home, (taken,), pods=0)
 
 
-@dataclass(frozen=True)  # without slots, as what is worked out is kept
+@dataclass(frozen=True)  # without slots, which `cached_property` does not support
 class Own:
-    """The own share of a cluster: a device that nodes of several clusters list belongs to one of them.
+    """Own share of a cluster: a device that nodes of several clusters list belongs to one of them.
 
     Attributes
     ----------
-    told
+    reported
         Its nodes, with everything that they list.
     duplicates
-        The devices of these nodes that other nodes list too.
+        Devices of these nodes that other nodes list too.
     others
         Nodes of other clusters that list its devices too.
     """
@@ -109,12 +109,12 @@ class Own:
 
     @property
     def elsewhere(self) -> Set[str]:
-        """Devices that its nodes list, and nodes of other clusters have."""
+        """Devices that its nodes list and nodes of other clusters own."""
         return self.duplicates.elsewhere
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Its nodes, with the devices that are theirs alone."""
+        """Its nodes, with only the devices that they own."""
         if not (lacking := self.duplicates.lacking):
             return self.reported
         return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.reported)
@@ -130,12 +130,12 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """A cluster's amounts, and what of them is held.
+    """Amounts of a cluster, in total and allocated.
 
     Attributes
     ----------
     jobs
-        Jobs that hold something; orphans are none.
+        Jobs with allocations; orphans do not count.
     """
 
     nodes: int
@@ -148,12 +148,12 @@ class Sums:
 
 
 def away(live: ControlState) -> list[str]:
-    """Return the names of clusters that hold something and are not of the fleet, or not known yet to be."""
+    """Return the clusters with attempts that are not in the fleet, or not known yet to be in it."""
     return sorted(name for name, held in live.by_cluster.items() if held and name not in live.fleet.clusters)
 
 
 def everyone(live: ControlState) -> list[LiveCluster]:
-    """Return every cluster, and after them those that are gone while something is held there."""
+    """Return all clusters, followed by removed clusters that still have attempts."""
     now_ns = live.clock.monotonic_ns()
     state = ClusterState.GONE if live.fleet.met else ClusterState.STALE
     gone = [LiveCluster(name, live.left_ns.get(name, now_ns), state=state) for name in away(live)]
@@ -161,19 +161,19 @@ def everyone(live: ControlState) -> list[LiveCluster]:
 
 
 def holders(live: ControlState, cluster: LiveCluster) -> list[Attempt]:
-    """Return who holds something in a cluster: attempts, and orphans."""
+    """Return the attempts and orphans of a cluster."""
     return [*(live.attempts[key] for key in live.by_cluster[cluster.name]), *held_by_orphans(cluster)]
 
 
 def own(live: ControlState, cluster: LiveCluster) -> Own:
-    """Return what of a cluster is its own."""
+    """Return the own share of a cluster."""
     nodes = cluster.cluster.nodes if cluster.cluster else ()
     duplicates = live.fleet.duplicates().get(cluster.name)
     return Own(nodes, duplicates, tuple(_others(live, duplicates))) if duplicates else Own(nodes, DuplicateDevices())
 
 
 def duplicated(live: ControlState) -> dict[str, int]:
-    """Count the nodes of each cluster that list devices which other nodes have."""
+    """Count the nodes of each cluster that list devices of other nodes."""
     return {name: len(each.lacking) for name, each in live.fleet.duplicates().items() if each.lacking}
 
 
@@ -192,7 +192,7 @@ def _without(node: Node, devices: Set[str]) -> Node:
 
 
 def held(live: ControlState, cluster: LiveCluster, mine: Own) -> Held:
-    """Return what attempts and orphans hold of what is a cluster's own."""
+    """Return the allocations of attempts and orphans in the own share of a cluster."""
     if mine.elsewhere:
         return held_by(holders(live, cluster), cluster.name, mine.elsewhere)
     holdings = live.holdings.get(cluster.name)
@@ -208,12 +208,12 @@ def held(live: ControlState, cluster: LiveCluster, mine: Own) -> Held:
 
 
 def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
-    """Sum up what of a cluster is its own, and what others' pods hold of it besides attempts and orphans.
+    """Return the amounts of the own share of a cluster, allocated to jobs, orphans and unmanaged pods.
 
     Parameters
     ----------
     by_jobs
-        What these hold.
+        Allocations of attempts and orphans.
     """
     pods = list(cluster.occupied)
     slices = [taken for each in pods for taken in each.slices if taken.uuid not in mine.elsewhere]

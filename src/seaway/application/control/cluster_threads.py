@@ -1,4 +1,4 @@
-"""Talking to clusters with threads: two for each, so that a slow one holds up none of the others."""
+"""Communication with clusters in two threads for each, so that a slow cluster delays no other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GATHER_S = 0.03
 """Pause after each exchange, in which what comes next gathers."""
 
 MAX_UNREAD = 32
-"""Reports of one cluster that may wait to be collected, as while the database is away; it is listened to again then."""
+"""Maximum number of uncollected reports of a cluster, for example while the database does not answer."""
 
 MIN_PAUSE_S = 0.2
 MAX_PAUSE_S = 5.0
@@ -130,7 +130,7 @@ _Sent = tuple[PendingCommand, Command]
 
 
 class _Line:
-    """The line to one cluster: a thread that tells and a thread that listens."""
+    """Connection to one cluster: a thread that sends and a thread that receives."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Line:
         with self._some:
             self._some.notify_all()
 
-    # Telling.
+    # Sending.
 
     def _tell(self) -> None:
         failures = 0
@@ -228,7 +228,7 @@ class _Line:
             return self._command_queue, self._command_queue.take(self._clock.monotonic_ns())
 
     def _take_in(self, command_queue: CommandQueue, due: Sequence[_Sent], answers: Answers) -> None:
-        """Settle what is answered, and the rest each when its answer comes."""
+        """Process the answers that are available, and each other one when it arrives."""
         at_once = [(sent, each) for sent, each in zip(due, answers, strict=True) if isinstance(each, Answer)]
         self._settle(command_queue, [sent for sent, _ in at_once], [answer for _, answer in at_once])
         for sent, each in zip(due, answers, strict=True):
@@ -249,12 +249,12 @@ class _Line:
         if not self._stopping.is_set():
             self._report(reports)
 
-    # Listening.
+    # Receiving.
 
     def _listen(self) -> None:
         failures = 0
         while not self._stopping.is_set():
-            if self._unread >= MAX_UNREAD:  # what changes while no one reads is told together later
+            if self._unread >= MAX_UNREAD:  # later changes are combined into one report
                 self._read.wait()
                 continue
             asked_ns = self._clock.monotonic_ns()
@@ -275,13 +275,13 @@ class _Line:
             failures = 0
             with self._some:
                 if this_round != self._round:
-                    continue  # everything is to be told again
+                    continue  # everything is requested again
                 self._cursor = changes.cursor
             self._tell_of(Observation(self.backend.cluster, changes, asked_ns))
             self._stopping.wait(GATHER_S)
 
     def _tell_of(self, report: Report) -> None:
-        """Report something, and note that it is not read yet."""
+        """Report something, and count it as unread."""
         with self._some:
             self._unread += 1
             if self._unread >= MAX_UNREAD:
@@ -289,6 +289,6 @@ class _Line:
         self._say([report])
 
     def _pause_s(self, failures: int) -> float:
-        """Return how long to wait after so many failures: doubling, and up to half less by chance."""
+        """Return the pause in seconds after so many failures: exponential, and randomly up to half shorter."""
         pause_s: float = min(MIN_PAUSE_S * 2 ** min(failures - 1, 10), MAX_PAUSE_S)
         return pause_s * self._random.uniform(0.5, 1)

@@ -17,11 +17,11 @@ RETRY_NS = 500_000_000
 MAX_RETRY_NS = 10_000_000_000
 
 Key = tuple[str, int]
-"""A job and the number of an attempt."""
+"""ID of a job and number of an attempt."""
 
 
 def retry_ns(tries: int) -> int:
-    """Return the delay after so many tries in vain."""
+    """Return the delay after so many failed tries."""
     return min(RETRY_NS << min(tries - 1, 10), MAX_RETRY_NS)
 
 
@@ -42,9 +42,9 @@ class CommandQueue:
         return len(self._waiting)
 
     def emptied(self) -> CommandQueue:
-        """Return an outbox with nothing to tell, which knows what is on its way from this one."""
+        """Return an empty queue that shares the commands in flight."""
         box = CommandQueue()
-        box._under_way = self._under_way  # shared: what is settled there is settled here
+        box._under_way = self._under_way  # shared, so that answers apply to both queues
         return box
 
     def give(self, pending_commands: PendingCommand, command: Command, due_ns: int = 0) -> None:
@@ -86,7 +86,7 @@ class CommandQueue:
         self.tries.pop((*key, pending_commands.cluster), None)
 
     def take(self, now_ns: int) -> list[tuple[PendingCommand, Command]]:
-        """Take what is due, as much as may be on its way at the same time."""
+        """Return the commands that are due, up to the limit in flight."""
         room = TOGETHER - len(self._under_way)
         due: list[tuple[PendingCommand, Command]] = []
         for key, (pending_commands, command, due_ns) in self._waiting.items():
@@ -108,7 +108,7 @@ class CommandQueue:
         return found == pending_commands and (*key, pending_commands.cluster) not in self.tries
 
     def next_due_ns(self) -> int | None:
-        """Return when the next command is due; None while nothing can be sent without an answer or a new command."""
+        """Return the time of the next due command; None if that depends on an answer or a new command."""
         if len(self._under_way) >= TOGETHER:
             return None
         return min(

@@ -1,4 +1,4 @@
-"""Owner of a device that several nodes list, for example after a machine joined again and left its old node behind."""
+"""Owner of a device that several nodes list, for example if a machine joined again and its old node still exists."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ class Claims:
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[Place, ...]] = {}
-        """By uuid, whose it is first."""
+        """Nodes that list a device, by UUID; the first is its owner."""
         self._last: dict[str, Place] = {}
-        """Whose was last what no node lists."""
+        """Last owner of each device that no node lists any more."""
         self._contested: set[str] = set()
         self._down: set[Place] = set()
         self._duplicates: Mapping[str, DuplicateDevices] | None = None
-        """Gathered when they are asked for; None from when who lists what changed."""
+        """Result of `duplicates`; None after a change."""
 
     def take(self, name: str, before: Cluster | None, now: Cluster | None) -> bool:
-        """Take a cluster as it is now; tell whether a device became another node's than it was.
+        """Apply the inventory of a cluster; report whether the owner of a device changed.
 
         Parameters
         ----------
         before
-            As it was when it was taken last; None when it was not.
+            The previous inventory; None if there was none.
         now
-            None when it is gone.
+            None if the cluster is gone.
         """
         old = {node.name: node for node in before.nodes} if before else {}
         owners: dict[str, Place | None] = {}
@@ -72,7 +72,7 @@ class Claims:
         return self._settle(owners)
 
     def duplicates(self) -> Mapping[str, DuplicateDevices]:
-        """Return what several nodes list, by cluster; the same again until who lists what, or has it, changes."""
+        """Return the devices that several nodes list, by cluster. The result is cached until it changes."""
         if self._duplicates is None:
             found: defaultdict[str, DuplicateDevices] = defaultdict(DuplicateDevices)
             for uuid in self._contested:
@@ -86,14 +86,14 @@ class Claims:
         return self._duplicates
 
     def offered(self, cluster: str, node: Node) -> Node:
-        """Return a node with the devices that are its own alone."""
+        """Return a node with only the devices that it owns."""
         if self._contested.isdisjoint(device.uuid for device in node.devices):
             return node
         place = (cluster, node.name)
         return replace(node, devices=tuple(each for each in node.devices if self._places[each.uuid][0] == place))
 
     def _note(self, place: Place, before: Node | None, now: Node | None, owners: dict[str, Place | None]) -> None:
-        """Note what a node lists now, and whose the devices were about which that may say something."""
+        """Record the devices of a node, and the previous owners of the affected devices."""
         had = {device.uuid for device in before.devices} if before else set()
         has = {device.uuid for device in now.devices} if now else set()
         self._down.discard(place)
@@ -135,7 +135,7 @@ class Claims:
                 said.update((places[0], other) for other in places[1:])
         for (owner, other), count in said.items():
             log.warning(
-                "%s and %s list the same %s; %s counted on %s alone; a node that was left behind is to be deleted",
+                "%s and %s list the same %s; %s counted on %s alone; delete the stale node",
                 "/".join(owner),
                 "/".join(other),
                 "device" if count == 1 else f"{count} devices",

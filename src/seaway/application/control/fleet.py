@@ -216,7 +216,7 @@ class LiveFleet:
                     self._know_now(cluster.name, cluster)
                     self._replace_clusters([(before, cluster)])
                 return
-            log.error("%s tells what cannot be: %s; what it told before stands", reported[0][1].name, error)
+            log.error("%s reports an invalid inventory: %s; the previous one stays", reported[0][1].name, error)
             self.rebuild()
 
     def _follow(self, before: Cluster, cluster: Cluster) -> None:
@@ -326,11 +326,14 @@ class LiveFleet:
 
     @property
     def settling(self) -> bool:
-        """Whether `connect` is needed again without new measurements: the owner of some traffic is unknown."""
+        """True while `connect` is needed again without new measurements.
+
+        The owner of some traffic is not known yet.
+        """
         return self._reserved_bandwidth.settling
 
     def rooms(self, wanted: Asked | None = None) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return the reserved bandwidth, at the fuller end, and the free bandwidth of each link, Mbit/s.
+        """Return the reserved bandwidth of each link, at its fuller end, and the free bandwidth, in Mbit/s.
 
         Parameters
         ----------

@@ -72,7 +72,7 @@ class Housekeeping:
             last_seen_s = (now_ns - live.last_seen_ns) / NS
             if last_seen_s > settings.stale_after_s and not live.reported_unreachable:
                 live.reported_unreachable = True
-                why = live.silence.removeprefix(f"{live.name}: ") or "nothing was heard"
+                why = live.silence.removeprefix(f"{live.name}: ") or "no answer"
                 log.warning("%s does not answer: %s", live.name, why)
             if live.state is ClusterState.UP and last_seen_s > settings.stale_after_s:
                 self._state.fleet.set_state(live.name, ClusterState.STALE)
@@ -272,7 +272,7 @@ class Housekeeping:
             return
         (job, attempt), now_ns = found, self._state.clock.now_ns()
         change = Change(put=[PendingCommand(*key, Verb.CREATE, now_ns)])
-        reason = f"{what_is_gone(key[2], copy, attempt)} or late; it is told again"
+        reason = f"{what_is_gone(key[2], copy, attempt)} or late; the command is sent again"
         if job.reason != reason:
             job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
             change.add(Change(update=[job], insert=[job_event(job, ACTOR, "drift")]))

@@ -133,7 +133,7 @@ class Controller:
 
     @property
     def loaded(self) -> bool:
-        """Whether the state in memory matches the database."""
+        """True while the state in memory matches the database."""
         return self._loaded and not self._doubt.is_set()
 
     def unready(self) -> str:
@@ -141,7 +141,7 @@ class Controller:
         if self._writer.deposed:
             return self._writer.deposed
         if not self.loaded:
-            return "the control loop is still reading what is stored"
+            return "the control loop is still reading the database"
         if trouble := self.database_health.trouble:
             return trouble
         if self._topology.known is None:
@@ -379,7 +379,10 @@ class Controller:
 
     @contextmanager
     def _giving_way(self) -> Iterator[None]:
-        """Pause after a piece of work while many clients submit jobs; briefly, so that no client waits long."""
+        """Pause after a piece of work while many clients submit jobs.
+
+        Pauses are short and frequent, so that no client waits long.
+        """
         began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
         yield
         took_s = (self._clock.monotonic_ns() - began_ns) / 1e9

@@ -116,7 +116,7 @@ class Observer:
             elif report.answer.everywhere:
                 noted.unfit.add(pending_commands.cluster)
         elif (*key, pending_commands.cluster) in self._state.gone:
-            noted.missing.add(pending_commands.cluster)  # made, and gone before the answer came
+            noted.missing.add(pending_commands.cluster)  # created, and removed before the answer
         else:
             noted.confirmed[pending_commands.cluster] = pending_commands
             self._state.sent_ns[(*key, pending_commands.cluster)] = self._state.clock.monotonic_ns()
@@ -218,7 +218,7 @@ class Observer:
             complete and not before and place not in self._state.sent_ns and place not in self._state.pending_commands
         )
         if lacking(copy, attempt) if first else lost(copy, before, attempt):
-            if place in self._state.pending_commands:  # made, and gone before the answer came
+            if place in self._state.pending_commands:  # created, and removed before the answer
                 self._state.gone.add(place)
             else:
                 news.missing.add(copy.cluster)
@@ -366,7 +366,7 @@ class Observer:
         return sent_back(job, attempt, text, ACTOR, self._state.clock.now_ns(), pause_s=pause_s)
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
-        """Re-create missing workloads, up to `MAX_MADE_AGAIN` times; then retry the job after a pause."""
+        """Create missing workloads again, up to `MAX_MADE_AGAIN` times; then retry the job after a pause."""
         now_ns, key = self._state.clock.now_ns(), (job.id, attempt.number)
         self._state.made_again[key] += 1
         times = self._state.made_again[key]

@@ -38,7 +38,7 @@ class Overload:
 
     @property
     def on(self) -> bool:
-        """Whether a long cycle is running, or ended a moment ago."""
+        """True while a long cycle runs, and shortly afterwards."""
         now_ns, began_ns = self._clock.monotonic_ns(), self._began_ns
         return now_ns < self._until_ns or (began_ns is not None and now_ns - began_ns >= LONG_NS)
 

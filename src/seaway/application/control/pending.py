@@ -164,7 +164,7 @@ class Waiting:
         self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
         self._untried: defaultdict[str, list[Ranked]] = defaultdict(
             list
-        )  # heap of the first job of each kind, by tenant
+        )  # by tenant: a heap of the first job of each kind
         self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same for rejected kinds
         self._refused: set[Kind] = set()
         self._fresh: OrderedDict[str, None] = OrderedDict()
@@ -253,7 +253,7 @@ class Waiting:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to try."""
+        """True if there is nothing to try."""
         return not any(self._next(tenant) for tenant in list(self._untried))
 
     def take(

@@ -47,7 +47,7 @@ class Refusals:
         clusters = sum(not node for _, node in self.places)
         counts = (len(self.devices), "device"), (len(self.places) - clusters, "node"), (clusters, "cluster")
         said = " and ".join(f"{count} {each}{'s' * (count > 1)}" for count, each in counts if count)
-        return f"is kept for a while from {said} where it was refused" if said else ""
+        return f"avoids {said} that rejected it, for a while" if said else ""
 
     def forgiven(self) -> Refusals:
         """Return the state after the exclusion period: the count stays, the places go."""

@@ -13,7 +13,7 @@ from seaway.domain.errors import UnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A cluster's answer to a command."""
+    """Answer of a cluster to a command."""
 
     pending_commands: PendingCommand
     answer: Answer
@@ -36,7 +36,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """A cluster did not answer."""
+    """Failed request to a cluster."""
 
     cluster: str
     reason: str
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def retained(answer: Answer | Future[Answer], cluster: str) -> Answer:
-    """Return an answer, and wait for it where it was promised; a promise that was broken was in vain."""
+    """Return an answer, and wait for it if it is a future; an exception counts as a failed try."""
     try:
         return answer.result() if isinstance(answer, Future) else answer
     except (Exception, CancelledError) as error:  # noqa: BLE001  # `in_vain` logs what is not expected

@@ -1,4 +1,4 @@
-"""Breaches: running jobs whose links do not keep their bounds any more, reported and, where wanted, moved."""
+"""SLO violations: running jobs whose links violate their bounds, reported and, if requested, moved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_KNOWN = 100_000
-"""Verdicts that are remembered from look to look; beyond that all are forgotten."""
+"""Maximum number of cached results; above it, the cache is cleared."""
 
 LONG_AGO_NS = -(2**62)
 """Time of the violation of a link whose latest round met the bounds."""
@@ -88,7 +88,7 @@ class Verdicts:
         self._known = 0
 
     def renew(self) -> set[Ends] | None:
-        """Begin a look; return the links that may break other bounds than at the last one, None for any."""
+        """Begin a review; return the links whose result may differ from the last one, None for all."""
         snapshot, before = self._state.fleet.snapshot, self._snapshot
         self._now_ns, self._snapshot = self._state.clock.monotonic_ns(), snapshot
         self._bad.clear()
@@ -108,11 +108,11 @@ class Verdicts:
         return None
 
     def ways(self, attempt: Attempt) -> frozenset[Ends]:
-        """Return the links that an attempt's bounds are about."""
+        """Return the links to which the bounds of an attempt apply."""
         return frozenset((*self._from_user(attempt).values(), *self._between(attempt)))
 
     def violation(self, attempt: Attempt) -> SloViolation | None:
-        """Return what is broken of an attempt's network; None when all that was measured keeps its bounds."""
+        """Return the violated bounds of an attempt; None if all measured links meet their bounds."""
         need = attempt.spec.demand.network
         broken = {cluster: bad for cluster, ends in self._from_user(attempt).items() if (bad := self._of(need, ends))}
         between = [bad for ends in self._between(attempt) if (bad := self._of(attempt.spec.between_replicas, ends))]
@@ -134,7 +134,7 @@ class Verdicts:
             yield from permutations(sorted({self._gateways.get(each, "") for each in attempt.clusters} - {""}), 2)
 
     def _of(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
-        """Say what a link breaks; None for nothing, or when no one measures it."""
+        """Return the violation of a need by a link; None if there is none or no measurement."""
         good = self._good.setdefault(ends, set())
         if need in good:
             return None
@@ -162,7 +162,7 @@ class Verdicts:
         return _Bad(link_text(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
 
     def _seen_ns(self, need: NetworkNeed, link: Link) -> int:
-        """Return when the latest round came if it breaks the same bounds by itself, else long ago."""
+        """Return the time of the latest round if it violates the bounds by itself, else `LONG_AGO_NS`."""
         ends = link.source, link.target
         latest = self._state.link_table.latest(ends)
         if latest is None:
@@ -177,7 +177,7 @@ class Verdicts:
         return known[1]
 
     def _overdrawn(self, snapshot: Snapshot) -> dict[Ends, int]:
-        """Return by how much more is promised to what runs, on links and interfaces, than they have, Mbit/s."""
+        """Return the reserved bandwidth beyond capacity, by link, in Mbit/s. Only running jobs count."""
         over_mbps = _overdrawn(snapshot)
         if over_mbps and self._reservations.bookings():
             copy = snapshot.copy()
@@ -191,7 +191,7 @@ def _differ(one: Link | None, other: Link | None) -> bool:
 
 
 def _lately(link: Link, seen: Figures) -> Link | None:
-    """Return the better of what decisions go by and the latest round said; None where that one answered again."""
+    """Return the better of the published figures and the latest round; None if only that round has an answer."""
     if link.latency_ns is None:
         return link if seen.latency_ns is None else None
     latency_ns = link.latency_ns if seen.latency_ns is None else min(link.latency_ns, seen.latency_ns)
@@ -208,10 +208,10 @@ def _overdrawn(snapshot: Snapshot) -> dict[Ends, int]:
 
 ACTOR = "network"
 
-BROKEN = "its network breaks its bounds: "
+BROKEN = "its network violates its bounds: "
 """Start of the reason of a job with a reported violation. It identifies the job after a restart too."""
 
-RECOVERED = "its network keeps its bounds again"
+RECOVERED = "its network meets its bounds again"
 
 LOOK_S = 1
 """Seconds between two reviews of running jobs."""
@@ -232,11 +232,10 @@ class SloMonitor:
     """Monitor of the links of running jobs with network bounds.
 
     A violation counts after `ControlSettings.slo_violation_s` without interruption. It starts when published figures
-    violate a bound, and the latest round has to violate it by itself, since smoothed figures can describe the past. A
-    link
-    without measurements violates nothing; neither does unknown bandwidth. A job that meets its bounds is reviewed again
-    when the figures of its links change. Jobs are moved one at a time, and only if a copy of the fleet has another
-    place.
+    violate a bound. The latest round has to violate it by itself too, since smoothed figures can describe the past. A
+    link without measurements violates nothing; neither does unknown bandwidth. A job that meets its bounds is reviewed
+    again when the figures of its links change. Jobs are moved one at a time, and only if a copy of the fleet has
+    another place.
 
     Parameters
     ----------
@@ -269,7 +268,7 @@ class SloMonitor:
         self.moved = 0
 
     def changes(self) -> list[Change]:
-        """Return what is to be stored now."""
+        """Return the changes to store."""
         now_ns = self._state.clock.monotonic_ns()
         if self._looked_ns is not None and now_ns - self._looked_ns < LOOK_S * NS:
             return []
@@ -282,7 +281,7 @@ class SloMonitor:
         return [change for key in self._due(watched) for change in self._look(key, now_ns)] if watched else []
 
     def _due(self, watched: set[Key]) -> list[Key]:
-        """Return what is to be looked at: what did not keep its bounds, or was not looked at, or has other links."""
+        """Return the attempts to review: violated, not reviewed yet, or with changed links."""
         changed = self._verdicts.renew()
         if changed is None:
             return sorted(watched)
@@ -331,10 +330,10 @@ class SloMonitor:
     def _saying(self, job: JobRecord, reason: str) -> JobRecord:
         return replace(job, reason=reason, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
 
-    # Moving.
+    # Moves.
 
     def _wants_away(self, job: JobRecord, key: Key, lasted_ns: int, now_ns: int) -> bool:
-        """Tell whether a job is to be tried elsewhere now."""
+        """Report whether to search another place for a job now."""
         moves, patience_ns = self._moves.get(job.id, 0), self._state.settings.slo_violation_s * NS
         if job.spec.on_violation is not OnViolation.MOVE or moves >= MAX_MOVES:
             return False
@@ -346,7 +345,7 @@ class SloMonitor:
         return mover is None or not mover.state.waits or now_ns - self._underway[1] > PATIENCE_S * NS
 
     def _elsewhere(self, job: JobRecord, key: Key, violation: SloViolation) -> Refusals | None:
-        """Return what the job is to be kept from if a copy of the fleet then has a place for it; else None."""
+        """Return the places to avoid if a copy of the fleet then has another place for the job; else None."""
         self._tried_ns[key] = self._state.clock.monotonic_ns()
         policy, booking = self._policy(job.spec.queue), self._state.fleet.booking(key)
         if policy is None or booking is None:
@@ -359,14 +358,14 @@ class SloMonitor:
         asked = job.spec.job(job.id, self._state.clusters_of(job.spec.queue))
         try:
             queue = JobQueue(copy, [replace(asked, demand=retained.retained(asked.demand))])
-        except RejectedError:  # its gateway left
+        except RejectedError:  # its gateway is gone
             return None
         return retained if decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0] else None
 
     def _away(
         self, job: JobRecord, attempt: Attempt, violation: SloViolation, retained: Refusals, now_ns: int
     ) -> Change:
-        """Send a job back to its queue, kept for a while from where its network is broken."""
+        """Send a job back to its queue; it avoids the violating clusters for a while."""
         self._moves[job.id] = self._moves.get(job.id, 0) + 1
         self._underway = job.id, now_ns
         self.moved += 1

@@ -33,7 +33,7 @@ from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.registry import make_queue_discipline
 
 MIX = 1000
-"""Jobs of the past that policies learn from."""
+"""Number of past jobs from which policies learn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,8 @@ class Stored:
     Attributes
     ----------
     records
-        Attempts, pending commands and jobs, in the order in which they are applied: removals first, since an attempt
-        that
-        ends holds something only where a removal is pending.
+        Attempts, pending commands and jobs in the order of their application. Removals go first, since an ending
+        attempt has allocations only where a removal is pending.
     """
 
     queues: Sequence[Queue]
@@ -56,19 +55,19 @@ class Stored:
 
 
 def read(store: Store) -> Stored:
-    """Read everything that matters to the loop from the store.
+    """Read everything from the store that the loop needs.
 
     Raises
     ------
     UnavailableError
-        When the database does not answer.
+        If the database does not answer.
     """
     queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
     attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
-    for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
+    for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # finished jobs can still have allocations
         if job_id not in jobs and (over := store.job(job_id)):
             jobs[job_id] = over
-    pending_commands = list(store.pending_commands())  # after the attempts: a removal that is owed is never overlooked
+    pending_commands = list(store.pending_commands())  # read after the attempts, so that no pending removal is missed
     removals = [each for each in pending_commands if each.verb is Verb.DELETE]
     others = [each for each in pending_commands if each.verb is not Verb.DELETE]
     return Stored(queues, pools, tenants, cordons, [*removals, *attempts, *others, *jobs.values()])
@@ -80,11 +79,11 @@ class ControlState:
     Attributes
     ----------
     jobs
-        Unfinished jobs, and finished jobs that still hold something.
+        Unfinished jobs, and finished jobs that still have allocations.
     attempts
         Attempts that have not ended.
     by_cluster
-        Attempts that hold something in a cluster. An attempt that ends holds something while its removal is pending.
+        Attempts with allocations in a cluster. An ending attempt has them while its removal is pending.
     holdings
         Total of `by_cluster` for each cluster that ever had one.
     by_node
@@ -106,9 +105,9 @@ class ControlState:
     setbacks
         Failures in a row of jobs that always restart.
     pauses
-        Jobs in back-off: which pause, and its monotonic end.
+        Jobs in back-off: wall-clock end of the pause as stored, and its monotonic end.
     made_again
-        How often missing workloads of an attempt were re-created.
+        How often missing workloads of an attempt were created again.
     gone
         Workloads that disappeared before their cluster confirmed their creation.
     partial
@@ -120,8 +119,8 @@ class ControlState:
     recent
         Recent jobs.
     doubtful
-        Whether unreachable clusters prove nothing, because too many of them are or were so until a moment ago.
-    book
+        Whether missing reports prove nothing, because too many clusters are, or recently were, unreachable.
+    link_table
         Measurements of links by agents.
     stages
         Durations of stages.
@@ -187,16 +186,16 @@ class ControlState:
         self.dispatcher.forget()
 
     def reset(self, stored: Stored) -> None:
-        """Forget everything but names, which are taken over from what was read; records are to follow in order."""
+        """Drop everything except inventories, and set names and cordons; the caller then applies the records."""
         self.clear()
         self.stages.reset()
         self.names.reset(stored.queues, stored.pools, stored.tenants)
         self.fleet.cordon(stored.cordons)
 
-    # Taking over what was stored.
+    # Stored changes.
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Take over changes that were stored."""
+        """Apply stored changes."""
         for change in changes:
             for record in change.delete:
                 self._drop(record)
@@ -249,7 +248,7 @@ class ControlState:
         self.consider(job.id)
 
     def _pause(self, job: JobRecord) -> None:
-        """Turn the time of day until which a job pauses into one that no one can set."""
+        """Convert the wall-clock end of a pause into a monotonic time."""
         pause_ns = job.not_before_ns
         if pause_ns is None:
             self.pauses.pop(job.id, None)
@@ -286,7 +285,7 @@ class ControlState:
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
 
     def _keep_owed(self, key: Key) -> None:
-        """Give back what an attempt that is ending held in clusters that have removed it."""
+        """Release the allocations of an ending attempt in clusters that removed it."""
         attempt = self.attempts.get(key)
         if attempt is None or attempt.state is not AttemptState.ENDING:
             return
@@ -330,7 +329,7 @@ class ControlState:
         self.dispatcher.give(pending_commands, self.command(pending_commands))
 
     def tell_again(self, clusters: Iterable[str]) -> None:
-        """Give clusters that just connected all their stored commands."""
+        """Send all their stored commands to clusters that just connected."""
         joined = set(clusters)
         for pending_commands in self.pending_commands.values():
             if pending_commands.cluster in joined:
@@ -346,7 +345,7 @@ class ControlState:
     # Waiting jobs.
 
     def consider(self, job_id: str) -> None:
-        """Let a job wait if it is to be placed now; forget it if it is over and holds nothing."""
+        """Queue a job if it can be placed now; remove a finished job without allocations."""
         job = self.jobs.get(job_id)
         self.waiting.remove(job_id)
         if job is None:
@@ -361,12 +360,12 @@ class ControlState:
             self.pauses.pop(job_id, None)
 
     def reconsider(self, cluster: str) -> None:
-        """Look again at the jobs that have something in a cluster, which is lost, or back."""
+        """Reconsider the jobs with allocations in a cluster that is lost or available again."""
         for job_id, _ in list(self.by_cluster[cluster]):
             self.consider(job_id)
 
     def blocked(self, job: JobRecord) -> str:
-        """Say why a job that waits may not be tried yet; empty when it may."""
+        """Return the reason why a waiting job cannot be tried yet; empty if it can."""
         if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
             return "it is tried again after a pause"
         for number in self.by_job.get(job.id, ()):
@@ -376,35 +375,36 @@ class ControlState:
         return ""
 
     def _reported(self, job_id: str, number: int, cluster: str) -> bool:
-        """Tell whether something of an attempt may still be in a cluster: until its removal is confirmed."""
+        """Report whether a cluster may still have objects of an attempt: until it confirms the removal."""
         attempt = self.attempts[job_id, number]
         return attempt.state.live or (job_id, number, cluster) in self.pending_commands
 
     def entry(self, job: JobRecord) -> Entry:
-        """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
+        """Create the queue entry of a job; without its queue or pool, no cluster is allowed."""
         refusals = self.refusals.get(job.id, NEVER_REFUSED)
         return entry(job, self.clusters_of(job.spec.queue), self.waiting.discipline, refusals)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of a queue's pool, as `Names.clusters_of`. Asked by any thread."""
+        """Return the clusters of the pool of a queue, as `Names.clusters_of`. Any thread can call this."""
         return self.names.clusters_of(queue)
 
     def adrift(self, job: JobRecord) -> str:
-        """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""
+        """Return which of the queue of a job and its pool is missing, and how to fix that; empty if both exist."""
         return self.names.lacking(job.spec.queue)
 
     def _sort_again(self) -> None:
-        """Prepare all jobs that wait again, because queues or pools changed."""
+        """Reconsider all waiting jobs, because queues or pools changed."""
         for each in list(self.waiting.entries()):
             self.consider(each.record.id)
         self.waiting.try_all()
 
-    # Looking things up.
+    # Queries.
 
     def given_up(self, cluster: str) -> bool:
-        """Tell whether a cluster was silent, or not of the fleet any more, for longer than the grace period.
+        """Report whether a cluster did not report, or was not in the fleet, for longer than the grace period.
 
-        Of silent ones none is while silence proves nothing: what they have may well run.
+        Clusters in the fleet are not given up while missing reports prove nothing (`doubtful`): their jobs may still
+        run.
         """
         live = self.fleet.clusters.get(cluster)
         if live:
@@ -413,7 +413,7 @@ class ControlState:
         return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_period_s
 
     def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
-        """Return a job and its attempt while that is live and the job's latest; None for what is history."""
+        """Return a job and its attempt if the attempt is live and the latest of the job; None otherwise."""
         job, attempt = self.jobs.get(key[0]), self.attempts.get(key)
         if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
             return None
@@ -429,7 +429,7 @@ class ControlState:
 
 
 def deployment(attempt: Attempt, cluster: str) -> Deployment:
-    """Return an attempt's part in one cluster."""
+    """Return the part of an attempt in one cluster."""
     placements = tuple(each for each in attempt.placements if each.cluster == cluster)
     return Deployment(attempt.job_id, attempt.number, cluster, attempt.spec, placements)
 

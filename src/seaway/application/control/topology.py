@@ -1,4 +1,4 @@
-"""Clusters and the links between them, updated beside the loop, which uses the last known ones."""
+"""Clusters and the links between them, updated in the background; the loop uses the last result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seaway.domain.network import Gateway, Link
 log = logging.getLogger(__name__)
 
 REFRESH_S = 1.0
-"""Pause between two looks."""
+"""Pause between two updates, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +89,20 @@ class Topology:
 
     @property
     def runs(self) -> bool:
-        """Whether a thread updates regularly."""
+        """True if a thread updates regularly."""
         return self._thread is not None
 
     def start(self) -> None:
-        """Look every so often in a thread of its own, until `stop`."""
+        """Start a thread that updates regularly until `stop`."""
         self._thread = threading.Thread(target=self._run, name="topology", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread. A look that is under way is not waited for, and what it sees is not taken."""
+        """End the thread without waiting for a running update, whose result is dropped."""
         self._stopping.set()
 
     def refresh(self) -> None:
-        """Look once; what cannot be seen stays as it was, and whatever goes wrong, the next look may mend it."""
+        """Update once. A failed part stays as it was, and the next update retries it."""
         well = self._look()
         if self._reported is None:
             return
@@ -116,9 +116,9 @@ class Topology:
         self._know(seen)
 
     def _look(self) -> bool:
-        """Ask backends what there is; return whether they said it."""
+        """Query the backends; report whether they answered."""
         try:
-            links = tuple(self._backends.links())  # first: of some, only this asks what there is now
+            links = tuple(self._backends.links())  # first, since for some backends only this sends a query
             self._reported = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
         except UnavailableError as error:
             self._missed(str(error))
@@ -135,13 +135,13 @@ class Topology:
 
     def _missed(self, why: str) -> None:
         if not self.trouble:
-            stands = "the last that was known stands" if self.known else "none is known yet"
-            log.warning("it cannot be seen which clusters there are, %s: %s", stands, why)
+            stands = "the last known list stays" if self.known else "none is known yet"
+            log.warning("the list of clusters is unavailable, %s: %s", stands, why)
         self.trouble = why
 
     def _can_see(self) -> None:
         if self.trouble and not self._stopping.is_set():
-            log.warning("it can be seen again which clusters there are")
+            log.warning("the list of clusters is available again")
         self.trouble = ""
 
     def _know(self, seen: Map) -> None:

@@ -1,6 +1,6 @@
 """Allocations of every device by holder, for metrics, fast enough for 80,000 devices.
 
-The loop's lock is held for parts only. One response can therefore show clusters at slightly different times.
+The lock of the loop is held for parts only. One response can therefore show clusters at slightly different times.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice
 
 PART = 4096
-"""Attempts that are looked up before others may have the lock."""
+"""Attempts that are read before the lock is released once."""
 
 
 class GpuMetrics:
-    """Looks at the live state from any thread, and changes nothing.
+    """Reader of the live state. Any thread can use it; it changes nothing.
 
     Parameters
     ----------
     controller
-        Whose state is looked at.
+        Controller with the state.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -40,7 +40,7 @@ class GpuMetrics:
             return [each.name for each in everyone(self._controller.live)]
 
     def uses(self, cluster: str = "") -> list[DeviceUse]:
-        """Return the devices of a cluster, or of all, by cluster, node and index."""
+        """Return the devices of a cluster, or of all, ordered by cluster, node and index."""
         with self._controller.lock:
             reported = [live for live in self._controller.live.fleet.clusters.values() if cluster in {"", live.name}]
         return [use for live in reported for use in self._cluster(live)]
@@ -62,7 +62,7 @@ class GpuMetrics:
         yield from _uses(live.name, mine.nodes, held, usage_of(live.name, backends))
 
     def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Workload | None]]:
-        """Look up attempts, in parts, with their workloads in the cluster; skip those that ended in the meantime."""
+        """Yield attempts, in parts, with their workloads in the cluster; skip those that ended in the meantime."""
         live = self._controller.live
         for first in range(0, len(keys), PART):
             with self._controller.lock:
@@ -89,12 +89,12 @@ def _uses(
 
 
 def _used(holdings: Iterable[Holding], uuid: str, usage: NodeUsage) -> list[Holding]:
-    """Say of each holder of a device what it uses of it, where that was measured."""
+    """Add the measured use to each holder of a device."""
     return [each._replace(used=usage.container(uuid, each.namespace, each.pod, each.container)) for each in holdings]
 
 
 def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: Workload | None, cluster: str) -> None:
-    """Add what an attempt holds by decision, and the names of its pods as far as they are seen."""
+    """Add the allocation of an attempt, with the names of its observed pods."""
     seen = {each.replica: each for each in copy.replicas} if copy else {}
     name = deployment_name(attempt.job_id, attempt.number)
     for placement in attempt.placements:
@@ -105,7 +105,7 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
 
 
 def containers_of(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
-    """Return which container of a replica holds each of these shares, as far as it is seen."""
+    """Return the container of a replica for each slice, as far as it was observed."""
     if replica is None or not replica.holders:
         return ()
     there = {taken.uuid: container for taken, container in zip(replica.slices, replica.holders, strict=False)}
@@ -131,5 +131,5 @@ def _add(
 
 
 def _pod_of(replica: ReplicaStatus, name: str) -> str:
-    """Name what runs a replica, ``namespace/pod``; where no pod is known, by its copy, so that each has a name."""
+    """Return the pod of a replica as ``namespace/pod``; without an observed pod, a unique name from its workload."""
     return replica.pod or f"/{name}-{replica.replica}"

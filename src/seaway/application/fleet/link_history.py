@@ -1,4 +1,4 @@
-"""A link's history in steps: what was measured within each, and nothing where nothing was."""
+"""History of a link in steps; steps without measurements are left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The least, the mean and the most of some figures."""
+    """Minimum, mean and maximum of some values."""
 
     least: int
     mean: float
@@ -50,13 +50,13 @@ class LinkStep:
 
 
 def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) -> list[LinkStep]:
-    """Return a link's history from a moment on, in steps that begin at multiples of `step_s` since 1970."""
+    """Return the history of a link from a time on, in steps that begin at multiples of `step_s` since 1970."""
     together = groupby(_samples(store, source, target, from_ns), key=lambda each: each.at_ns // (step_s * NS))
     return [_step(list(samples)) for _, samples in together]
 
 
 def _samples(store: Store, source: str, target: str, from_ns: int) -> Iterator[LinkSample]:
-    """Return all samples of a link from a moment on, old to new."""
+    """Return all samples of a link from a time on, oldest first."""
     after = ("", "")
     while rows := store.link_samples(source, target, from_ns, MAX_ROWS, after):
         yield from rows

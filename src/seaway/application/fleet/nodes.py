@@ -20,8 +20,8 @@ from seaway.domain.device import Device
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 
-NOT_READY = "its cluster says that it is not ready"
-NOT_HEALTHY = "its cluster says that it is not healthy"
+NOT_READY = "its cluster reports it as not ready"
+NOT_HEALTHY = "its cluster reports it as unhealthy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ def node_view(
     closed: str,
     usage: NodeUsage | None,
 ) -> NodeView:
-    """Make the view of a node.
+    """Create the view of a node.
 
     Parameters
     ----------
     held, others
-        Replicas that hold something of it, and pods that are no one's.
+        Replicas with an allocation on it, and unmanaged pods.
     closed
-        Why no node of its cluster takes new work; empty when they do.
+        Reason why no node of its cluster accepts new work; empty if they do.
     usage
-        What was measured there; None for nothing.
+        Measured use; None without a measurement.
     """
     requests = [each.attempt.spec.demand.request for each in held]
     slices: defaultdict[str, list[SliceView]] = defaultdict(list)
@@ -82,14 +82,14 @@ def node_view(
 
 
 def closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
-    """Say why none of a cluster takes new work; empty when it does."""
+    """Return the reason why a cluster accepts no new work; empty if it does."""
     if live.state is not ClusterState.UP:
         return f"its cluster does not answer: {live.silence}" if live.silence else "its cluster does not answer"
     return f"its cluster is {_cordoned(cordon)}" if cordon else ""
 
 
 def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
-    """List what replicas hold, by device."""
+    """Yield the slices of replicas, by device."""
     for each in held:
         attempt, slices, pod = each.attempt, each.placement.slices, each.seen.pod if each.seen else ""
         containers = containers_of(slices, each.seen) or ("",) * len(slices)
@@ -113,7 +113,7 @@ def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[
 
 
 def _of_others(pods: Sequence[UnmanagedPod], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
-    """List what pods hold that are no one's, by device."""
+    """Yield the slices of unmanaged pods, by device."""
     for pod in pods:
         for taken, container in zip(pod.slices, pod.containers or ("",) * len(pod.slices), strict=False):
             used = _used(usage, taken.uuid, pod.name, container)
@@ -154,7 +154,7 @@ def _cordoned(cordon: Cordon) -> str:
 
 
 PART = 256
-"""Nodes that are looked at before others may have the lock."""
+"""Nodes that are read before the lock is released once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +179,12 @@ class _Around:
 
 
 class FleetViews:
-    """Makes views of the fleet.
+    """Views of the fleet.
 
     Parameters
     ----------
     controller
-        Whose state is looked at.
+        Controller with the state.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -192,7 +192,7 @@ class FleetViews:
         self._search = FleetSearch(controller)
 
     def clusters(self) -> list[ClusterView]:
-        """Return every cluster, summed up, and after them those that are gone while something is held there."""
+        """Return all clusters with their totals, followed by removed clusters that still have attempts."""
         with self._controller.lock:
             live = self._controller.live
             now_ns = live.clock.monotonic_ns()
@@ -211,7 +211,7 @@ class FleetViews:
         ]
 
     def models(self, cluster: str = "") -> list[ModelView]:
-        """Sum up the devices of a cluster, or of all, by model."""
+        """Return the totals of the devices of a cluster, or of all, by model."""
         return self._search.models(cluster)
 
     def find(self, wanted: FleetFilter) -> Found:
@@ -224,13 +224,13 @@ class FleetViews:
         return list(self.look(found.columns, found.nodes.tolist()))
 
     def look(self, columns: Columns, nodes: Sequence[int]) -> Iterator[NodeView]:
-        """Look at nodes, given by their places, as they are now; the later ones when they are asked for."""
+        """Yield the present views of nodes, given by their indices, and compute them on demand."""
         around: dict[str, _Around | None] = {}
         for first in range(0, len(nodes), PART):
             yield from self._part(columns, nodes[first : first + PART], around)
 
     def look_at_devices(self, columns: Columns, devices: Sequence[int]) -> list[DeviceView]:
-        """Look at devices, given by their places, as they are now; those that are gone are left out."""
+        """Return the present views of devices, given by their indices, without removed devices."""
         wanted = [columns.device(at) for at in devices]
         nodes = self.look(columns, list(dict.fromkeys(node for node, _ in wanted)))
         there = {each.uuid: each for node in nodes for each in node.devices}
@@ -253,7 +253,7 @@ class FleetViews:
             yield node_view(each.live.name, node, held, others, cordon, each.closed, each.measured.get(node.name))
 
     def _around(self, cluster: str) -> _Around | None:
-        """Look up what is the same for all nodes of a cluster; None for one that is gone."""
+        """Return the facts that all nodes of a cluster share; None for a removed cluster."""
         live = self._controller.live
         reported = live.fleet.clusters.get(cluster)
         if reported is None:
@@ -265,7 +265,7 @@ class FleetViews:
         )
 
     def _holders(self, cluster: str, node: str) -> list[Holder]:
-        """List who holds something of a node."""
+        """Return the replicas with an allocation on a node."""
         live = self._controller.live
         found = []
         for key in sorted(live.by_node.get((cluster, node), ())):
@@ -281,7 +281,7 @@ class FleetViews:
 
 
 def _orphans(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
-    """List what orphans hold in a cluster, by node."""
+    """Return the allocations of orphans in a cluster, by node."""
     found: defaultdict[str, list[Holder]] = defaultdict(list)
     replicas = [each for copy in lives(orphan.copy for orphan in cluster.orphans.values()) for each in copy.replicas]
     for attempt, seen in zip(held_by_orphans(cluster), replicas, strict=True):

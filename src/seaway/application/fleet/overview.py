@@ -1,4 +1,4 @@
-"""The fleet, the queue and the reasons, as people look at them while the loop goes on."""
+"""Views of the fleet, the queues and the decisions, for use while the loop runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from seaway.learning.policies.monitor import PolicyCount
 from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
 UNNAMED = "0" * ids.LENGTH
-"""Stands for the id of a job that is only tried."""
+"""Placeholder for the ID of a job in a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +60,27 @@ class Log:
 
 
 def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
-    """Say of a link whose bandwidth is known what is promised, and what can still be."""
+    """Add the reserved and the available bandwidth to a link with a known bandwidth."""
     if room is None or view.link is None or not view.link.bandwidth_mbps:
         return view
     return replace(view, reserved_mbps=room[0], left_mbps=room[1])
 
 
 class Overview:
-    """Looks at the live state from any thread, and changes nothing.
+    """Reader of the live state. Any thread can use it; it changes nothing.
 
     Parameters
     ----------
     controller
-        Whose state is looked at, under its lock and no longer than needed.
+        Controller with the state, which is read under its lock, held as briefly as possible.
     store
-        For jobs that are over.
+        Source of finished jobs.
     backends
-        For manifests and logs.
+        Source of manifests and logs.
     writer
-        For what it counted.
+        Source of the figures of the store.
     policies
-        The trained policies there are.
+        The trained policies.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class Overview:
         return self._controller.live
 
     def ready(self) -> bool:
-        """Tell whether the loop knows what is stored, so that it can place jobs."""
+        """Report whether the loop has read its state, so that it can place jobs."""
         return self._controller.loaded
 
     # The fleet.
 
     def clusters(self) -> list[ClusterView]:
-        """Return every cluster, summed up."""
+        """Return all clusters with their totals."""
         return self._fleet.clusters()
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
@@ -116,19 +116,19 @@ class Overview:
         return self._fleet.nodes(cluster)
 
     def find_nodes(self, wanted: FleetFilter) -> Found:
-        """Find nodes, and devices on them, among all there are."""
+        """Find nodes, and devices on them."""
         return self._fleet.find(wanted)
 
     def look_at(self, found: Found, nodes: Sequence[int]) -> Iterator[NodeView]:
-        """Look at some of the nodes among which something was found, given by their places."""
+        """Yield the views of some nodes of a search result, given by their indices."""
         return self._fleet.look(found.columns, nodes)
 
     def look_at_devices(self, found: Found, devices: Sequence[int]) -> list[DeviceView]:
-        """Look at some of the devices among which something was found, given by their places."""
+        """Return the views of some devices of a search result, given by their indices."""
         return self._fleet.look_at_devices(found.columns, devices)
 
     def models(self, cluster: str = "") -> list[ModelView]:
-        """Sum up the devices of a cluster, or of all, by model."""
+        """Return the totals of the devices of a cluster, or of all, by model."""
         return self._fleet.models(cluster)
 
     def cluster_names(self) -> list[str]:
@@ -140,12 +140,12 @@ class Overview:
         return self._gpus.uses(cluster)
 
     def links(self, wanted: Asked | None = None) -> list[LinkView]:
-        """Return the links as decisions go by them, and with what was measured of them; those that are missing too.
+        """Return the links with their figures for decisions and their measurements, including missing links.
 
         Parameters
         ----------
         wanted
-            Tells which; all if left out.
+            Filter of the links; all if left out.
         """
         fleet = self._live.fleet
         known = {(link.source, link.target): link for link in fleet.links}
@@ -160,15 +160,15 @@ class Overview:
         return [_with_room(each, rooms.get((each.source, each.target))) for each in views]
 
     def agents_last_seen_s(self) -> dict[str, float]:
-        """Return for each gateway that is configured how long its agent has not reported, seconds."""
+        """Return the seconds since the last report of the agent of each configured gateway."""
         return self._live.link_table.last_seen_s(self._live.clock.now_ns())
 
     def gateway_reads(self) -> dict[str, int]:
-        """Count the readings of gateways' interfaces, by outcome."""
+        """Return the number of readings of interfaces, by outcome."""
         return self._live.link_table.reads()
 
     def probe_rounds(self) -> dict[tuple[str, str], int]:
-        """Count rounds of probes since the start, by the gateway that probed and how they ended."""
+        """Return the number of rounds since the start, by probing gateway and outcome."""
         return self._live.link_table.rounds()
 
     def interfaces(self) -> list[Interface]:
@@ -182,12 +182,12 @@ class Overview:
         return dict(counted)
 
     def sides(self) -> dict[str, Side]:
-        """Return for each gateway what it stands before."""
+        """Return the side of each gateway: its clusters or its user site."""
         with self._controller.lock:
             return self._live.fleet.sides()
 
     def network_figures(self) -> NetworkFigures:
-        """Return what is looked at to tell whether something is wrong with the network."""
+        """Return the figures for the network alerts."""
         return network_figures(self.links(), self.sides(), self.interfaces())
 
     # Queues.
@@ -197,18 +197,18 @@ class Overview:
         return self._queues.uses()
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
-        """Return the jobs that wait in a queue, of a tenant or of all, first in line first."""
+        """Return the waiting jobs of a queue, of a tenant or of all, in the order of the line."""
         return self._queues.waiting(queue, tenant)
 
     # Decisions.
 
     def dry_run(self, spec: JobSpec) -> DryRun:
-        """Try a job on the fleet as it is, by the policy of its queue, without consequences.
+        """Place a job on a copy of the present fleet, by the policy of its queue, without consequences.
 
         Raises
         ------
         RejectedError
-            When it cannot become what it names where it would go.
+            If its template is not possible in the selected cluster.
         """
         trial = self._tries.dry_run(spec)
         made = [
@@ -219,28 +219,28 @@ class Overview:
         return replace(trial, manifests=tuple(documents))
 
     def reason(self, job: JobRecord) -> Reason:
-        """Say why a job is where it is."""
+        """Explain the state of a job."""
         attempts = self._store.attempts(job.id) if job.attempt else []
         return self._tries.reason(job, attempts[-1] if attempts else None)
 
     def workloads(self, job: JobRecord) -> list[Workload]:
-        """Return the workloads of a job's latest attempt, by cluster; empty before the first report."""
+        """Return the workloads of the latest attempt of a job, by cluster; empty before the first report."""
         with self._controller.lock:
             seen = self._live.seen.get((job.id, job.attempt), {})
             return [seen[cluster] for cluster in sorted(seen)]
 
     def clusters_of(self, job: JobRecord) -> frozenset[str]:
-        """Return the clusters that a job's queue allows it; empty for all.
+        """Return the clusters that the queue of a job allows; empty for all.
 
         Raises
         ------
         UnavailableError
-            When it is not known yet which queues there are.
+            If the queues are not read yet.
         """
         return self._controller.names.clusters_of(job.spec.queue)
 
     def policies(self) -> list[PolicyView]:
-        """Return the policies that a queue may have: heuristics, those of other packages, profiles, trained ones."""
+        """Return all policies for queues: heuristics, policies of other packages, profiles and trained ones."""
         users: dict[str, list[str]] = {}
         for queue in list(self._live.queues.values()):
             users.setdefault(queue.policy, []).append(queue.name)
@@ -256,18 +256,18 @@ class Overview:
         return [PolicyView(name, says, tuple(users.get(name, ())), source) for name, says, source in every]
 
     def policy_counts(self) -> dict[str, PolicyCount]:
-        """Return how trained policies did since the start, of those that were asked."""
+        """Return the counters of trained policies that decided since the start."""
         return self._policies.counts.counted()
 
-    # What was carried out.
+    # Workloads.
 
     def manifests(self, job: JobRecord) -> list[dict[str, Any]]:
-        """Return the objects that a job's latest attempt became.
+        """Return the objects of the latest attempt of a job.
 
         Raises
         ------
         ConflictError
-            When the job never had a place.
+            If the job was never placed.
         """
         attempt = self._latest(job)
         return [
@@ -277,25 +277,25 @@ class Overview:
         ]
 
     def logs(self, job: JobRecord, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last log lines of a replica of a job's latest attempt, by default of its first container.
+        """Return the last log lines of a replica of the latest attempt of a job, by default of its first container.
 
         Raises
         ------
         ConflictError
-            When the job was never placed, or has no such replica.
+            If the job was never placed, or has no such replica.
         RejectedError
-            When the cluster has no logs of it any more, or no such container.
+            If the cluster has no logs of it any more, or no such container.
         """
         log = self._log(self._latest(job), replica, container)
         return log.backend.logs(log.copy, replica, tail, container)
 
     def log(self, job: JobRecord, replica: int, container: str = "") -> Log | None:
-        """Return where a replica of a job's latest attempt writes; None when the job never had a place.
+        """Return the location of the log of a replica of the latest attempt; None if the job was never placed.
 
         Raises
         ------
         ConflictError
-            When the job has no such replica.
+            If the job has no such replica.
         """
         attempts = self._store.attempts(job.id)
         return self._log(attempts[-1], replica, container) if attempts else None
@@ -322,9 +322,9 @@ class Overview:
     # Figures.
 
     def figures(self) -> Figures:
-        """Count what monitoring looks at."""
+        """Return the figures for monitoring."""
         return figures(self._controller, self._writer)
 
     def waiting_rules(self) -> dict[str, int]:
-        """Count jobs that wait by the rule, or whatever else it is, that keeps most nodes from them."""
+        """Return the number of waiting jobs by the rule, or other reason, that excludes most nodes."""
         return self._rules.counted()

@@ -45,12 +45,12 @@ class QueueUsage:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A job that waits.
+    """Position of a waiting job.
 
     Attributes
     ----------
     position
-        Its place in the line of its tenant in its queue, from 1.
+        Position among the jobs of its tenant in its queue, from 1.
     """
 
     position: int
@@ -58,12 +58,12 @@ class Place:
 
 
 class QueueViews:
-    """Looks at queues.
+    """Views of queues.
 
     Parameters
     ----------
     controller
-        Whose state is looked at.
+        Controller with the state.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -94,7 +94,7 @@ class QueueViews:
         return [found[key] for key in sorted(found)]
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
-        """Return the jobs that wait in a queue, of a tenant or of all, as they are tried: tenants take turns."""
+        """Return the waiting jobs of a queue, of a tenant or of all, in the order of tries: tenants alternate."""
         with self._controller.lock:
             jobs = list(self._controller.live.jobs.values())
         lines: defaultdict[str, list[JobRecord]] = defaultdict(list)
@@ -113,7 +113,7 @@ def _use(found: dict[tuple[str, str], QueueUsage], queue: str, tenant: str) -> Q
 
 
 def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt]) -> None:
-    """Add what attempts hold; a job with two, of which one is ending, counts once."""
+    """Add the allocations of attempts. A job with two attempts, one of which is ending, counts once."""
     running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for attempt in attempts:
         spec, request = attempt.spec, attempt.spec.demand.request

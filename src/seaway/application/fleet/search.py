@@ -1,4 +1,4 @@
-"""Finding nodes and devices of a large fleet, without looking at each of them one by one."""
+"""Search for nodes and devices in large fleets with vectorised filters."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What there is, by cluster, and by node as clusters told; N nodes, D devices.
+    """Clusters, nodes and devices as reported; N nodes, D devices.
 
     Attributes
     ----------
     clusters, nodes
-        Names of clusters, and their nodes, one after the other.
+        Names of clusters, and their nodes in the same order.
     cluster_of
-        Which cluster each node is of, shape (N,).
+        Cluster index of each node, shape (N,).
     node_of
-        Which node each device is on, shape (D,); the devices of a node stand together.
+        Node index of each device, shape (D,); the devices of a node are adjacent.
     first_of
-        The place of the first device of each node, shape (N,).
+        Index of the first device of each node, shape (N,).
     uuids
-        Of the devices, in small letters.
+        UUIDs of the devices in lower case.
     models, model_of
-        Models by name, and which one each device is, shape (D,).
+        Model names, and the model index of each device, shape (D,).
     memory_mib, core_milli
-        All that each device has, shape (D,).
+        Totals of each device, shape (D,).
     node_at, device_at
-        Where each stands in the engine's columns, shapes (N,) and (D,); `NOWHERE` where it does not.
+        Indices in the columns of the engine, shapes (N,) and (D,); `NOWHERE` if absent there.
     """
 
     clusters: Sequence[str]
@@ -71,7 +71,7 @@ class Columns:
     device_at: Numbers
 
     def device(self, at: int) -> tuple[int, str]:
-        """Return of a device, given by its place, that of its node, and its uuid."""
+        """Return the node index and the UUID of a device, given by its index."""
         node = int(self.node_of[at])
         return node, self.nodes[node].devices[at - self.first_of[node]].uuid
 
@@ -79,14 +79,14 @@ class Columns:
 def columns_of(
     reported: Mapping[str, Sequence[Node]], node_index: Mapping[tuple[str, str], int], device_index: Mapping[str, int]
 ) -> Columns:
-    """Put the nodes of clusters into columns.
+    """Create columns from the nodes of clusters.
 
     Parameters
     ----------
-    told
+    reported
         The nodes of each cluster.
     node_index, device_index
-        Where the engine has nodes, by cluster and name, and devices, by uuid.
+        Indices in the engine: of nodes by cluster and name, of devices by UUID.
     """
     nodes = list(chain.from_iterable(reported.values()))
     devices = [device for node in nodes for device in node.devices]
@@ -153,7 +153,7 @@ class FleetFilter:
 
     @property
     def of_devices(self) -> bool:
-        """Whether the filter applies to devices, so that nodes without a matching device are left out."""
+        """True if the filter applies to devices, so that nodes without a matching device are left out."""
         return bool(self.device or self.model or self.free_memory_mib or self.free_core_milli)
 
 
@@ -203,15 +203,15 @@ class _State:
 
 
 class FleetSearch:
-    """Finds nodes and devices.
+    """Search for nodes and devices.
 
-    Columns are kept as long as clusters tell nothing new. The loop's lock is held while the engine's figures are
-    copied, and while they are made.
+    Columns are cached until clusters report changes. The lock of the loop is held while columns are created and while
+    the figures of the engine are copied.
 
     Parameters
     ----------
     controller
-        Whose state is looked at.
+        Controller with the state.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -245,7 +245,7 @@ class FleetSearch:
         )
 
     def models(self, cluster: str = "") -> list[ModelView]:
-        """Sum up the devices of a cluster, or of all, by model."""
+        """Return the totals of the devices of a cluster, or of all, by model."""
         columns, state = self._look()
         among = _nodes(columns, FleetFilter(cluster=cluster))[columns.node_of]
         views = []
@@ -258,7 +258,7 @@ class FleetSearch:
         return views
 
     def _look(self) -> tuple[Columns, _State]:
-        """Return what there is, and how it is now."""
+        """Return the columns and the present state."""
         with self._controller.lock:
             fleet = self._controller.live.fleet
             snapshot = fleet.snapshot
@@ -297,7 +297,7 @@ def _state(columns: Columns, snapshot: Snapshot, up: Container[str]) -> _State:
 
 
 def _nodes(columns: Columns, wanted: FleetFilter) -> Flags:
-    """Mark the nodes whose names are meant, shape (N,)."""
+    """Return a mask of the nodes with matching names, shape (N,)."""
     meant = np.ones(len(columns.nodes), np.bool_)
     if wanted.cluster:
         meant &= (np.array(columns.clusters, dtype=object) == wanted.cluster)[columns.cluster_of]
@@ -310,7 +310,7 @@ def _nodes(columns: Columns, wanted: FleetFilter) -> Flags:
 
 
 def _devices(columns: Columns, state: _State, wanted: FleetFilter) -> Flags:
-    """Mark the devices that are meant, wherever they are, shape (D,)."""
+    """Return a mask of the matching devices, regardless of their nodes, shape (D,)."""
     meant = np.ones(len(columns.uuids), np.bool_)
     if wanted.ready and wanted.of_devices:
         meant &= state.device_ready

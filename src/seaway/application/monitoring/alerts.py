@@ -24,7 +24,7 @@ LOSSY_WITHIN_S = 600
 """Period over which the mean loss of a link is computed."""
 
 Ends = tuple[str, str]
-"""The gateways at which a link begins and ends."""
+"""Source and target gateway of a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class NetworkFigures:
 def network_figures(
     links: Sequence[LinkView], sides: Mapping[str, Side], interfaces: Sequence[Interface]
 ) -> NetworkFigures:
-    """Pick out what is looked at: of links what has metrics, of interfaces what is measured."""
+    """Return the figures for alerts: links with metrics, and measured interfaces."""
     losses = {}
     for each in links:
         target = sides.get(each.target)
@@ -78,7 +78,7 @@ class Losses:
         self._seen: dict[Ends, deque[tuple[int, float]]] = {}
 
     def note(self, now_ns: int, losses: Mapping[Ends, float]) -> None:
-        """Take in what links lose now, and forget what is too old."""
+        """Add the present losses, and remove old ones."""
         for ends, loss in losses.items():
             self._seen.setdefault(ends, deque()).append((now_ns, loss))
         for ends, seen in list(self._seen.items()):
@@ -88,7 +88,7 @@ class Losses:
                 del self._seen[ends]
 
     def means(self) -> dict[Ends, float]:
-        """Return what each link lost on average, 0-1."""
+        """Return the mean loss of each link, 0-1."""
         return {ends: sum(loss for _, loss in seen) / len(seen) for ends, seen in self._seen.items()}
 
 
@@ -117,7 +117,7 @@ FAILING_SHARE = 0.2
 """Share of failed deployments within a period above which the alert fires, if there is a minimum number of them."""
 
 SLOW_SHARE = 0.99
-"""The share of transactions that a database has to store within its bound."""
+"""Share of transactions that a database has to store within its bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,21 +168,21 @@ RULES = (
     QUEUE_LONG,
     LOW_UTILISATION,
 )
-"""All of them, the worst first."""
+"""All rules, the most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that is wrong.
+    """Firing alert.
 
     Attributes
     ----------
     of
         The queue, cluster or gateway, or a link as ``from/to``; empty for Seaway itself and its database.
     value
-        The figure that is past the rule's bound: percent, seconds, a share, or how many.
+        The figure beyond the bound of the rule: percent, seconds, a share, or a number.
     since_ns
-        Since when it has been.
+        Wall-clock time since which it is beyond the bound.
     """
 
     rule: Rule
@@ -223,25 +223,25 @@ class Alerts:
         self._figures, self._clusters, self._network, self._clock = figures, clusters, network, clock
         self._losses = Losses()
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
-        self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # by the monotonic clock and the wall's, ns
+        self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # monotonic and wall-clock time, ns
         self._wrong: list[Alert] = []
         self._stopping = threading.Event()
         self._failed = False
 
     def start(self) -> None:
-        """Look every so often until `stop`."""
+        """Start a thread that evaluates regularly, until `stop`."""
         threading.Thread(target=self._run, name="alerts", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread. A look that is under way is not waited for."""
+        """End the thread without waiting for a running evaluation."""
         self._stopping.set()
 
     def wrong(self) -> list[Alert]:
-        """Return what was wrong when it was looked last, the worst first."""
+        """Return the firing alerts of the last evaluation, the most severe first."""
         return self._wrong
 
     def look(self) -> None:
-        """Look now."""
+        """Evaluate now."""
         now_ns, figures = self._clock.monotonic_ns(), self._figures()
         self._seen.append(_seen(now_ns, figures))
         past = {(rule, of): value for rule, of, value in self._past(figures)}
@@ -255,7 +255,7 @@ class Alerts:
         self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
 
     def _past(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
-        """Return which figures are past the bounds of which rules now, and of what they are."""
+        """Yield the figures beyond the bounds of rules, with the rule and the object."""
         before, early, now = self._before(FAILING_WITHIN_S), self._before(SLOW_WITHIN_S), self._seen[-1]
         if not figures.ready:
             yield NOT_READY, "", NOT_READY.bound
@@ -288,7 +288,7 @@ class Alerts:
                 yield LINK_LOSSY, f"{source}/{target}", loss
 
     def _deployments(self) -> Iterator[tuple[str, int, int]]:
-        """Count for each cluster the deployments of late that came to nothing, and all."""
+        """Yield the failed and all deployments of each cluster in the recent period."""
         before, now = self._before(DEPLOYING_WITHIN_S).deployed, self._seen[-1].deployed
         for cluster in {cluster for cluster, _ in now}:
             failed, ran = (now[cluster, well] - before.get((cluster, well), 0) for well in (False, True))
@@ -304,9 +304,9 @@ class Alerts:
             try:
                 self.look()
                 self._failed = False
-            except Exception:  # a mistake of ours must not end it permanently
+            except Exception:  # a bug must not end the thread
                 if not self._failed:
-                    log.exception("looking for what is wrong failed")
+                    log.exception("evaluating the alerts failed")
                 self._failed = True
 
 
@@ -317,7 +317,7 @@ def _past_of_queues(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
 
 
 def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:
-    """Look at clusters that answer: of others it is not known."""
+    """Yield underused clusters, without clusters that do not answer, whose use is unknown."""
     for each in clusters:
         taken = each.gpu_milli
         if each.state is not ClusterState.UP or not taken.total:
@@ -327,9 +327,9 @@ def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, s
 
 
 def quantile_s(before: Timed, now: Timed, share: float) -> float:
-    """Return within how many seconds a share of what was timed between two moments was done; 0 where nothing was.
+    """Return the quantile of the durations between two times, in seconds; 0 without any.
 
-    As Prometheus does, between the bounds of a bucket the times count as spread evenly.
+    Durations within a bucket count as evenly spread, as in Prometheus.
     """
     counts = [late - early for late, early in zip(now.counts, before.counts, strict=True)]
     upto = list(accumulate(counts))

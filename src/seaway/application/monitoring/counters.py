@@ -17,12 +17,12 @@ from seaway.application.writer import Writer
 from seaway.domain.job_state import JobState
 
 DUPLICATE = "doubled"
-"""A trouble of a cluster: one of its nodes lists devices that another node has."""
+"""Problem of a cluster: one of its nodes lists devices that another node owns."""
 
 NS = 1_000_000_000
 
 NOTHING = Timing()
-"""Times of a queue of which no job was placed yet."""
+"""Times of a queue without placed jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Figures:
 
 
 def figures(controller: Controller, writer: Writer) -> Figures:
-    """Count what monitoring looks at; what there may be very much of is counted when others have the lock again."""
+    """Return the figures for monitoring. Large amounts are counted after the lock is released."""
     collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
     store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
     with controller.lock:
@@ -175,7 +175,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
 
 
 def _jobs(live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
-    """Count jobs; a queue of which none waits has a wait of nothing."""
+    """Count jobs; a queue without waiting jobs has a wait of 0."""
     now_ns, stages = live.clock.now_ns(), live.stages
     since_ns = dict.fromkeys(queues, now_ns)
     for job in jobs:
@@ -191,7 +191,7 @@ def _jobs(live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], 
 
 
 def _deployed(live: ControlState, clusters: Iterable[str]) -> dict[tuple[str, Deployed], int]:
-    """Count deployments; what has not happened yet counts as 0, so that the first time is seen as a rise."""
+    """Count deployments, including zeros, so that the first one counts as an increase."""
     known = live.stages.deployed
     return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
 

@@ -13,7 +13,7 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import WAITING
 
 MAX_KINDS = 12
-"""Kinds of jobs that are looked at each time, those with most jobs; all others are `OTHERS`."""
+"""Maximum number of kinds of jobs that are examined, those with most jobs; all others are `OTHERS`."""
 
 CACHE_NS = 10_000_000_000
 """Lifetime of the cached result."""
@@ -25,14 +25,14 @@ by the policy; replicas that do not fit together, or reserved capacity; kinds of
 
 
 class WaitingRules:
-    """Counts jobs that wait by the rule that refuses most nodes to them; asked by any thread.
+    """Number of waiting jobs by the rule that excludes most nodes. Any thread can use it.
 
     Parameters
     ----------
     controller
-        Whose jobs are looked at.
+        Controller with the jobs.
     tries
-        Explains them.
+        Explains why a job waits.
     """
 
     def __init__(self, controller: Controller, tries: DryRuns) -> None:
@@ -42,13 +42,13 @@ class WaitingRules:
         self._known: tuple[int, dict[str, int]] | None = None
 
     def counted(self) -> dict[str, int]:
-        """Return how many jobs wait for each rule, or for something else."""
+        """Return the number of waiting jobs by rule or other reason."""
         now_ns = self._controller.live.clock.monotonic_ns()
         with self._lock:
             if self._known is None or now_ns - self._known[0] >= CACHE_NS:
                 try:
                     self._known = (now_ns, self._count())
-                except UnavailableError:  # what runs is being read again
+                except UnavailableError:  # the state is being read again
                     return {}
             return self._known[1]
 
@@ -61,7 +61,7 @@ class WaitingRules:
         return dict(found)
 
     def _kinds(self, found: Counter[str]) -> tuple[Counter[Kind], dict[Kind, JobRecord]]:
-        """Count jobs by kind, with the first of each; those that are not tried at all are `PAUSED`."""
+        """Count jobs by kind, with the first of each; jobs that are not tried at all are `PAUSED`."""
         kinds: Counter[Kind] = Counter()
         first: dict[Kind, JobRecord] = {}
         with self._controller.lock:

@@ -1,1 +1,1 @@
-"""The network as the control plane knows it: how it is meant to be, what agents report, what decisions go by."""
+"""Network between gateways: configuration, reports of agents, and the links that decisions use."""

@@ -19,7 +19,7 @@ from seaway.domain.gateways import NetworkConfig, Pair
 from seaway.domain.network import Ends
 
 Follower = Callable[[Mapping[Ends, str]], None]
-"""Hears which paths are taken, by the names of their ends."""
+"""Receiver of the active paths, by the names of their ends."""
 
 MAX_ERRORS = 50
 
@@ -28,7 +28,7 @@ FOLLOWS_S = 60.0
 
 
 class ActivePaths:
-    """Keeps which paths are taken. Every method may be called from any thread."""
+    """Selected and confirmed paths. Any thread can call every method."""
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
         self._writer = writer
@@ -36,13 +36,13 @@ class ActivePaths:
         self._lock = threading.Lock()
         self._changing = threading.Lock()
         self._config: NetworkConfig | None = None
-        self._own: dict[Ends, Pair] = {}  # those with paths of their own
+        self._own: dict[Ends, Pair] = {}  # pairs with paths of their own
         self._followers: list[Follower] = []
         self._rows = {(row.source, row.target): row for row in store.paths()}
         self._asked_ns: dict[str, int] = {}
 
     def use(self, config: NetworkConfig | None) -> None:
-        """Know the network from now on: a path that was chosen and is there no more is not taken."""
+        """Set the network; a selected path that it lacks is not active any more."""
         with self._lock:
             self._config = config
             self._own = {(pair.source, pair.target): pair for pair in config.pairs} if config else {}
@@ -54,11 +54,11 @@ class ActivePaths:
         follower(self.taken())
 
     def chosen(self) -> dict[Ends, str]:
-        """Return which path was chosen where one was and is there."""
+        """Return the selected path of each pair, as far as it still exists."""
         return self._said(lambda row: row.active)
 
     def taken(self) -> dict[Ends, str]:
-        """Return which path traffic takes: the one that its gateway has written, else the one that was chosen."""
+        """Return the active path of each pair: the one that its gateway confirmed, else the selected one."""
         return {**self.chosen(), **self._said(lambda row: row.applied)}
 
     def asked(self, source: str) -> None:
@@ -67,9 +67,9 @@ class ActivePaths:
             self._asked_ns[source] = self._clock.monotonic_ns()
 
     def steerable(self) -> dict[Ends, str]:
-        """Return the pairs with several paths whose path can be changed now, with the active path.
+        """Return the pairs whose path can be changed now, with the active path.
 
-        Their gateways requested their configuration lately and confirmed the last one.
+        They have several paths. Their gateway recently requested its configuration and confirmed the last one.
         """
         now_ns = self._clock.monotonic_ns()
         with self._lock:
@@ -86,7 +86,7 @@ class ActivePaths:
         return found
 
     def _said(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
-        """Return what rows say of paths that are there."""
+        """Return a path from each row, as far as it still exists."""
         with self._lock:
             return {
                 ends: read(row)
@@ -100,7 +100,7 @@ class ActivePaths:
         Raises
         ------
         UnknownError
-            When there is no such gateway.
+            If there is no such gateway.
         """
         with self._lock:
             config = self._config
@@ -113,17 +113,17 @@ class ActivePaths:
         }
 
     def applied(self, source: str) -> dict[str, str]:
-        """Return which path a gateway said last that it has written, by target."""
+        """Return the paths that a gateway confirmed last, by target."""
         with self._lock:
             return {row.target: row.applied for row in self._rows.values() if row.source == source and row.applied}
 
     def choose(self, source: str, target: str, path: str, why: str) -> None:
-        """Have traffic take a path from now on.
+        """Select the path of the traffic between two gateways.
 
         Raises
         ------
         RejectedError
-            When the pair has no such path, or shares its traffic.
+            If the pair has no such path, or shares its traffic.
         """
         with self._changing:
             if path not in self._choices(source).get(target, ()):
@@ -139,12 +139,12 @@ class ActivePaths:
         self._tell()
 
     def confirm(self, source: str, active: Mapping[str, str]) -> bool:
-        """Take down what a gateway says that it has written; return whether that is news.
+        """Store the paths that a gateway confirms; report whether they are new.
 
         Raises
         ------
         RejectedError
-            When it names a target or a path that is not there; nothing of it is taken down then.
+            If it names an unknown target or path; then nothing is stored.
         """
         with self._changing:
             there = self._choices(source)
@@ -169,7 +169,7 @@ class ActivePaths:
         return True
 
     def _choices(self, source: str) -> dict[str, set[str]]:
-        """Return the paths that a gateway may take, by target."""
+        """Return the paths that a gateway can use, by target."""
         return {
             pair.target: {path.name for path in pair.paths} for pair in self._pairs(source) if not pair.load_balance
         }
@@ -193,7 +193,7 @@ class ActivePaths:
 
 
 def liked_best(pair: Pair) -> str:
-    """Return the path that a pair takes where no one chose one: the first of those with the largest weight."""
+    """Return the default path of a pair: the first one with the largest weight."""
     return max(pair.paths, key=lambda path: path.weight).name
 
 
@@ -202,7 +202,7 @@ def _has(pair: Pair, path: str) -> bool:
 
 
 class ActivePathController:
-    """Puts together which paths are taken and what the link book knows of them."""
+    """Combination of active paths with their measurements."""
 
     def __init__(self, active: ActivePaths, link_table: LinkTable, clock: Clock) -> None:
         self._active = active
@@ -210,7 +210,7 @@ class ActivePathController:
         self._clock = clock
 
     def crossings(self) -> list[Crossing]:
-        """Return the pairs of gateways whose traffic can be steered now."""
+        """Return the pairs of gateways whose traffic can be steered."""
         now_ns = self._clock.now_ns()
         return [
             Crossing(*ends, current, measured)
@@ -219,5 +219,5 @@ class ActivePathController:
         ]
 
     def choose(self, source: str, target: str, path: str, why: str) -> None:
-        """Have traffic take a path from now on."""
+        """Select the path of the traffic between two gateways."""
         self._active.choose(source, target, path, why)

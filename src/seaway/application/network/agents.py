@@ -1,4 +1,4 @@
-"""The agents of gateways: which report, which are silent, and events when that changes."""
+"""Agents of gateways: their states, and events when these change."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ log = logging.getLogger(__name__)
 NS_PER_S = 1_000_000_000
 
 UNREACHABLE_ROUNDS = 3
-"""An agent is silent when nothing came for as long as so many rounds take."""
+"""Duration without a report, in rounds, after which an agent is not reporting."""
 
 MIN_SILENCE_S = 5.0
-"""However short rounds are, an agent is not silent before."""
+"""Minimum of that duration, in seconds."""
 
 LOOK_S = 1.0
-"""Pause between two looks at who is silent."""
+"""Seconds between two checks of the agents."""
 
 
 class AgentState(Enum):
-    """Whether an agent reports."""
+    """State of an agent."""
 
     REPORTING = "reporting"
     SILENT = "silent"
-    """It reported before, but not lately."""
+    """The agent reported before, but not recently."""
     NEVER = "never"
-    """It has never reported."""
+    """The agent has never reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """An agent as people look at it.
+    """View of an agent.
 
     Attributes
     ----------
     age_s
-        Since its latest report; None without one.
+        Seconds since its latest report; None without one.
     known
-        What it reported; None for one that never did.
+        Totals of its reports; None if it never reported.
     refused
-        Reports of it that were refused since the control plane started.
+        Number of its rejected reports since the control plane started.
     trouble
-        Why the latest of these was; empty after one was taken.
+        Reason of the latest rejection; empty after an accepted report.
     """
 
     gateway: str
@@ -66,9 +66,9 @@ class AgentView:
 
 
 class Agents:
-    """Knows every agent by its gateway. Every method may be called from any thread.
+    """All agents, by gateway. Any thread can call every method.
 
-    After a start no one is called silent before having had the time to report.
+    After a start, every agent first gets the time to report before it counts as not reporting.
     """
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
@@ -87,36 +87,36 @@ class Agents:
         self._thread: threading.Thread | None = None
 
     def use(self, config: NetworkConfig | None) -> None:
-        """Know the network from now on."""
+        """Set the network."""
         with self._lock:
             self._gateways = tuple(each.name for each in config.gateways) if config else ()
             self._probe = config.probe if config else ProbeConfig()
 
     def known(self, gateway: str) -> AgentRecord | None:
-        """Return what the agent of a gateway reported; None before it did."""
+        """Return the totals of an agent; None before its first report."""
         return self._known.get(gateway)
 
     def received(self, record: AgentRecord) -> None:
-        """Take down that an agent reported."""
+        """Record a report of an agent."""
         with self._lock:
             self._known[record.gateway] = record
             self._last_seen_ns[record.gateway] = self._clock.monotonic_ns()
             self._problems.pop(record.gateway, None)
 
     def refused(self, gateway: str, why: str) -> None:
-        """Take down that a report of an agent was refused."""
+        """Record a rejected report of an agent."""
         with self._lock:
             self._refused[gateway] += 1
             self._problems[gateway] = why
 
     def views(self) -> list[AgentView]:
-        """Return the agent of each gateway that is configured, in their order."""
+        """Return the agents of all configured gateways, in their order."""
         now_ns, monotonic_ns = self._clock.now_ns(), self._clock.monotonic_ns()
         with self._lock:
             return [self._view(name, now_ns, monotonic_ns) for name in self._gateways]
 
     def step(self) -> None:
-        """Tell in events whose agent went silent, and whose reports for the first time or again."""
+        """Store events for agents that stopped, started or resumed reporting."""
         now_ns, monotonic_ns = self._clock.now_ns(), self._clock.monotonic_ns()
         with self._lock:
             states = {name: self._state(name, monotonic_ns) for name in self._gateways}
@@ -126,7 +126,7 @@ class Agents:
         self._reported = states
 
     def start(self) -> None:
-        """Look at who is silent in a thread of its own, until `stop`."""
+        """Start a thread that checks the agents regularly, until `stop`."""
         self._thread = threading.Thread(target=self._run, name="agents", daemon=True)
         self._thread.start()
 
@@ -141,7 +141,7 @@ class Agents:
             try:
                 self.step()
             except SeawayError as error:
-                log.warning("what became of agents is told later: %s", error)
+                log.warning("events of agents are delayed: %s", error)
 
     def _silent_ns(self) -> int:
         rounds_s = UNREACHABLE_ROUNDS * self._probe.interval_s + self._probe.timeout_s
@@ -159,7 +159,7 @@ class Agents:
         if gateway in self._last_seen_ns:
             age_ns = monotonic_ns - self._last_seen_ns[gateway]
         elif age_ns is not None and age_ns > self._silent_ns():
-            state = AgentState.SILENT  # no event yet: it may have reported while this process was down
+            state = AgentState.SILENT  # no event yet, since it may have reported to another process
         age_s = None if age_ns is None else age_ns / NS_PER_S
         return AgentView(gateway, state, age_s, known, self._refused[gateway], self._problems.get(gateway, ""))
 

@@ -43,7 +43,7 @@ class Interface:
 
     @property
     def unread(self) -> bool:
-        """Whether a meter reads it without success."""
+        """True if a meter reads it without success."""
         return self.covered and self.traffic is None
 
 
@@ -56,7 +56,7 @@ class _Stored:
 
 
 _Place = tuple[str, str, str, str]
-"""A gateway's name and where it is looked at, so that figures of another interface are not taken for its own."""
+"""Name of a gateway and the location of its interface, so that readings of another interface do not count."""
 
 
 class Bandwidths:
@@ -83,15 +83,14 @@ class Bandwidths:
         self._counts: Counter[Outcome] = Counter()
 
     def covers(self, gateway: GatewayConfig) -> bool:
-        """Tell whether a gateway's interface is looked at."""
+        """Report whether a meter reads the interface of a gateway."""
         return self._meter is not None and self._meter.covers(gateway)
 
     def of(self, gateway: GatewayConfig) -> Traffic | None:
-        """Return the known traffic of a gateway's interface.
+        """Return the known traffic of the interface of a gateway.
 
         None if nothing is known: the meter fails for too long, sees no such interface, or there is neither a meter nor
-        a
-        configured speed. A configured speed replaces a missing one, but not a failed reading, since then the use is
+        a configured speed. A configured speed replaces a missing one, but not a failed reading, since then the use is
         unknown.
         """
         configured = gateway.speed_mbps or None
@@ -108,12 +107,12 @@ class Bandwidths:
         )
 
     def since_ns(self, gateways: Sequence[GatewayConfig], now_ns: int) -> dict[str, int]:
-        """Return from when on the latest figures are, by the time of day; only of gateways that have some.
+        """Return the wall-clock time at which the interval of the latest reading began, by gateway with readings.
 
         Parameters
         ----------
         now_ns
-            The time of day, nanoseconds since 1970.
+            Wall-clock time, nanoseconds since 1970.
         """
         ahead_ns = now_ns - self._clock.monotonic_ns()
         with self._lock:
@@ -129,7 +128,7 @@ class Bandwidths:
         return [each for each in found if each.traffic or each.covered]
 
     def trouble(self, gateway: GatewayConfig) -> str:
-        """Say why the latest look at a gateway's interface saw nothing; empty when it did, or when nothing looks."""
+        """Return the reason why the latest reading of an interface failed; empty if it succeeded or there is none."""
         with self._lock:
             missed = self._missed.get(_place(gateway))
         return missed.why if missed else ""
@@ -156,7 +155,7 @@ class Bandwidths:
         return found
 
     def _keep(self, place: _Place, seen: Reading, rates: Rates, at_ns: int) -> None:
-        """Keep a figure, which is of the time since the one before."""
+        """Store a reading. Its interval begins at the previous one."""
         since_ns = at_ns - self._window_ns
         with self._lock:
             before = self._retained.get(place)
@@ -167,14 +166,14 @@ class Bandwidths:
             self._retained[place] = _Stored(since_ns, at_ns, rates, seen.speed_mbps)
 
     def forget_others(self, gateways: Sequence[GatewayConfig]) -> None:
-        """Forget those that are not among these, or are looked at elsewhere now."""
+        """Remove the readings of all other gateways, and of these if their interface changed."""
         places = {_place(each) for each in gateways}
         with self._lock:
             self._retained = {place: retained for place, retained in self._retained.items() if place in places}
             self._missed = {place: missed for place, missed in self._missed.items() if place in places}
 
     def _note(self, gateway: GatewayConfig, seen: Reading | Missed) -> None:
-        """Count a look; say what is wrong when it begins, and when it is over."""
+        """Count a reading, and log the start and the end of a failure."""
         place = _place(gateway)
         missed = seen if isinstance(seen, Missed) else None
         with self._lock:
@@ -190,7 +189,7 @@ class Bandwidths:
 
 
 def _sane(seen: Reading | Missed) -> Reading | Missed:
-    """Return a reading that no interface can have as one that makes no sense."""
+    """Return an implausible reading as a failure."""
     if isinstance(seen, Missed):
         return seen
     if not (math.isfinite(seen.age_s) and 0 <= seen.age_s <= MAX_AGE_S):
@@ -248,16 +247,16 @@ class TrafficWatch:
         self._failed = False
 
     def start(self) -> None:
-        """Look every so often in a thread of its own, until `stop`; not at all where that is to be never."""
+        """Start a thread that reads regularly, until `stop`; without an interval, do nothing."""
         if self._interval_s:
             threading.Thread(target=self._run, name="bandwidth", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread. A look that is under way is not waited for."""
+        """End the thread without waiting for a pending reading."""
         self._stopping.set()
 
     def look(self) -> float:
-        """Look at those whose time has come; return the seconds until a user's comes next, at most one period."""
+        """Read the gateways that are due; return the seconds to the next one, at most one period."""
         there = [each for each in self._gateways() if self._bandwidths.covers(each)]
         self._bandwidths.forget_others(there)
         now_ns = self._clock.monotonic_ns()
@@ -288,7 +287,7 @@ class TrafficWatch:
             try:
                 pause_s = self.look()
                 self._failed = False
-            except Exception:  # a mistake of ours must not end it permanently
+            except Exception:  # a bug must not end the thread
                 if not self._failed:
                     log.exception("looking at gateways' interfaces failed")
                 self._failed, pause_s = True, self._interval_s

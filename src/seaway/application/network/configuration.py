@@ -20,7 +20,7 @@ from seaway.domain.network import NO_NEED
 
 
 def differences(before: NetworkConfig, after: NetworkConfig) -> list[str]:
-    """Say what becomes different: gateways, pairs with paths of their own, the mesh, and how links are measured."""
+    """Return the differences of two networks: gateways, pairs with own paths, the mesh, and the probes."""
     return [*_gateways(before, after), *_pairs(before, after), *_whole(before, after)]
 
 
@@ -79,21 +79,21 @@ def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
 log = logging.getLogger(__name__)
 
 MAX_NAMED = 5
-"""Jobs that are named in a sentence."""
+"""Maximum number of jobs that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """The network as it is meant to be.
+    """The configured network.
 
     Attributes
     ----------
     text
-        The same, written down.
+        The configuration as text.
     version
-        Counts up with every change.
+        Counter of changes.
     actor, at_ns
-        Who changed it last, and when.
+        User and time of the last change.
     """
 
     config: NetworkConfig
@@ -123,35 +123,35 @@ class Plan:
 
 
 Meant = Callable[[Configured | None], bool]
-"""Tells whether what there is, None for nothing, is what a change is meant for."""
+"""Check that the present configuration, None for none, is the one that a change is based on."""
 
 Follower = Callable[[NetworkConfig | None], None]
-"""Hears how the network is meant to be from now on."""
+"""Receiver of new configurations."""
 
 
 class Documents(Protocol):
-    """Writes a network as text, and reads it."""
+    """Conversion of a network to text and back."""
 
     def read(self, text: str) -> NetworkConfig:
-        """Read what `write` wrote.
+        """Parse a text that `write` returned.
 
         Raises
         ------
         RejectedError
-            When it does not make sense.
+            If the text is invalid.
         """
 
     def write(self, config: NetworkConfig) -> str:
-        """Write a network."""
+        """Return a network as text."""
 
 
 class Configuration:
-    """Keeps how the network is meant to be. Every method may be called from any thread.
+    """Storage and changes of the network configuration. Any thread can call every method.
 
     Parameters
     ----------
     documents
-        How a network is written down.
+        Text format of a network.
     """
 
     def __init__(self, store: Store, writer: Writer, clock: Clock, documents: Documents) -> None:
@@ -160,7 +160,7 @@ class Configuration:
         self._clock = clock
         self._documents = documents
         self._followers: list[Follower] = []
-        self._changing = threading.Lock()  # so that what there is stays so until it is changed
+        self._changing = threading.Lock()  # serializes changes
         stored = store.network()
         self._version = stored.version if stored else 0
         self._now = self._read(stored) if stored and stored.text else None
@@ -172,7 +172,7 @@ class Configuration:
 
     @property
     def version(self) -> int:
-        """Counts the changes there ever were; 0 before the first."""
+        """Number of changes so far; 0 before the first."""
         return self._version
 
     def follow(self, follower: Follower) -> None:
@@ -181,12 +181,12 @@ class Configuration:
         follower(self._now.config if self._now else None)
 
     def plan(self, config: NetworkConfig, meant: Meant | None = None) -> Plan:
-        """Say what setting it would come to; change nothing.
+        """Return the effect of a configuration without setting it.
 
         Raises
         ------
         StaleError
-            When the change is not `meant` for what there is.
+            If the change is based on another configuration (`meant`).
         """
         self._require_meant(meant)
         changes = differences(self._now.config if self._now else NetworkConfig(), config)
@@ -194,14 +194,14 @@ class Configuration:
         return Plan(made, tuple(self._hurt_by(config)), self._version + bool(made))
 
     def put(self, config: NetworkConfig, actor: str, meant: Meant | None = None, *, force: bool = False) -> Plan:
-        """Set it; where nothing becomes different, nothing is stored.
+        """Set the configuration; store nothing if nothing changes.
 
         Raises
         ------
         StaleError
-            When the change is not `meant` for what there is.
+            If the change is based on another configuration (`meant`).
         ConflictError
-            When a gateway would go that jobs use which run now, and this is not to be so by `force`.
+            If the change removes a gateway that running jobs use, without `force`.
         """
         with self._changing:
             plan = self.plan(config, meant)
@@ -211,12 +211,12 @@ class Configuration:
             return plan
 
     def delete(self, actor: str, meant: Meant | None = None, *, force: bool = False) -> None:
-        """Remove it: from then on nothing is measured, and what clusters themselves tell of links counts.
+        """Remove the configuration: nothing is measured any more, and links that clusters report count again.
 
         Raises
         ------
         UnknownError
-            When there is none.
+            If there is none.
         StaleError, ConflictError
             As for `put`.
         """
@@ -239,17 +239,17 @@ class Configuration:
     def _read(self, stored: NetworkRecord) -> Configured | None:
         try:
             config = self._documents.read(stored.text)
-        except RejectedError as error:  # a newer Seaway may be stricter; all else has to go on
+        except RejectedError as error:  # a newer version may be stricter; everything else has to continue
             log.error("the network between gateways that is stored makes no sense and is not used: %s", error)
             return None
         return Configured(config, stored.text, stored.version, stored.actor, stored.at_ns)
 
     def _require_meant(self, meant: Meant | None) -> None:
         if meant is not None and not meant(self._now):
-            raise StaleError("the network was changed since you looked: look again, and say what you want of that")
+            raise StaleError("the network was changed since you read it: read it again, and repeat your change")
 
     def _hurt_by(self, config: NetworkConfig) -> list[str]:
-        """Say of each gateway that would go which jobs use it that hold devices."""
+        """Return a sentence for each removed gateway with the jobs that use it and have allocations."""
         retained = {each.name for each in config.gateways}
         gone = {each.name: each.cluster for each in self._now.config.gateways} if self._now else {}
         gone = {name: cluster for name, cluster in gone.items() if name not in retained}

@@ -1,4 +1,4 @@
-"""The link book: what agents reported, and the links that follow from it for the engine and for people."""
+"""Link table: reports of agents, and the resulting links for the engine and for views."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from seaway.probing.smoothing import UNREACHABLE
 NS_PER_S = 1_000_000_000
 
 LOOK_NS = NS_PER_S
-"""Pause between two looks at what interfaces carry."""
+"""Time between two checks of the traffic of interfaces."""
 
 TRAFFIC_BAND = 0.05
-"""Difference of an interface's traffic, as a share of its speed, after which decisions follow it."""
+"""Change of the traffic of an interface, as a share of its speed, above which decisions use the new value."""
 
 MAX_SAMPLED = 1000
-"""Links that are written down at once; where there are more, each comes as much more seldom."""
+"""Maximum number of links per sample; with more links, each is sampled proportionally less often."""
 
 AS_ROUTED = ""
-"""The path of rounds that were sent the way that routes lead."""
+"""Path name of probes that follow the routes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkSnapshot:
-    """The network that is configured, with what decisions go by of what was measured of it.
+    """The configured network with the measurements that decisions use.
 
     Attributes
     ----------
     gateways, links
-        Figures of what is in use are of all that interfaces carry, what was promised to jobs included.
+        Their use contains all traffic of interfaces, including that of jobs with bandwidth reservations.
     gateways_by_cluster
-        The gateway that a cluster stands behind, by the cluster's name.
+        Gateway of a cluster, by the name of the cluster.
     sites
-        The user site that a gateway stands before, by the gateway's name.
+        User site of a gateway, by the name of the gateway.
     """
 
     gateways: tuple[Gateway, ...] = ()
@@ -56,7 +56,7 @@ class NetworkSnapshot:
 
 
 NO_NETWORK_SNAPSHOT = NetworkSnapshot()
-"""Without a network."""
+"""Snapshot without a configured network."""
 
 
 class LinkTable:
@@ -97,7 +97,7 @@ class LinkTable:
         self._check_ns: int | None = None
         self._turn = 0
 
-    # What there is to know of.
+    # Configuration.
 
     def use(self, config: NetworkConfig | None, now_ns: int) -> None:
         """Use this network from now on; drop the measurements of removed or changed links."""
@@ -123,7 +123,7 @@ class LinkTable:
                 self._turn = 0
 
     def choose(self, active: Mapping[Ends, str]) -> None:
-        """Know which path traffic takes, where that was chosen; elsewhere it is the one that is liked best."""
+        """Set the active paths. A pair without one uses the path with the largest weight."""
         with self._lock:
             self._changed |= {ends for ends, _ in active.items() ^ self._active.items()}
             self._active = dict(active)
@@ -137,18 +137,18 @@ class LinkTable:
         """Return the gateways of the network."""
         return self._config.gateways if self._config else ()
 
-    # What was measured.
+    # Measurements.
 
     def take(self, gateway: str, rounds: Iterable[Reported], now_ns: int) -> None:
-        """Take in what the agent of a gateway reports.
+        """Process the rounds that the agent of a gateway reports.
 
-        Rounds that come late, as after the agent could not report for a while, are written down, and change nothing
-        where later ones are known. Those of gateways and paths that are not there are passed over.
+        Late rounds, for example after an outage, are recorded in samples, but do not replace newer figures. Rounds of
+        unknown gateways and paths are ignored.
 
         Parameters
         ----------
         now_ns
-            The time of day here, nanoseconds since 1970.
+            Wall-clock time of the control plane, nanoseconds since 1970.
         """
         with self._lock:
             if gateway not in self._gateways:
@@ -167,19 +167,19 @@ class LinkTable:
                     line.tally(each.at_ns // stretch_ns, each)
 
     def last_seen_s(self, now_ns: int) -> dict[str, float]:
-        """Return for each gateway how long its agent has not reported, or no one was there to report to, seconds."""
+        """Return the seconds since the last report of each agent, or since the start of the control plane."""
         with self._lock:
             return {name: max(0, now_ns - last_seen_ns) / NS_PER_S for name, last_seen_ns in self._last_seen_ns.items()}
 
     def rounds(self) -> dict[tuple[str, str], int]:
-        """Count rounds since the start, by the gateway that probed and how they ended."""
+        """Return the number of rounds since the start, by probing gateway and outcome."""
         with self._lock:
             return {key: count for key, count in self._rounds.items() if key[0] in self._gateways}
 
-    # What follows.
+    # Results.
 
     def network_snapshot(self, now_ns: int) -> NetworkSnapshot:
-        """Return what decisions go by; the very same as before where nothing about it changed."""
+        """Return the network for decisions; the same object if nothing changed."""
         with self._lock:
             looked_other = self._look(now_ns)
             self._expire(now_ns)
@@ -191,20 +191,20 @@ class LinkTable:
             return self._network_snapshot
 
     def links(self, now_ns: int) -> tuple[Link, ...]:
-        """Return the links that decisions go by."""
+        """Return the links that decisions use."""
         return self.network_snapshot(now_ns).links
 
     def along(self, ends: Ends, now_ns: int) -> list[tuple[str, Link | None]]:
-        """Return what decisions would go by along each path of a pair, liked best first; None for nothing lately."""
+        """Return the link along each path of a pair, largest weight first; None without recent measurements."""
         with self._lock:
             lines = self._lines.get(ends, {})
             known = [(path, lines.get(path)) for path in self._ways.get(ends, ())]
             return [(path, self._along(ends, line, now_ns)) for path, line in known]
 
     def latest(self, ends: Ends) -> tuple[int, Figures] | None:
-        """Return when the latest round began along the paths that traffic takes, and the worst that those say.
+        """Return the start of the latest round along the active paths, and their worst figures.
 
-        None where there was none, as on a link that clusters tell of.
+        None without a round, for example for a link that clusters report.
         """
         with self._lock:
             lines = self._lines.get(ends, {})
@@ -217,7 +217,7 @@ class LinkTable:
         return max(each.at_ns for each in rounds), Figures(latency_ns, max(each.jitter_ns for each in rounds), lost_ppm)
 
     def views(self, now_ns: int, wanted: Asked | None = None) -> list[LinkView]:
-        """Return every link that there should be and that is wanted, with all that is known of it."""
+        """Return the views of all requested links of the mesh."""
         self.network_snapshot(now_ns)
         with self._lock:
             return [self._view(ends, now_ns) for ends in self._pairs() if wanted is None or wanted(*ends)]
@@ -232,7 +232,7 @@ class LinkTable:
         return self._bandwidths.counts() if self._bandwidths else {}
 
     def measured_since_ns(self, now_ns: int) -> dict[str, int]:
-        """Return for gateways whose interfaces are measured from when on their figures are, by the time of day."""
+        """Return the wall-clock time at which the latest reading of each gateway began; see `Bandwidths.since_ns`."""
         return self._bandwidths.since_ns(self.gateways(), now_ns) if self._bandwidths else {}
 
     def interfaces(self) -> list[Interface]:
@@ -240,11 +240,10 @@ class LinkTable:
         return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []
 
     def samples(self, now_ns: int) -> list[LinkSample]:
-        """Return what is to be written down of links whose turn it is; to be called once in `sample_interval_s`.
+        """Return the samples of the links whose turn it is; called once in `sample_interval_s`.
 
-        A sample is of a stretch of time: the mean of latencies, the largest jitter, and what was lost of all that was
-        sent. Rounds that come late for a stretch make a sample of their own. With up to `MAX_SAMPLED` links a stretch
-        is `sample_interval_s` long.
+        A sample covers an interval: the mean latency, the largest jitter, and the loss of all probes. Late rounds of an
+        interval give a sample of their own. With up to `MAX_SAMPLED` links, an interval is `sample_interval_s` long.
         """
         with self._lock:
             pairs, turns, stretch = self._pairs(), self._turns(), now_ns // self._stretch_ns()
@@ -252,7 +251,7 @@ class LinkTable:
             self._turn += 1
             return [sample for ends in mine for sample in self._written(ends, stretch)]
 
-    # Within; under the lock.
+    # Internals; the caller holds the lock.
 
     def _pairs(self) -> list[Ends]:
         return [(source, target) for source in self._gateways for target in self._gateways if source != target]
@@ -265,7 +264,7 @@ class LinkTable:
         return max(1, int(self._sample_s * NS_PER_S) * self._turns())
 
     def _way(self, ends: Ends, path: str) -> object:
-        """Return what is probed by a name, and how; None where nothing is."""
+        """Return the endpoints and segments that a path name stands for; None if it is not probed."""
         source, target = self._gateways.get(ends[0]), self._gateways.get(ends[1])
         if source is None or target is None or source is target:
             return None
@@ -280,7 +279,7 @@ class LinkTable:
         return line
 
     def _paths(self, ends: Ends) -> tuple[str, ...]:
-        """Return the paths that a link's figures are of: those that traffic takes, where they were measured."""
+        """Return the active paths of a link that were measured; without any, the routed one."""
         ways, lines = self._ways.get(ends, {}), self._lines.get(ends, {})
         chosen = self._active.get(ends)
         taken = ways if ends in self._shared else [chosen if chosen in ways else next(iter(ways), AS_ROUTED)]
@@ -292,7 +291,7 @@ class LinkTable:
         return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
 
     def _published(self, ends: Ends) -> Figures | None:
-        """Return what decisions go by of a link: of several paths that traffic takes, the worst of each figure."""
+        """Return the figures of a link for decisions; with several active paths, the worst of each figure."""
         lines = self._lines.get(ends, {})
         known = [figures for path in self._paths(ends) if path in lines and (figures := lines[path].published)]
         if len(known) < 2:
@@ -311,12 +310,12 @@ class LinkTable:
         return LinkState.STALE if age_ns > self._rounds_ns(self._settings.stale_rounds) else LinkState.MEASURED
 
     def _rounds_ns(self, rounds: int) -> int:
-        """Return how long after the start of a round the answers to so many more would be here, nanoseconds."""
-        assert self._config is not None, "there are no rounds without a network"
+        """Return the time from the start of a round until so many later rounds are answered, in nanoseconds."""
+        assert self._config is not None, "rounds need a configured network"
         return int((rounds * self._config.probe.interval_s + self._config.probe.timeout_s) * NS_PER_S)
 
     def _look(self, now_ns: int) -> bool:
-        """See what interfaces carry, and follow it where it is off by enough; tell whether anything is."""
+        """Update the traffic of interfaces if it differs enough; report whether anything changed."""
         if self._bandwidths is None or (self._looked_ns is not None and abs(now_ns - self._looked_ns) < LOOK_NS):
             return False
         self._looked_ns, before = now_ns, dict(self._traffic)
@@ -328,7 +327,7 @@ class LinkTable:
         return self._traffic != before
 
     def _expire(self, now_ns: int) -> None:
-        """Find links that were measured and now count no more."""
+        """Mark measured links as changed whose measurements expired."""
         if self._check_ns is not None and now_ns < self._check_ns:
             return
         gone = {ends for ends in self._links if self._state(self._current(ends), now_ns) is LinkState.UNKNOWN}
@@ -384,7 +383,7 @@ class LinkTable:
             for over in sorted(each for each in line.tallies if each < stretch):
                 tally = line.tallies.pop(over)
                 seen, at_ns = tally.figures, tally.latest_ns
-                while at_ns in samples:  # its time is what tells a link's samples apart, those of other paths too
+                while at_ns in samples:  # the time identifies a sample of a link, also across paths
                     at_ns += 1
                 samples[at_ns] = LinkSample(
                     at_ns, *ends, seen.latency_ns, seen.jitter_ns, seen.loss_ppm, *traffic, path
@@ -393,7 +392,7 @@ class LinkTable:
 
 
 def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
-    """Return the paths of pairs that are probed along paths of their own, liked best first, with their segments."""
+    """Return the probed paths of each pair, largest weight first, with their segments."""
     gateways = {each.name: each for each in config.gateways}
     found: dict[Ends, dict[str, object]] = {}
     for pair in config.pairs:
@@ -404,20 +403,20 @@ def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
 
 
 def _badness(line: PathState) -> tuple[bool, int]:
-    """Say how badly off a path is: one along which nothing answers is worst, then the slowest."""
+    """Return a sort key of paths by quality: a path without answers is worst, then the slowest."""
     latency_ns = line.published.latency_ns if line.published else None
     return latency_ns is None, latency_ns or 0
 
 
 def _between(source: Traffic | None, target: Traffic | None) -> tuple[int, int]:
-    """Return what can go from one interface to another, and what the fuller of them carries; (0, 0) for unknown."""
+    """Return the capacity between two interfaces, and the traffic of the fuller one; (0, 0) if unknown."""
     if source is None or target is None or source.speed_mbps is None or target.speed_mbps is None:
         return 0, 0
     return min(source.speed_mbps, target.speed_mbps), max(source.out_used_mbps, target.in_used_mbps)
 
 
 def _holds(known: Traffic | None, seen: Traffic | None) -> bool:
-    """Tell whether what decisions go by of an interface may stay."""
+    """Report whether the known traffic of an interface remains valid for decisions."""
     if known is None or seen is None:
         return known is seen
     if known.speed_mbps is None or known.speed_mbps != seen.speed_mbps:

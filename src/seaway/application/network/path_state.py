@@ -22,7 +22,7 @@ class Tally:
     latest_ns
         Start of its latest round.
     latency_sum_ns
-        Over all answers.
+        Sum over all answers.
     """
 
     latest_ns: int = 0
@@ -32,7 +32,7 @@ class Tally:
     jitter_ns: int = 0
 
     def add(self, each: Reported) -> None:
-        """Take in a round."""
+        """Add a round."""
         self.latest_ns = max(self.latest_ns, each.at_ns)
         self.sent += each.sent
         self.received += each.received
@@ -41,7 +41,7 @@ class Tally:
 
     @property
     def figures(self) -> Figures:
-        """Mean latency of what was answered, the largest jitter, and the loss of all that was sent."""
+        """Mean latency of the answers, largest jitter, and loss of all probes."""
         loss_ppm = (self.sent - self.received) * PPM // self.sent
         if not self.received:
             return UNREACHABLE
@@ -49,16 +49,16 @@ class Tally:
 
 
 class PathState:
-    """Follows what is reported of one path.
+    """State of one path.
 
     Attributes
     ----------
     way
-        What was probed, to notice when something else is by the same name.
+        Endpoints and segments, to detect that the name stands for another path.
     newest
         The latest round; None before the first.
     tallies
-        What is to be written down of it, by stretches of time.
+        Sums for samples, by interval.
     """
 
     __slots__ = ("_published", "_smoother", "newest", "tallies", "way")
@@ -83,7 +83,7 @@ class PathState:
         return self._published.figures
 
     def take(self, each: Reported) -> bool:
-        """Take in a round that is later than all before; tell whether the published figures are others now."""
+        """Process a round that is newer than all before; report whether the published figures changed."""
         first, self.newest = self.newest is None, each
         self._smoother.add(each.at_ns, each.sent, each.received, each.latency_ns, each.jitter_ns)
         smoothed, steps_ppm = self._smoother.figures, self._smoother.loss_resolution_ppm
@@ -93,7 +93,7 @@ class PathState:
         return changed or first
 
     def tally(self, stretch: int, each: Reported) -> None:
-        """Note a round for the record, whenever it comes."""
+        """Add a round to the sum of its interval, also if it is late."""
         retained = self.tallies.get(stretch)
         if retained is None:
             retained = self.tallies[stretch] = Tally()

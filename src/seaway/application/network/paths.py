@@ -11,14 +11,14 @@ from seaway.scheduling.snapshot.encode import link_meets
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A path and what was measured along it.
+    """A path and its measurement.
 
     Attributes
     ----------
     name
-        The path's.
+        Name of the path.
     link
-        None for one that was not measured lately.
+        Measurement; None without a recent one.
     """
 
     name: str
@@ -26,17 +26,17 @@ class Measured:
 
     @property
     def answers(self) -> bool:
-        """Whether probes along it are answered."""
+        """True if probes along the path are answered."""
         return self.link is not None and self.link.latency_ns is not None
 
     def meets(self, need: NetworkNeed) -> bool:
-        """Tell whether it keeps a job's bounds, bandwidth included, which all paths of a pair share."""
+        """Report whether it meets the bounds of a job, including bandwidth, which all paths of a pair share."""
         return self.link is not None and link_meets(need, self.link)
 
 
 @dataclass(frozen=True, slots=True)
 class PathRequest:
-    """A job that waits, and what it needs of the pair."""
+    """A waiting job and its need of the pair."""
 
     job_id: str
     need: NetworkNeed
@@ -44,12 +44,12 @@ class PathRequest:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A path, and why that one: a sentence for people.
+    """A path and the reason for it, as a sentence.
 
     Attributes
     ----------
     job_id
-        The job that waits and decided it; empty where none did.
+        Waiting job that decided it; empty if none did.
     """
 
     path: str
@@ -60,13 +60,11 @@ class Choice:
 def choose(
     paths: Sequence[Measured], current: str, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]
 ) -> Choice:
-    """Choose the path for the traffic of a pair.
+    """Select the path for the traffic of a pair.
 
-    Paths that answer go first, then those that meet the bounds of most running jobs, then those that serve the first of
-    the
-    waiting jobs, then the second, and so on, then the configured order. The same input gives the same path, so paths
-    change
-    only when figures or jobs do.
+    Paths that answer go first, then those that meet the bounds of most running jobs. Next are those that serve the
+    first of the waiting jobs, then the second, and so on; the configured order decides ties. The same input gives the
+    same path, so paths change only when figures or jobs do.
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ def choose(
 
 
 _Merits = tuple[bool, int, tuple[bool, ...]]
-"""Whether a path answers, the number of running jobs that it serves, and the waiting jobs that it serves."""
+"""Answers of a path, number of running jobs that it serves, and the waiting jobs that it serves."""
 
 
 def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]) -> _Merits:
@@ -95,27 +93,27 @@ def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[Pa
 
 
 def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[PathRequest]) -> Choice:
-    """Say by what a path is better than the one that is taken now."""
+    """Return the choice of a path, with its advantage over the current one."""
     if best[0] != now[0]:
         return Choice(path, f"{current} does not answer")
     if best[1] != now[1]:
-        return Choice(path, f"it keeps the bounds of {best[1]} running jobs, {current} those of {now[1]}")
+        return Choice(path, f"it meets the bounds of {best[1]} running jobs, {current} those of {now[1]}")
     for request, by_best, by_now in zip(waiting, best[2], now[2], strict=True):
         if by_best != by_now:
             return Choice(path, f"job {request.job_id} needs what {current} does not give", request.job_id)
-    return Choice(path, f"it is liked better than {current} and serves as well")
+    return Choice(path, f"it comes before {current} in the configuration and serves as well")
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Two gateways between which traffic can be steered.
+    """Pair of gateways whose traffic can be steered.
 
     Attributes
     ----------
     current
-        The path that is taken now.
+        The active path.
     paths
-        All paths, liked best first.
+        All paths, largest weight first.
     """
 
     source: str
@@ -125,6 +123,6 @@ class Crossing:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing comes back along the path that is taken, and something does along another."""
+        """True if the active path does not answer and another one does."""
         now = next((path for path in self.paths if path.name == self.current), None)
         return (now is None or not now.answers) and any(path.answers for path in self.paths)

@@ -1,4 +1,4 @@
-"""Reports of agents: who may bring them, what must be right in them, and that none counts twice."""
+"""Reports of agents: rate limits, validation, and protection against duplicates."""
 
 from __future__ import annotations
 
@@ -21,43 +21,44 @@ from seaway.domain.gateways import NetworkConfig
 NS_PER_S = 1_000_000_000
 
 MAX_AHEAD_S = 60
-"""By how much an agent's clock may be ahead of ours."""
+"""Maximum lead of the clock of an agent over that of the control plane, in seconds."""
 
 OLDEST_S = 7 * 86_400
-"""How old a round may be, seconds: what an agent keeps for a control plane that is away is younger."""
+"""Maximum age of a round in seconds. An agent discards its own rounds earlier, also during an outage."""
 
 MAX_AT_ONCE = 10
 PER_S = 2.0
-"""Calls that a gateway may make in one go, as after the control plane was away, and how many a second after that."""
+"""Calls of a gateway in a burst (`MAX_AT_ONCE`), for example after an outage, and per second in the long run."""
 
 MAX_ROUNDS = 60_000
 ROUNDS_FACTOR = 2.0
-"""Rounds that an agent may bring in one go, somewhat more than it keeps, and how many times what it measures after."""
+"""Rounds of an agent in a burst (`MAX_ROUNDS`, slightly more than it stores), and in the long run as a multiple of
+those it measures."""
 
 MAX_ERRORS = 50
-"""Wrong things that are told of one report."""
+"""Maximum number of errors that are listed for one report."""
 
 
 class TooManyReportsError(UnavailableError):
-    """A gateway says more than it can have to say."""
+    """Rate limit of a gateway exceeded."""
 
 
 class LinkSink(Protocol):
-    """Whoever keeps what is known of links."""
+    """Consumer of measurements."""
 
     def take(self, gateway: str, rounds: Sequence[Reported], now_ns: int) -> None:
-        """Take in what the agent of a gateway reports."""
+        """Process the rounds that the agent of a gateway reports."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """How many of something a gateway may still bring, and when that was so, by the monotonic clock."""
+    """Token bucket of a gateway, and the monotonic time of its last update."""
 
     left: float
     at_ns: int
 
     def take(self, count: int, most: int, per_s: float, now_ns: int) -> float:
-        """Take so many out where so many are left; return for how many seconds to wait otherwise, 0 for not at all."""
+        """Take tokens if there are enough; return the seconds to wait otherwise, else 0."""
         self.left = min(most, self.left + (now_ns - self.at_ns) / NS_PER_S * per_s)
         self.at_ns = now_ns
         if self.left < count:
@@ -67,17 +68,17 @@ class _Bucket:
 
 
 class Reports:
-    """Takes reports, each wholly or not at all.
+    """Acceptance of reports, each in full or not at all.
 
-    What identifies the latest report of a gateway is stored before it counts, so that it is known as a repetition
-    also after a restart.
+    The ID of the latest report of a gateway is stored before the report counts, so that duplicates are detected after a
+    restart too.
 
     Parameters
     ----------
     agents
-        Knows what came last.
-    book
-        Is given what was measured.
+        States of the agents, with their latest report.
+    link_table
+        Consumer of the measurements.
     """
 
     def __init__(self, writer: Writer, clock: Clock, agents: Agents, link_table: LinkSink) -> None:
@@ -92,16 +93,16 @@ class Reports:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def use(self, config: NetworkConfig | None) -> None:
-        """Know the network from now on."""
+        """Set the network."""
         self._config, self._targets = config, {}
 
     def admit(self, gateway: str) -> None:
-        """Count a report that comes, or what a gateway says besides, before anything is done about it.
+        """Count a call of a gateway before it is processed.
 
         Raises
         ------
         TooManyReportsError
-            When too many came from there.
+            If the rate limit is exceeded.
         """
         now_ns = self._clock.monotonic_ns()
         bucket = self._calls.setdefault(gateway, _Bucket(MAX_AT_ONCE, now_ns))
@@ -111,27 +112,27 @@ class Reports:
             )
 
     async def take(self, report: Report, address: str) -> None:
-        """Take a report in. Whoever calls has seen to it that it is the gateway's agent who brings it.
+        """Accept a report. The caller has authenticated the agent of the gateway.
 
-        Rounds that are older than `OLDEST_S` are left out, and count as given up.
+        Rounds older than `OLDEST_S` are left out and count as dropped.
 
         Parameters
         ----------
         address
-            Where it comes from.
+            Source address.
 
         Raises
         ------
         UnknownError
-            When there is no such gateway.
+            If there is no such gateway.
         RejectedError
-            When something in it is wrong; each such thing is told.
+            If something in it is wrong; lists the errors.
         ConflictError
-            When it, or a later one, was taken before.
+            If it, or a later one, was accepted before.
         TooManyReportsError
-            When it has more rounds than the agent can have measured since the last one.
+            If it has more rounds than the agent can have measured since the last one.
         UnavailableError
-            When it cannot be stored; it may be brought again.
+            If it cannot be stored; it can be sent again.
         """
         targets = self._to_measure(report.gateway)
         try:
@@ -161,7 +162,7 @@ class Reports:
         self._link_table.take(report.gateway, report.rounds, now_ns)
 
     def _require_possible(self, report: Report) -> None:
-        """Count the rounds of a report; an agent measures each target and path once in so many seconds."""
+        """Check the rate limit of rounds; an agent measures each target and path once per interval."""
         config, now_ns = require_network(self._config, report.gateway), self._clock.monotonic_ns()
         per_s = ROUNDS_FACTOR * max(1, len(self._to_measure(report.gateway))) / config.probe.interval_s
         bucket = self._rounds.setdefault(report.gateway, _Bucket(MAX_ROUNDS, now_ns))
@@ -189,7 +190,7 @@ def _require_right(report: Report, targets: frozenset[tuple[str, str]], now_ns: 
 
 
 def _lately(report: Report, now_ns: int) -> Report:
-    """Leave out what is too old, and count it as given up."""
+    """Remove rounds that are too old, and count them as dropped."""
     rounds = tuple(each for each in report.rounds if each.at_ns >= now_ns - OLDEST_S * NS_PER_S)
     return replace(report, rounds=rounds, dropped=report.dropped + len(report.rounds) - len(rounds))
 
@@ -207,7 +208,7 @@ def _added(before: AgentRecord, report: Report) -> AgentRecord:
 
 
 def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> Iterator[RejectedError]:
-    """Find what cannot be right in a report, field by field."""
+    """Yield the errors of a report, field by field."""
     latest_ns = now_ns + MAX_AHEAD_S * NS_PER_S
     if report.started_ns > latest_ns:
         yield RejectedError(f"the agent's clock is more than {MAX_AHEAD_S} s ahead: set it", where="started_ns")
@@ -234,9 +235,9 @@ def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> 
 
 
 def _most_jitter_ns(each: Reported) -> int:
-    """Return the largest distance from the mean that times can have: that of one among others that took no time.
+    """Return the maximum jitter for a mean: that of one answer with the whole time among others with none.
 
-    The mean is rounded, so that their sum may be half a nanosecond more for each than it says.
+    The mean is rounded, so the sum may be larger by half a nanosecond per answer.
     """
     if each.received < 2:
         return 0

@@ -40,7 +40,7 @@ class LinkSettings:
 
 
 def wrong_links(settings: LinkSettings, where: str) -> list[RejectedError]:
-    """Find settings that make no sense; `where` is written before their names."""
+    """Return the errors of settings; `where` is the prefix of their names."""
     problems = [
         RejectedError("must be more than 0", where=f"{where}{name}")
         for name in ("window", "dead_rounds", "stale_rounds", "unknown_rounds")

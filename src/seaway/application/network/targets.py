@@ -1,4 +1,4 @@
-"""What a gateway's agent has to measure."""
+"""Measurement targets of the agent of a gateway."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair
 
 
 def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
-    """Return what a gateway's agent has to do.
+    """Return the assignment of the agent of a gateway.
 
-    Every other gateway is probed the way that routes lead, and where a pair has paths of its own, each of them as well:
-    traffic takes one of them.
+    Every other gateway is probed along the routes. If a pair has paths of its own, each of them is probed too, since
+    traffic uses one of them.
 
     Raises
     ------
     UnknownError
-        When there is no such gateway.
+        If there is no such gateway.
     """
     own = require_gateway(config, gateway)
     pairs = {pair.target: pair for pair in config.pairs if pair.source == gateway}
@@ -42,7 +42,7 @@ def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
     Raises
     ------
     UnknownError
-        When there is none of this name.
+        If there is none of this name.
     """
     found = config.gateway(name)
     if found is None:
@@ -51,14 +51,14 @@ def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
 
 
 def choices(config: NetworkConfig) -> Iterator[Pair]:
-    """Return the pairs with several paths of which one is taken."""
+    """Return the pairs with several paths of which one is active."""
     return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.load_balance)
 
 
 def probed(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Iterator[Target]:
-    """Return what one gateway probes of another: the way that routes lead, and each path that probes can take."""
+    """Yield the probe targets of one gateway for another: on the routes, and on each path that supports it."""
     if isinstance(own.address, IPv6Address) is not isinstance(other.address, IPv6Address):
-        return  # nothing gets from the one to the other
+        return  # IPv4 and IPv6 cannot reach each other
     yield Target(other.name, other.address, other.method, other.port)
     if pair is None or not isinstance(other.address, IPv6Address):
         return  # only IPv6 has segments

@@ -1,4 +1,4 @@
-"""Links as people and programs look at them."""
+"""Views of links for users and programs."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from seaway.domain.network import PPM, Link
 from seaway.probing.figures import Figures
 
 Asked = Callable[[str, str], bool]
-"""Tells whether a link from one gateway to another is looked at."""
+"""Filter of links, by source and target."""
 
 
 class LinkState(Enum):
-    """How much what is known of a link is worth."""
+    """State of the measurement of a link."""
 
     REPORTED = "reported"
-    """No one measures it: a cluster tells of it."""
+    """Reported by a cluster, not measured."""
     MEASURED = "measured"
     STALE = "stale"
-    """Nothing came lately; the last figures stand."""
+    """No recent round; the last figures remain in use."""
     UNKNOWN = "unknown"
-    """Nothing ever came, or not for so long that it counts no more."""
+    """No round yet, or none for a time after which the figures expire."""
 
 
 FRESH = frozenset({LinkState.REPORTED, LinkState.MEASURED})
-"""What has metrics: figures that no one confirms any more look the same as fresh ones to who reads them."""
+"""States with metrics. Outdated figures would look like current ones in metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """A link and all that is known of it.
+    """View of a link.
 
     Attributes
     ----------
     link
-        What decisions go by; None for a link that no one measured.
+        Figures for decisions; None for a link without measurements.
     path
-        Which path it is of; empty for the way that routes lead.
+        Measured path; empty for the route.
     age_s
-        Since the latest round began; None without one.
+        Seconds since the latest round began; None without one.
     raw
         The latest round; None without one.
     smoothed
-        What the latest rounds say together.
+        Figures smoothed over the latest rounds.
     traffic_mbps
-        All that the fuller of its ends carries, Mbit/s; None where that is not known.
+        All traffic at the fuller end, Mbit/s; None if unknown.
     reserved_mbps
-        What is promised to jobs of the interface at its fuller end.
+        Reserved bandwidth of the interface at its fuller end, Mbit/s.
     left_mbps
-        What can still be promised, Mbit/s; None where that is not known.
+        Bandwidth that can still be reserved, Mbit/s; None if unknown.
     """
 
     source: str
@@ -68,12 +68,12 @@ class LinkView:
 
     @property
     def counts(self) -> bool:
-        """Whether anything is known of it that still counts."""
+        """True if it has valid figures."""
         return self.state is not LinkState.UNKNOWN and self.link is not None
 
     @property
     def latest(self) -> Figures | None:
-        """What the latest round said, or what was told; None where neither is known."""
+        """Figures of the latest round or of the report of a cluster; None without both."""
         if self.raw:
             lost = self.raw.sent - self.raw.received
             return Figures(self.raw.latency_ns, self.raw.jitter_ns, lost * PPM // self.raw.sent)
@@ -81,27 +81,27 @@ class LinkView:
 
     @property
     def free_mbps(self) -> int | None:
-        """Bandwidth that nothing passes through now, Mbit/s; None where that is not known."""
+        """Bandwidth without traffic, Mbit/s; None if unknown."""
         if self.link is None or not self.link.bandwidth_mbps or self.traffic_mbps is None:
             return None
         return max(0, self.link.bandwidth_mbps - self.traffic_mbps)
 
 
 def reported(link: Link) -> LinkView:
-    """Show a link that a cluster tells of."""
+    """Return the view of a link that a cluster reports."""
     return LinkView(link.source, link.target, link, traffic_mbps=link.used_mbps if link.bandwidth_mbps else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What a gateway stands before.
+    """Side of a gateway: clusters or a user site.
 
     Attributes
     ----------
     cluster
-        The cluster, or several with ``,`` between; empty for a user site.
+        The cluster, or several separated by ``,``; empty for a user site.
     site
-        The user site, by the gateway's own name where it has no other; empty for clusters.
+        The user site, with the name of the gateway as default; empty for clusters.
     """
 
     address: str

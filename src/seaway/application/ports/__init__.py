@@ -1,1 +1,1 @@
-"""What the application needs of the world outside, as protocols; `seaway.adapters` fills them."""
+"""Protocols for everything that the application needs from outside, implemented in `seaway.adapters`."""

@@ -1,4 +1,4 @@
-"""Whoever sends probes and waits for their answers."""
+"""Ports of the agent: probes, and the exchange with the controller."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ ANSWERED, LOSSY, UNANSWERED = "answered", "lossy", "unanswered"
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A round of probes from one gateway to another, as its agent reports it.
+    """Round of probes from one gateway to another, as its agent reports it.
 
     Attributes
     ----------
     target
-        Name of the gateway that was probed.
+        Name of the probed gateway.
     path
-        Along which path; empty for the way that routes lead.
+        Name of the path; empty for the route.
     at_ns
-        When the round began, by the agent's clock, nanoseconds since 1970.
+        Start of the round by the clock of the agent, nanoseconds since 1970.
     sent, received
-        Probes, and how many were answered.
+        Number of probes, and of answers.
     latency_ns
-        Mean round-trip time of the answered ones; None when nothing was.
+        Mean round-trip time of the answers; None without any.
     jitter_ns
         As in `seaway.probing.figures.Figures`.
     discarded
@@ -47,7 +47,7 @@ class Reported:
 
     @property
     def outcome(self) -> str:
-        """How it ended: `ANSWERED`, `LOSSY` or `UNANSWERED`."""
+        """Outcome: `ANSWERED`, `LOSSY` or `UNANSWERED`."""
         if self.received == 0:
             return UNANSWERED
         return ANSWERED if self.received == self.sent else LOSSY
@@ -55,18 +55,18 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A user who is probed, along a certain path or as routes lead.
+    """Target of probes, along a certain path or along the routes.
 
     Attributes
     ----------
     gateway
-        Its name.
+        Name of the gateway.
     address, method, port
         As in `seaway.domain.gateways.GatewayConfig`.
     path
-        Name of the path that is measured; empty for the way that routes lead.
+        Name of the measured path; empty for the route.
     segments
-        SIDs on the way there, before the address itself; empty as routes lead. IPv6 only.
+        SIDs before the address itself; empty for the route. IPv6 only.
     """
 
     gateway: str
@@ -78,34 +78,34 @@ class Target:
 
 
 class Prober(Protocol):
-    """Sends probes."""
+    """Sender of probes."""
 
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
         """Probe every target `how.count` times, spread evenly over `spread_s`, and wait for the last answer.
 
-        Returns what came of it, for each target in order. A target that cannot even be sent to has lost everything.
+        Returns the result for each target in order. If nothing can be sent to a target, all its probes count as lost.
         """
 
     def close(self) -> None:
-        """Let go of the sockets."""
+        """Close the sockets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a gateway's agent is to do.
+    """Task of the agent of a gateway.
 
     Attributes
     ----------
     version
-        Of the network that it comes from, for the log.
+        Version of the network, for the log.
     how
-        How often and how much is probed.
+        Frequency and number of probes.
     targets
-        Who is probed.
+        Targets of the probes.
     reflect
-        The port on which the agent sends back others' datagrams; 0 for none.
+        Port on which the agent reflects datagrams of other agents; 0 for none.
     own
-        The gateway's own address, which others know it by; None where it was not said.
+        Address of the gateway itself; None if unknown.
     """
 
     version: str
@@ -117,19 +117,19 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is brought to the controller at once.
+    """Report of an agent to the controller.
 
     Attributes
     ----------
     gateway
-        Whose agent reports.
+        Gateway of the agent.
     started_ns, number
-        When that agent started, nanoseconds since 1970, and which of its reports this is, from 1. Of a gateway's
-        reports each pair is larger than the one before, so that none counts twice.
+        Start of the agent, nanoseconds since 1970, and number of the report since then, from 1. Each pair of a gateway
+        is larger than the one before, so that no report counts twice.
     dropped
-        Rounds given up since the report before, because they had waited for too long.
+        Rounds dropped since the previous report, because they waited for too long.
     rounds
-        From old to new.
+        Rounds, oldest first.
     """
 
     gateway: str
@@ -142,21 +142,21 @@ class Report:
 class Controller(Protocol):
     """The control plane as an agent sees it.
 
-    Both raise `UnauthenticatedError` or `ForbiddenError` when the token does not hold or is another gateway's,
-    `UnknownError` when it does not know the gateway, and `UnavailableError` or another `SeawayError` when it does
-    not answer as it should.
+    Both methods raise `UnauthenticatedError` or `ForbiddenError` if the token is invalid or belongs to another gateway,
+    `UnknownError` if the gateway is unknown, and `UnavailableError` or another `SeawayError` if the control plane gives
+    no valid answer.
     """
 
     def assignment(self) -> Assignment:
-        """Return what is to be probed now."""
+        """Return the present assignment."""
 
     def take(self, report: Report) -> None:
-        """Bring a report.
+        """Send a report.
 
         Raises
         ------
         ConflictError
-            When it, or a later one, was taken before.
+            If it, or a later one, was accepted before.
         RejectedError
-            When something in it is wrong; ``where`` and ``also`` name the rounds, like ``rounds.3.at_ns``.
+            If something in it is wrong; ``where`` and ``also`` name the rounds, like ``rounds.3.at_ns``.
         """

@@ -1,4 +1,4 @@
-"""A cluster, as far as Seaway's control loop is concerned."""
+"""Interface of the control loop to a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seaway.domain.network import Gateway, Link
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Have a cluster remove whatever it has of one attempt."""
+    """Command to remove all objects of an attempt from a cluster."""
 
     job_id: str
     attempt: int
@@ -27,22 +27,23 @@ Command = Deployment | Removal
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a cluster said to a command.
+    """Answer of a cluster to a command.
 
     Attributes
     ----------
     done
-        The command is carried out, or was before.
+        The command was carried out, now or earlier.
     refused
-        The cluster will not, and asking again will not help; `reason` says why. With neither, the
-        command may be tried again later.
+        The cluster rejects the command permanently, with a `reason`. If neither this nor `done` is set, the command can
+        be sent again later.
     everywhere
-        Of what is refused: none of its nodes would do, as when it does not know the kind of an object.
+        For a rejection: no node of the cluster is suitable, for example because it does not know the kind of an object.
     underway
-        Of what is neither done nor refused: the cluster took it, or more of it than before, and is not done with it.
+        For a command neither done nor rejected: the cluster accepted it, or more of it than before, and still works on
+        it.
     by
-        Of what is refused: who did, where that is not the cluster, but what all clusters are told through, so that no
-        other of them would do either; empty for the cluster itself.
+        For a rejection by an intermediary to all clusters: its name, as no other of its clusters would accept the
+        command; empty for the cluster itself.
     """
 
     done: bool
@@ -54,31 +55,31 @@ class Answer:
 
 
 Answers = Sequence[Answer | Future[Answer]]
-"""An answer to each command, or the promise of one that is still waited for.
+"""Answer to each command, or a future for one that is still pending.
 
-A promise, too, ends after a time of the backend's choosing: with an answer, or with `UnavailableError`.
+A future also ends after a time that the backend chooses: with an answer, or with `UnavailableError`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened in a cluster since it was asked last.
+    """Changes in a cluster since the last request.
 
     Attributes
     ----------
     cursor
-        To ask from the next time.
+        Cursor for the next request.
     complete
-        Whether this is everything there is, rather than what changed: what is not in it is not there.
-    copies
-        Copies as they are now.
+        Whether this is a complete listing instead of changes: objects that it lacks do not exist.
+    workloads
+        Current workloads.
     inventory
-        The cluster with its nodes and devices as they are now; None when nothing about them changed.
-    occupants
-        What else is there and holds something, as it is now.
+        The cluster with its current nodes and devices; None if they did not change.
+    unmanaged_pods
+        Current unmanaged pods with allocations.
     age_s
-        How old this may be, seconds: for so long something of the cluster has not answered. While a backend still
-        hopes that it will, it tells what it knows all the same.
+        Age in seconds: part of the cluster has not answered for this time, and the backend reports the last known
+        state.
     """
 
     cursor: str
@@ -90,55 +91,55 @@ class Changes:
 
 
 class Backend(Protocol):
-    """One cluster. Every method may be called from any thread.
+    """One cluster. Any thread can call every method.
 
-    Every call ends after a time of the backend's own choosing. A cluster that does not answer raises
-    `UnavailableError`; whether a command that ended so was carried out is not known, and it is sent again.
+    Every call ends after a time that the backend chooses. A cluster that does not answer raises `UnavailableError`.
+    Then it is unknown whether the command was carried out, and it is sent again.
     """
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return what changed since `cursor`; everything when it is empty or too old.
+        """Return the changes since `cursor`; everything if it is empty or too old.
 
         Waits up to `wait_s` seconds for a change.
         """
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Carry out commands, each for itself; return an answer for each, in their order.
+        """Carry out commands independently; return an answer for each, in their order.
 
-        Creating what is there already, or removing what is not, is done. Of one attempt nothing more is sent
-        before there is an answer to what was sent last.
+        Creating existing objects, or removing absent ones, counts as done. The caller sends no second command for an
+        attempt before the answer to the first one.
         """
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Return the objects that a deployment becomes, as they would be sent."""
+        """Return the objects of a deployment, as they would be sent."""
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last lines that a container of a replica wrote; the first container where none is named.
+        """Return the last log lines of a container of a replica, by default of the first container.
 
         Raises
         ------
         RejectedError
-            When there is no such copy or replica, or the backend has no logs; `NoContainerError` when the replica has
+            If there is no such workload or replica, or the backend has no logs; `NoContainerError` if the replica has
             no such container.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CollectorState:
-    """How collecting from a cluster goes.
+    """State of the collector of a cluster.
 
     Attributes
     ----------
-    troubles
-        How much of what it says is broken, or otherwise to be looked at, by kind; of few kinds, each of them there.
+    problems
+        Number of problems in the data of the cluster, by kind. All kinds are present; they are few.
     failing_s
-        For how long each of its sources has not answered, seconds; 0 for one that does.
+        Seconds for which each source has not answered; 0 if it answers.
     scrapes
-        How often it was read what is really used, by what became of it; empty where that is not read.
+        Number of readings of the measured use, by outcome; empty if it is not read.
     """
 
     problems: dict[str, int]
@@ -148,14 +149,14 @@ class CollectorState:
 
 @runtime_checkable
 class Collecting(Protocol):
-    """A backend that collects, and can say how that goes; not every one does."""
+    """Backend that reports the state of its collector; optional."""
 
     def collector_state(self) -> CollectorState:
-        """Return how collecting goes; asks nobody."""
+        """Return the state of the collector; sends no request."""
 
 
 class Backends(Protocol):
-    """All clusters there are, and what lies between them."""
+    """All clusters, and the network between them."""
 
     def clusters(self) -> Sequence[Backend]:
         """Return the clusters, in the order that decides ties."""
@@ -164,19 +165,19 @@ class Backends(Protocol):
         """Return the gateways."""
 
     def links(self) -> Sequence[Link]:
-        """Return the links as they were measured last."""
+        """Return the links with their latest measurements."""
 
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class ChangeLog(Generic[Key]):
-    """Names what changed, in order.
+    """Log of the keys of changed objects, in order.
 
     Parameters
     ----------
-    kept
-        How many changes to keep at least.
+    retained
+        Minimum number of changes to store.
 
     Attributes
     ----------
@@ -188,27 +189,27 @@ class ChangeLog(Generic[Key]):
         self.count = 0
         self._retained = retained
         self._keys: list[Key] = []
-        self._run = token_hex(4)  # a log that started over knows the cursors of another as too old
+        self._run = token_hex(4)  # cursors of an earlier log count as too old
 
     @property
     def cursor(self) -> str:
-        """Where the log is now."""
+        """Present position."""
         return f"{self._run}-{self.count}"
 
     def add(self, key: Key) -> None:
-        """Note that something changed."""
+        """Record a change."""
         self._keys.append(key)
         self.count += 1
         if len(self._keys) > 2 * self._retained:
             del self._keys[: self._retained]
 
     def clear(self) -> None:
-        """Have every cursor so far be too old."""
+        """Invalidate all cursors."""
         self._keys.clear()
         self.count += 1
 
     def since(self, cursor: str) -> dict[Key, None] | None:
-        """Return what changed since `cursor`, each once; None when that is not known any more."""
+        """Return the keys that changed since `cursor`, each once; None if the cursor is too old."""
         run, _, number = cursor.partition("-")
         if run != self._run or not number.isdecimal():
             return None

@@ -1,4 +1,4 @@
-"""Time."""
+"""Wall-clock and monotonic time."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time, twice over: for people, and for measuring."""
+    """Source of wall-clock and monotonic time."""
 
     def now_ns(self) -> int:
-        """Return the time of day, nanoseconds since 1970. It may jump either way."""
+        """Return the wall-clock time, nanoseconds since 1970. It can jump in both directions."""
 
     def monotonic_ns(self) -> int:
-        """Return a time that never goes back, nanoseconds since some moment; every delay goes by it."""
+        """Return the monotonic time, nanoseconds since an arbitrary start. All delays use it."""
 
 
 class SystemClock:
-    """The time as the machine tells it."""
+    """Clock of the machine."""
 
     def now_ns(self) -> int:
-        """Return the time of day, nanoseconds since 1970."""
+        """Return the wall-clock time, nanoseconds since 1970."""
         return time.time_ns()
 
     def monotonic_ns(self) -> int:
-        """Return a time that never goes back, nanoseconds since some moment."""
+        """Return the monotonic time, nanoseconds since an arbitrary start."""
         return time.monotonic_ns()

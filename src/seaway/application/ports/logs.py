@@ -1,4 +1,4 @@
-"""Logs as they are written, where a cluster can tell them so."""
+"""Streaming of logs, for backends that support it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from seaway.domain.errors import RejectedError
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log.
+    """Line of a log.
 
     Attributes
     ----------
     text
-        Without what ends it.
+        The line without its line ending.
     place
-        Where it is, in words of its cluster's own, without a space: to go on after it.
+        Position in a format of the cluster, without spaces; used to continue after it.
     """
 
     text: str
@@ -27,43 +27,43 @@ class LogLine:
 
 
 class NoContainerError(RejectedError):
-    """A replica has no container of a name, and will have none: it names those that there are."""
+    """Missing container of a replica, permanently; names the existing ones."""
 
     def __init__(self, name: str, there: Sequence[str]) -> None:
         super().__init__(f"there is no container {name!r}; there is {', '.join(there) or 'none'}", where="container")
 
 
 Give = Callable[[Sequence[LogLine]], None]
-"""Takes lines, on any thread; it does not wait."""
+"""Non-blocking receiver of lines, called on any thread."""
 
 
 @runtime_checkable
 class Following(Protocol):
-    """A backend that tells lines as they are written; not every one does."""
+    """Backend that streams logs; optional."""
 
     def follow_log(  # which log, and from where
         self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = ""
     ) -> Future[None]:
-        """Give the lines of a replica as they are written, until its log ends or the future is cancelled.
+        """Stream the lines of a replica until its log ends or the future is cancelled.
 
         Parameters
         ----------
         tail
-            With how many of the lines that are there already it begins.
+            Number of existing lines at the start.
         after
-            Only lines after this place, all of them; empty for the last `tail`. One that is not known any more, as of
-            a pod that was re-created, is before all lines.
+            Stream all lines after this place; empty for the last `tail`. A place that is not known any more, for
+            example of a re-created pod, counts as before all lines.
         container
-            Of which container; empty for the first.
+            Name of the container; empty for the first.
 
         Returns
         -------
         future
-            Ends with the log; with `RejectedError` where there is none, `NoContainerError` where there will be none,
-            with `UnavailableError` where the cluster does not answer, or not any more.
+            Ends with the log; with `RejectedError` if there is none, with `NoContainerError` if there will be none,
+            with `UnavailableError` if the cluster does not answer, or not any more.
 
         Raises
         ------
         RejectedError, UnavailableError
-            As the future, where that is known at once.
+            As the future, if this is known immediately.
         """

@@ -1,4 +1,4 @@
-"""Whoever says what a gateway must have, and the machine that is one."""
+"""Ports for the configuration of gateways: its source, and the machine."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from seaway.domain.gateways import NetworkConfig
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a gateway must have.
+    """Configuration of a gateway.
 
     Attributes
     ----------
     version
-        Of the network.
+        Version of the network.
     active
-        The path that traffic has to take, by target.
+        Path that traffic has to use, by target.
     applied
-        The path that the gateway said last that it has written, by target.
+        Path that the gateway confirmed last, by target.
     """
 
     version: str
@@ -30,29 +30,30 @@ class Wanted:
 
 
 class Steerer(Protocol):
-    """The control plane as a gateway sees it. Both raise as `seaway.application.ports.agent.Controller` does."""
+    """The control plane as a gateway sees it. Both methods raise as `seaway.application.ports.agent.Controller` does.
+    """
 
     def wanted(self) -> Wanted:
-        """Return what this gateway must have now."""
+        """Return the present configuration of this gateway."""
 
     def confirm(self, wanted: Wanted) -> None:
-        """Say that it is written.
+        """Confirm that a configuration is applied.
 
         Raises
         ------
         ConflictError
-            When something else is wanted by now.
+            If the configuration changed in the meantime.
         """
 
 
 class Steered(Protocol):
-    """A machine that is a gateway."""
+    """Gateway machine."""
 
     def reach(self, wanted: Wanted) -> int:
-        """Give it what it must have, and return how many changes that took.
+        """Apply a configuration; return the number of changes.
 
         Raises
         ------
         SeawayError
-            When that cannot be done; what is said has why.
+            If this fails; the message has the reason.
         """

@@ -1,4 +1,4 @@
-"""Where everything is kept."""
+"""Interface to the database."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 Row = TypeVar("Row")
 
 MAX_ROWS = 1000
-"""Rows that one question returns at most."""
+"""Maximum number of rows of one query."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs are asked for; what is None or empty does not filter.
+    """Filter of jobs. None or empty fields do not filter.
 
-    Deleted jobs are left out unless `states` asks for them.
+    Deleted jobs are left out unless `states` includes them.
 
     Attributes
     ----------
     name
-        A part of the name.
+        Part of the name.
     named
         The whole name.
     label
-        A label's key and value.
+        Key and value of a label.
     before
-        Only jobs whose id sorts before this one: the next page of a list that goes from new to old.
+        Only jobs whose ID sorts before this one, for the next page of a list from new to old.
     """
 
     tenant: str = ""
@@ -68,12 +68,12 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Rows older than this go, nanoseconds; None keeps them for ever.
+    """Maximum age of rows in nanoseconds; None keeps them for ever.
 
     Attributes
     ----------
     jobs_ns
-        Jobs that are over, with attempts and events, counted from their end. Deleted ones go at once.
+        Finished jobs with attempts and events, counted from their end. Deleted jobs are removed immediately.
     audit_ns, samples_ns, keys_ns
         Entries of the audit log; samples of clusters, links and shadows; idempotency keys.
     """
@@ -85,67 +85,67 @@ class Retention:
 
 
 class Store(Protocol):
-    """Keeps records. Every method may be called from any thread.
+    """Storage of records. Any thread can call every method.
 
-    Each raises `UnavailableError` while the database does not answer or has no room, and works again
-    when it does.
+    Each method raises `UnavailableError` while the database does not answer or has no space, and works again when it
+    does.
     """
 
     def lead(self, owner: str) -> None:
-        """Become the one process that writes; whoever was it before gets InvariantError from `commit`.
+        """Become the only process that writes; the previous one gets InvariantError from `commit`.
 
-        Also puts the default tenant, pool and queue in place when they are not there.
+        Also creates the default tenant, pool and queue if they do not exist.
         """
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes in one transaction that outlives a crash, each wholly or not at all.
+        """Store changes in one durable transaction, each in full or not at all.
 
         Raises
         ------
         UnavailableError
-            Nothing is known to be stored.
+            If it is unknown whether anything was stored.
         InvariantError
-            Another process writes now.
+            If another process is the leader.
         """
 
     def last_event(self) -> int:
-        """Return the id of the latest event; 0 without one."""
+        """Return the ID of the latest event; 0 without one."""
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""
 
     def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
-        """Return which of these jobs there are, however many, with when they ended; None for one that is not over.
+        """Return those of these jobs that exist, with their end; None for an unfinished job. Any number is allowed.
 
-        Deleted jobs are among them until they are pruned.
+        Deleted jobs are included until they are pruned.
         """
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
-        """Return jobs from new to old, `limit` at most."""
+        """Return up to `limit` jobs, newest first."""
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
 
     def live_jobs(self) -> Iterator[JobRecord]:
-        """Return every unfinished job, old to new."""
+        """Return all unfinished jobs, oldest first."""
 
     def held_attempts(self) -> Iterator[Attempt]:
-        """Return every attempt that holds devices, by job and number."""
+        """Return all attempts with allocations, by job and number."""
 
     def attempts(self, job_id: str) -> list[Attempt]:
-        """Return a job's attempts by number."""
+        """Return the attempts of a job by number."""
 
     def pending_commands(self) -> Iterator[PendingCommand]:
-        """Return everything that clusters are still to be told, oldest first."""
+        """Return all pending commands, oldest first."""
 
     def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
-        """Return events with an id above `after`, in order; of one tenant and the fleet, or of one job."""
+        """Return events with an ID above `after`, in order; of one tenant and the fleet, or of one job."""
 
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
-        """Return what an idempotency key was used for."""
+        """Return the use of an idempotency key."""
 
     def tokens(self) -> list[Token]:
-        """Return all tokens, revoked ones too."""
+        """Return all tokens, including revoked ones."""
 
     def tenants(self) -> list[Tenant]:
         """Return all tenants, by name."""
@@ -160,51 +160,52 @@ class Store(Protocol):
         """Return all cordons."""
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all names that clusters have or had, by name."""
+        """Return all present and former names of clusters, by name."""
 
     def network(self) -> NetworkRecord | None:
-        """Return how the network between gateways is meant to be; None when that was never said."""
+        """Return the network configuration; None if there never was one."""
 
     def agents(self) -> list[AgentRecord]:
-        """Return what is known of every agent that reported, by gateway."""
+        """Return the records of all agents that ever reported, by gateway."""
 
     def paths(self) -> list[PathRecord]:
-        """Return which paths were chosen or confirmed, by source and target."""
+        """Return the selected and confirmed paths, by source and target."""
 
     def policies(self) -> list[PolicyRecord]:
-        """Return all trained policies that were brought, by name."""
+        """Return all uploaded trained policies, by name."""
 
     def evaluations(self) -> list[EvaluationRecord]:
-        """Return all evaluations that are kept, by name."""
+        """Return all stored evaluations, by name."""
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
-        """Return audit entries with an id below `before` (0 for the latest), new to old."""
+        """Return audit entries with an ID below `before` (0 for the latest), newest first."""
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
-        """Return samples of a cluster (all for an empty name) from a moment on, oldest first and by cluster.
+        """Return samples of a cluster (all for an empty name) from a time on, oldest first and by cluster.
 
-        Of that first moment, only those of clusters whose names come behind `after`.
+        At that first time, only clusters whose names sort after `after` are included.
         """
 
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
     ) -> list[LinkSample]:
-        """Return samples of a link (any end for an empty name) from a moment on, oldest first and by its ends.
+        """Return samples of a link (any end for an empty name) from a time on, oldest first and by its ends.
 
-        Of that first moment, only those of links whose ends come behind `after`.
+        At that first time, only links whose ends sort after `after` are included.
         """
 
     def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
-        """Return comparisons of a queue (all for an empty name), new to old, with an id below `before` (0 for all)."""
+        """Return comparisons of a queue (all for an empty name), newest first, with an ID below `before` (0 for all).
+        """
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
-        """Remove what is older than `retention` allows, in small transactions; return rows by table.
+        """Remove rows older than `retention`, in small transactions; return the number of rows by table.
 
-        Unfinished jobs, and attempts that hold devices, stay however old they are.
+        Unfinished jobs, and attempts with allocations, stay regardless of their age.
         """
 
     def ping(self) -> None:
         """Raise `UnavailableError` unless the database answers."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""

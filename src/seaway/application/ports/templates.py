@@ -1,4 +1,4 @@
-"""What jobs can become in their clusters."""
+"""Interface to the workload templates of clusters."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 
 DEPLOYMENT = "deployment"
-"""The template of services, which run until they are stopped."""
+"""Template of services, which run until they are stopped."""
 
 
 class Templates(Protocol):
-    """The kinds of workload that a job can ask for. Every method may be called from any thread."""
+    """Workload templates for jobs. Any thread can call every method."""
 
     def purposes(self) -> Mapping[str, str]:
-        """Return what each is for, by name, one line each."""
+        """Return the purpose of each template by name, one line each."""
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
-        """Return a job with what its template says of it: whether it stays together, and whether it comes back."""
+        """Return a job with the traits of its template: single cluster, and restarts."""
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
-        """Say what keeps a job from becoming what it names, wherever it would go; nothing for a name not known."""
+        """Return the reasons why a job cannot use its template in any cluster; nothing for an unknown template."""
 
 
 class PlainTemplates:
-    """What every kind of cluster has."""
+    """Templates that every cluster supports."""
 
     def purposes(self) -> Mapping[str, str]:
-        """Return what each is for."""
+        """Return the purpose of each template."""
         return {"job": "work that ends by itself", DEPLOYMENT: "a service that runs until it is stopped"}
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
-        """Let services come back."""
+        """Return a job that restarts if it is a service."""
         return spec.with_template_traits(single_cluster=spec.single_cluster, restarts=spec.template == DEPLOYMENT)
 
-    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # any job will do
-        """Find nothing wrong."""
+    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # accepts any job
+        """Return no problems."""
         return ()

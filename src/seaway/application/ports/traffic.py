@@ -1,4 +1,4 @@
-"""What passes through gateways' interfaces, and who measures it."""
+"""Ports for the traffic of the interfaces of gateways and its measurement."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from seaway.probing.counters import Rates
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What can be said of a gateway's interface.
+    """Traffic of the interface of a gateway.
 
     Attributes
     ----------
     in_used_mbps, out_used_mbps
-        What passes through it, Mbit/s.
+        Traffic, Mbit/s.
     speed_mbps
-        What it can carry, either way, Mbit/s; None when no one knows.
+        Speed in each direction, Mbit/s; None if unknown.
     age_s
-        For how long that has been known, seconds; None where nothing measures it and only its speed is known, because
-        the configuration says it.
+        Age of the measurement, seconds; None if only the configured speed is known.
     """
 
     in_used_mbps: int
@@ -33,29 +32,29 @@ class Traffic:
 
 
 class Outcome(Enum):
-    """What became of a look at a gateway's interface."""
+    """Outcome of a reading of an interface."""
 
     READ = "read"
     MISSING = "missing"
-    """Who was asked knows no such interface."""
+    """The source has no such interface."""
     UNREADABLE = "unreadable"
-    """The answer is longer than anybody reads, or makes no sense."""
+    """The answer is too long or makes no sense."""
     REFUSED = "refused"
     SILENT = "silent"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A look at a gateway's interface that saw something.
+    """Successful reading of an interface.
 
     Attributes
     ----------
     rates
-        None where it takes another look to tell: what is counted has only been seen once.
+        None if a second reading is needed, since counters were read only once.
     speed_mbps
-        What the interface can carry, Mbit/s; None when it does not say.
+        Speed of the interface, Mbit/s; None if not reported.
     age_s
-        How old that was when it was read, seconds.
+        Age of the data when it was read, seconds.
     """
 
     rates: Rates | None
@@ -65,30 +64,30 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A look that saw nothing, and why: a sentence for people."""
+    """Failed reading, with the reason as a sentence."""
 
     outcome: Outcome
     why: str
 
 
 class TrafficMeter(Protocol):
-    """Looks at gateways' interfaces."""
+    """Reader of the interfaces of gateways."""
 
     def covers(self, gateway: GatewayConfig) -> bool:
-        """Tell whether it can look at a gateway at all: whether it is told enough of it."""
+        """Report whether the configuration of a gateway has enough information to read it."""
 
     def read(self, gateways: Sequence[GatewayConfig]) -> Mapping[str, Reading | Missed]:
-        """Look at gateways that it covers; return what came of it for each by name. Ends in bounded time."""
+        """Read covered gateways; return the result for each by name. Ends in bounded time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer, whatever its status.
+    """HTTP response of any status.
 
     Attributes
     ----------
     at_ns
-        When it began, on a clock that never goes back, nanoseconds.
+        Monotonic time at which it began, nanoseconds.
     """
 
     status: int
@@ -98,12 +97,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class NoPage:
-    """No answer in time, or none that can be read: a sentence for people.
+    """Missing, late or unreadable response, with the reason as a sentence.
 
     Attributes
     ----------
     answered
-        Whether a user was there.
+        Whether a server accepted the request.
     """
 
     why: str
@@ -111,7 +110,7 @@ class NoPage:
 
 
 class Pages(Protocol):
-    """Reads pages."""
+    """HTTP client for several addresses."""
 
     def read(self, addresses: Sequence[str]) -> Sequence[Page | NoPage]:
-        """Read what is at each address, in order; who is slow or broken delays no other, and all ends in time."""
+        """Read all addresses, in order. A slow or broken one delays no other, and the call ends in bounded time."""

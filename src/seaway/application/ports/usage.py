@@ -1,4 +1,4 @@
-"""What is really used of devices, where a user measures it: not what was promised, which is booked elsewhere."""
+"""Measured use of devices, for backends that measure it. Allocations are recorded elsewhere."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Used(NamedTuple):
-    """What was measured, each None where it was not; a tuple, for there are very many.
+    """Measured use; None for a value without measurement. A tuple, since there are very many.
 
     Attributes
     ----------
     memory_bytes
         Memory of a device.
     core_milli
-        Thousandths of a whole device's cores.
+        Thousandths of the cores of a whole device.
     age_s
-        For how long it has been known, where that is asked for.
+        Age of the measurement, where it is needed.
     """
 
     memory_bytes: int | None
@@ -26,7 +26,7 @@ class Used(NamedTuple):
 
 
 def add_up(parts: Iterable[Used | None]) -> Used | None:
-    """Return the sum; a figure that one part lacks the sum lacks too, and None is for no figure at all."""
+    """Return the sum. A value that one part lacks is None in the sum; None if both are."""
     memory_bytes: int | None = None
     core_milli: int | None = None
     for number, part in enumerate(parts):
@@ -41,21 +41,21 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 Held = tuple[str, str, str]
-"""Uuid of a device, and namespace and name of a pod."""
+"""UUID of a device, and namespace and name of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """What was measured on a node last.
+    """Latest measurement of a node.
 
     Attributes
     ----------
     age_s
-        Seconds since then.
+        Seconds since the measurement.
     devices
-        By uuid.
+        Use by UUID.
     containers
-        Of each pod on each device, by the container's name.
+        Use of each pod on each device, by the name of the container.
     """
 
     age_s: float
@@ -63,12 +63,12 @@ class NodeUsage:
     containers: Mapping[Held, Mapping[str, Used]]
 
     def device(self, uuid: str) -> Used | None:
-        """Return what is used of a device, with its age."""
+        """Return the use of a device, with its age."""
         used = self.devices.get(uuid)
         return used._replace(age_s=self.age_s) if used else None
 
     def container(self, uuid: str, namespace: str, pod: str, container: str) -> Used | None:
-        """Return what a container uses of a device; all of its pod's where its name is not known."""
+        """Return the use of a device by a container, or by the whole pod if the container is unknown."""
         there = self.containers.get((uuid, namespace, pod))
         if there is None:
             return None
@@ -77,18 +77,18 @@ class NodeUsage:
 
 @runtime_checkable
 class Measuring(Protocol):
-    """A backend that knows what is really used; not every one does."""
+    """Backend that measures the use of devices; optional."""
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
 
     def usage(self) -> Mapping[str, NodeUsage]:
-        """Return what was measured, by node, without what is too old; asks nobody."""
+        """Return the latest measurements by node, without outdated ones; sends no request."""
 
 
 def usage_of(cluster: str, backends: Iterable[object]) -> Mapping[str, NodeUsage]:
-    """Return what was measured in a cluster, by node; nothing where no one measures."""
+    """Return the measured use of a cluster, by node; empty without measurements."""
     for each in backends:
         if isinstance(each, Measuring) and each.cluster == cluster:
             return each.usage()

@@ -45,7 +45,7 @@ from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-KEPT = "; but what is free there is kept for a job that was first"
+KEPT = "; but the free resources are reserved for the first job of a queue"
 
 MAX_ROOM = 10_000
 """More replicas are not counted."""
@@ -85,7 +85,7 @@ class DryRuns:
         RejectedError
             When the job names a gateway that the fleet does not have.
         UnavailableError
-            While the policy is being made ready, or what runs is being read again.
+            While the policy is being compiled, or what runs is being read again.
         """
         scheduler = self._controller.scheduler
         known = self._controller.names.queues.get(spec.queue)  # the loop may not have applied it yet
@@ -180,7 +180,7 @@ class DryRuns:
             soon_s = max(0, retained.starts_ns - now_ns) // 1_000_000_000 if retained.starts_ns else 0
             soon = f", free in {soon_s} s" if retained.starts_ns else ""
             are = "are" if len(places) > 1 else "is"
-            reported = f"waits first in its queue, and {where} {are} kept for it{soon}: {said}"
+            reported = f"waits first in its queue, and {where} {are} reserved for it{soon}: {said}"
             return "reserved", {"where": where, "soon_s": soon_s}, reported
         said += f"; it {away}" if (away := refusals.reported()) else ""
         if explanation is None:

@@ -184,7 +184,7 @@ class WhatIf:
         RejectedError
             When the question names something that is not there, or a job would be turned away.
         UnavailableError
-            While what runs is being read again, or a policy is being made ready.
+            While what runs is being read again, or a policy is being compiled.
         """
         question = replace(question, jobs=tuple(map(self._admission.with_template_traits, question.jobs)))
         self._check(question)

@@ -168,7 +168,7 @@ def agent(  # options
         str | None, typer.Option(metavar="NAME", help="Network namespace to probe from; reports leave from this one.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option(help="Whom to go on as once sockets are open.", show_default="nobody")
+        str | None, typer.Option(help="User to switch to once the sockets are open.", show_default="nobody")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings in TOML, table agent: docs/settings.md.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Probe once, print the result, report nothing, end.")] = False,
@@ -229,7 +229,7 @@ def _once(settings: AgentSettings, output: Format) -> int:
     known = know(settings, os.environ, _network(settings))
     todo = known.controller.assignment() if known.controller else known.first
     if todo is None or not todo.targets:
-        raise RejectedError("there is no one to probe", where=settings.network or settings.server)
+        raise RejectedError("there are no targets to probe", where=settings.network or settings.server)
     if output is Format.TABLE:
         pass
     opened = open_all(settings, known.account, ask_address(settings, known, None))
@@ -294,7 +294,7 @@ def _network(settings: AgentSettings) -> NetworkConfig | None:
 
 def _say_start(settings: AgentSettings, known: Known, address: str) -> None:
     where = f" in namespace {settings.netns}" if settings.netns else ""
-    to = f"reports to {settings.server}" if known.controller else "no server, reports to nobody"
+    to = f"reports to {settings.server}" if known.controller else "no server, no reports"
     logging.getLogger(__name__).info(
         "%s probes from %s%s, without privileges; %s", settings.gateway, address, where, to
     )

@@ -58,13 +58,13 @@ def url_of(database: str | None, data: Path | None) -> str:
         file = url.database or ""
         if url.get_backend_name() == "sqlite" and not file.startswith("file:") and not Path(file).exists():
             raise RejectedError(
-                "there is no database: this SQLite file does not exist; four slashes begin an absolute path", where=file
+                "this SQLite file does not exist; an absolute path starts with four slashes", where=file
             )
         return database
     path = (data or data_folder()).absolute() / "seaway.db"
     if not path.exists():
         raise RejectedError(
-            "there is no database yet; start `seaway up` first, or name one with --database", where=str(path)
+            "no database yet; start `seaway up` first, or name one with --database", where=str(path)
         )
     return f"sqlite:///{path}"
 
@@ -105,9 +105,9 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A backup.", exists=True, dir_okay=False)],
     database: Database = None,
     data: Data = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is in the database.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the contents of the database.")] = False,
     revoke_tokens: Annotated[
-        bool, typer.Option("--revoke-tokens", help="Let none of the backup's tokens hold.")
+        bool, typer.Option("--revoke-tokens", help="Revoke all tokens of the backup.")
     ] = False,
 ) -> None:
     """Put a backup back, all of it or nothing. A server that still writes to the database is shut out.
@@ -128,10 +128,10 @@ def restore(
     if restored.holding:
         named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MAX_NAMED])
         more = f" and {len(restored.holding) - MAX_NAMED:,} more" if len(restored.holding) > MAX_NAMED else ""
-        typer.echo(f"Tokens that hold now: {named}{more}.")
+        typer.echo(f"Valid tokens: {named}{more}.")
         typer.echo("Were some revoked elsewhere since? seaway token revoke ID, or restore again with --revoke-tokens.")
     elif restored.rows.get("tokens"):
-        typer.echo("No token holds. A new one for an admin: seaway db new-admin-token")
+        typer.echo("No token is valid. Create one for an admin: seaway db new-admin-token")
 
 
 @app.command()
@@ -166,7 +166,7 @@ def migrate(database: Database = None, data: Data = None) -> None:
 def prune(
     database: Database = None,
     data: Data = None,
-    jobs_days: Annotated[int, typer.Option(min=0, help="Keep jobs that are over for so many days.")] = 30,
+    jobs_days: Annotated[int, typer.Option(min=0, help="Keep finished jobs for so many days.")] = 30,
     audit_days: Annotated[int, typer.Option(min=0, help="Keep the audit log.")] = 365,
     samples_days: Annotated[int, typer.Option(min=0, help="Keep the fleet's history.")] = 30,
     keys_days: Annotated[int, typer.Option(min=0, help="Keep idempotency keys.")] = 2,
@@ -223,4 +223,4 @@ def new_admin_token(database: Database = None, data: Data = None) -> None:
         folder.close()
     typer.echo(f"A new admin token is in {folder.admin_token}; commands on this machine find it there.")
     if len(holding) > 1:
-        typer.echo("Tokens that were lost still hold: `seaway token list`, then `seaway token revoke ID`.")
+        typer.echo("Lost tokens are still valid: `seaway token list`, then `seaway token revoke ID`.")

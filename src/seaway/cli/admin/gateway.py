@@ -248,8 +248,8 @@ def _summary(config: NetworkConfig) -> str:
     if not rooms:
         return said
     if not all(rooms):
-        return f"{said}; how large packets may be is not known, for not all gateways say their mtu"
-    return f"{said}; packets of up to {min(rooms)} bytes fit on every path"
+        return f"{said}; the maximum packet size is unknown, since not all gateways report their MTU"
+    return f"{said}; every path carries packets of up to {min(rooms)} bytes"
 
 
 Names = Mapping[IPv6Address, str]

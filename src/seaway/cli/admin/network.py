@@ -28,7 +28,7 @@ def read_network_file(file: str) -> Written:
 
     first, *more = read_jobs(file, Kind("network", "gateways: []", MAX_VALUES))
     if more:
-        raise RejectedError("holds more than one document; the network is one", where=file)
+        raise RejectedError("has more than one document; a network is one document", where=file)
     return first
 
 
@@ -135,7 +135,7 @@ def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
         Column("REFUSED", lambda each: str(each["refused"]), right=True),
         Column("TROUBLE", lambda each: each["trouble"] or NONE, cut=True, drop=1),
     )
-    nothing = "there are no gateways yet: seaway network put -f FILE"
+    nothing = "no gateways yet: seaway network put -f FILE"
     names = (each["gateway"] for each in rows)
     show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else nothing, lambda: names)
 

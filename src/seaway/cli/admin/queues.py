@@ -64,7 +64,7 @@ def set_queue(
         str | None, typer.Option(help="By which its jobs are placed.", autocompletion=arguments.policies)
     ] = None,
     pool: Annotated[str | None, typer.Option(help="Which part of the fleet its jobs may use.")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose jobs it takes; '' for everybody's.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Accepts jobs of this tenant only; '' for all tenants.")] = None,
     shadow: Annotated[
         str | None,
         typer.Option(

@@ -42,7 +42,7 @@ def token() -> None:
 @app.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Who or what uses it; stands behind everything that is done with it.")],
+    name: Annotated[str, typer.Argument(help="Name of the user or program. It is recorded with all its actions.")],
     role: Annotated[
         Role,
         typer.Option(
@@ -50,10 +50,10 @@ def create(
             "admin does all."
         ),
     ] = Role.USER,
-    tenant: Annotated[str, typer.Option(help="Whose jobs; needed for viewers and users.")] = "",
+    tenant: Annotated[str, typer.Option(help="Tenant of the token; required for viewers and users.")] = "",
     gateway: Annotated[str, typer.Option(help="For which gateway an agent speaks; needed for agents.")] = "",
     expires_in: Annotated[
-        str | None, typer.Option(metavar="TIME", help="For how long it lasts: 30d. For ever without it.")
+        str | None, typer.Option(metavar="TIME", help="Lifetime, like 30d. Default: unlimited.")
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -104,7 +104,7 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
 @app.command()
 def revoke(
     context: typer.Context,
-    tokens: Annotated[list[str], typer.Argument(help="Their ids, as `seaway token list` says them.", metavar="ID...")],
+    tokens: Annotated[list[str], typer.Argument(help="IDs of the tokens, from `seaway token list`.", metavar="ID...")],
     force: Annotated[bool, typer.Option("--force", help="Even the last one of an admin.")] = False,
 ) -> None:
     """End tokens; from now on no one gets in with them."""
@@ -138,7 +138,7 @@ def audit(
     rows = body["entries"]
     columns = (
         Column("AT", lambda each: day(each["at"])),
-        Column("WHO", lambda each: each["actor"] or "no one known"),
+        Column("WHO", lambda each: each["actor"] or "unknown"),
         Column("ROLE", lambda each: each["role"], drop=2),
         Column("DID", lambda each: each["verb"], cut=True),
         Column("TO", lambda each: each["target"], cut=True, drop=1),

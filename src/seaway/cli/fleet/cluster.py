@@ -75,7 +75,7 @@ def join(
 
     from seaway.bootstrap.cluster_join import join as do
 
-    with Console(stderr=True).status("asking the cluster what it has ..."):
+    with Console(stderr=True).status("reading the inventory of the cluster ..."):
         found = do(kubeconfig, context, name, data or data_folder(), look=look, replace=replace)
     _tell(found)
 
@@ -102,10 +102,10 @@ def leave(name: Annotated[str, typer.Argument(help="The cluster.")], data: Data 
 
     file = do(name, data or data_folder())
     if joined(data or data_folder()):
-        typer.echo(f"{name} was left; jobs there are placed elsewhere after the grace period")
+        typer.echo(f"{name} is not used any more; its jobs are placed elsewhere after the grace period")
         return
     typer.echo(f"{name} was left, and was the last: its jobs count as running there until another cluster is joined")
-    typer.echo(f"`seaway up` goes on without clusters; to have simulated ones again, remove {file.parent}")
+    typer.echo(f"`seaway up` continues without clusters; to get simulated ones again, remove {file.parent}")
 
 
 def _tell(found: Joined) -> None:
@@ -125,7 +125,7 @@ def _tell_cluster(found: Joined) -> None:
     for each in found.problems[:MAX_PROBLEMS]:
         typer.echo(f"  note: {each}")
     if len(found.problems) > MAX_PROBLEMS:
-        typer.echo(f"  and {len(found.problems) - MAX_PROBLEMS} more such notes")
+        typer.echo(f"  and {len(found.problems) - MAX_PROBLEMS} more like these")
 
 
 @app.command("remove")
@@ -134,7 +134,7 @@ def remove_cluster(
     cluster: Annotated[
         str,
         typer.Argument(
-            help="A cluster that `seaway fleet` shows as gone.", autocompletion=arguments.clusters, metavar="CLUSTER"
+            help="Name of a cluster with the state gone in `seaway fleet`.", autocompletion=arguments.clusters, metavar="CLUSTER"
         ),
     ],
 ) -> None:
@@ -151,4 +151,4 @@ def remove_cluster(
 
     with connect(context) as client:
         client.send(call(cluster))
-    typer.echo(f"removed cluster {cluster!r}; the resources that were held there are free")
+    typer.echo(f"removed cluster {cluster!r}; its resources are released")

@@ -17,7 +17,7 @@ def cordon(
     place: Annotated[
         str | None,
         typer.Argument(
-            help="A cluster, or CLUSTER/NODE. Without it, what is cordoned is listed.",
+            help="A cluster, or CLUSTER/NODE. Without it, list all cordons.",
             autocompletion=arguments.places,
             metavar="PLACE",
         ),
@@ -37,7 +37,7 @@ def cordon(
     with connect(context) as client:
         if place is not None:
             client.send(calls.cordon(*split_place(place), reason=reason))
-            typer.echo(f"{place} takes no new work; what runs there goes on")
+            typer.echo(f"{place} is cordoned: it gets no new jobs; running jobs continue")
             return
         body = client.body(calls.cordons())
     from seaway.terminal.columns import Column, Rows
@@ -83,4 +83,4 @@ def drain(context: typer.Context, place: Place, reason: Reason = "") -> None:
 
     with connect(context) as client:
         client.send(call(*split_place(place), reason=reason))
-    typer.echo(f"{place} takes no new work, and what runs there is moved away; watch: seaway fleet slices")
+    typer.echo(f"{place} is drained: it gets no new jobs, and running jobs move elsewhere; watch: seaway fleet slices")

@@ -52,7 +52,7 @@ def orphans(
         Column("GPUS", lambda each: ", ".join(each["gpus"]), wide=True, cut=True, drop=7),
     )
     names = (each["name"] for each in rows)
-    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "there are no orphans", lambda: names)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "no orphaned workloads", lambda: names)
 
 
 @app.command()

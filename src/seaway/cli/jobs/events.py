@@ -45,10 +45,10 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
                 if serves and state == "running":
                     return OK
     except KeyboardInterrupt:
-        out.print(f"\ndetached; the job goes on. Come back: [bold]seaway events -f {job['id']}[/bold]")
+        out.print(f"\ndetached; the job continues. Follow it again: [bold]seaway events -f {job['id']}[/bold]")
         return OK
     except UnavailableError:
-        note(f"nothing is heard of the job, which may go on. Follow it again: seaway events -f {job['id']}")
+        note(f"the connection is lost; the job may continue. Follow it again: seaway events -f {job['id']}")
         raise
     if state == "failed":
         _show_end_of_log(client, job, out)
@@ -91,7 +91,7 @@ def events(
     context: typer.Context,
     job: Annotated[str | None, JOB] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stay, and show what happens, until the job is over.")
+        bool, typer.Option("--follow", "-f", help="Follow new events until the job ends.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:

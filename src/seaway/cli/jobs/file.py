@@ -175,7 +175,7 @@ def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anythi
         return value.isoformat()
     if value is None or isinstance(value, str | int | float):
         return value
-    raise RejectedError(f"holds a {type(value).__name__}, which has no place here", where=f"{source}:{line}")
+    raise RejectedError(f"holds a {type(value).__name__}, which is not allowed here", where=f"{source}:{line}")
 
 
 OPTIONS = {

@@ -44,7 +44,7 @@ def jobs(
         typer.Option(metavar="TIME", help="Submitted from 2026-11-21T10:00:00Z on.", rich_help_panel=FILTERS),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 50,
-    after: Annotated[str | None, typer.Option(metavar="MARK", help="Go on where the list before ended.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="MARK", help="Continue after the previous page.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:

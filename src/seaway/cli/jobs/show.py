@@ -18,7 +18,7 @@ def show_job(
     context: typer.Context,
     job: Job,
     spec: Annotated[
-        bool, typer.Option("--spec", help="Print what was asked for, as YAML that `seaway submit -f` takes.")
+        bool, typer.Option("--spec", help="Print the request as YAML for `seaway submit -f`.")
     ] = False,
     normalised: Annotated[
         bool, typer.Option("--normalised", help="Print what the scheduler sees, in exact figures, as JSON.")
@@ -65,7 +65,7 @@ def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: b
         shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
     if wide:
         shown += ["", containers(workloads)] if workloads else []
-        shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
+        shown += ["", "[bold]request[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
 
 

@@ -81,7 +81,7 @@ def progress(things: Sequence[T], doing: str) -> Iterator[T]:
         yield from bar.track(things)
 
 
-NEEDS, RUNS, WHERE = "What it needs", "What it runs", "Where and when"
+NEEDS, RUNS, WHERE = "Resources", "Program", "Where and when"
 
 
 def submit(
@@ -93,7 +93,7 @@ def submit(
         list[Path] | None,
         typer.Option("--file", "-f", help="Job YAML, one job or several with --- between; - reads standard input."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="What you call it.")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name of the job.")] = None,
     gpus: Annotated[int | None, typer.Option(help="Devices of each replica.", rich_help_panel=NEEDS)] = None,
     gpu_memory: Annotated[
         str | None, typer.Option(help="Memory of each device: 24GB or 50%.", rich_help_panel=NEEDS)
@@ -104,7 +104,7 @@ def submit(
     ] = None,
     cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
-    replicas: Annotated[int | None, typer.Option(help="How many run at once.", rich_help_panel=NEEDS)] = None,
+    replicas: Annotated[int | None, typer.Option(help="Number of replicas that run at the same time.", rich_help_panel=NEEDS)] = None,
     gang: Annotated[
         bool | None,
         typer.Option("--gang/--no-gang", help="All replicas start together, or none.", rich_help_panel=NEEDS),
@@ -116,7 +116,7 @@ def submit(
     template: Annotated[
         str | None,
         typer.Option(
-            help="What it becomes: job, which ends; deployment, which serves; on real clusters also torchrun, "
+            help="Kind of workload: job (runs to completion), deployment (a service), and on real clusters torchrun, "
             "pytorchjob, raycluster, rayjob, volcanojob, kueue, or one of your own.",
             rich_help_panel=RUNS,
         ),
@@ -133,7 +133,7 @@ def submit(
         typer.Option("--queue", "-q", help="Where it waits.", autocompletion=arguments.queues, rich_help_panel=WHERE),
     ] = None,
     priority: Annotated[int | None, typer.Option(help="Higher goes first.", rich_help_panel=WHERE)] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose it is.", rich_help_panel=WHERE)] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant of the job.", rich_help_panel=WHERE)] = None,
     cluster: Annotated[
         list[str] | None,
         typer.Option(
@@ -157,12 +157,12 @@ def submit(
         str | None,
         typer.Option(
             metavar="LOCATION",
-            help="Where its data is, a cluster, gateway or region: it goes near there if there is room.",
+            help="Location of its data: a cluster, gateway or region. Seaway prefers nodes near it.",
             autocompletion=arguments.clusters,
             rich_help_panel=WHERE,
         ),
     ] = None,
-    data_size: Annotated[str | None, typer.Option(help="How much data there is: 200GB.", rich_help_panel=WHERE)] = None,
+    data_size: Annotated[str | None, typer.Option(help="Amount of data, like 200GB.", rich_help_panel=WHERE)] = None,
     label: Annotated[
         list[str] | None,
         typer.Option("--label", "-l", metavar="KEY=VALUE", help="May be repeated.", rich_help_panel=WHERE),
@@ -226,7 +226,7 @@ def submit(
         [str(each) for each in file or []], {path: value for path, value in given.items() if value is not None}
     )
     if key and len(jobs) > 1:
-        raise RejectedError("one key stands for one job, and there are several", where="--key")
+        raise RejectedError("an idempotency key is for one job, but there are several", where="--key")
     plain = output in (Output.TABLE, Output.WIDE)
     with connect(context) as client:
         if dry_run or plain:

@@ -72,7 +72,7 @@ def update(
         before = client.body(calls.job(job))
         changes = list(differences(before["spec"], patch))
         if not changes:
-            typer.echo(f"{before['name']} ({before['id']}) asks for that already")
+            typer.echo(f"{before['name']} ({before['id']}) has these values already")
             return
         console().print(picture(before, changes))
         seen = Version(before["id"], before["version"])
@@ -98,12 +98,12 @@ def patch_of(file: str | None, given: list[str]) -> dict[str, Any]:
     if file:
         first, *more = read_jobs(file)
         if more:
-            raise RejectedError("holds several documents; one job is changed by one", where=file)
+            raise RejectedError("has several documents; an update needs one", where=file)
         patch = first.fields
     for text in given:
         patch = merged(patch, _field(text))
     if not patch:
-        raise RejectedError("say what is to change: -f patch.yaml, or --set resources.gpus=2")
+        raise RejectedError("no changes given; use -f patch.yaml or --set resources.gpus=2")
     return patch
 
 
@@ -136,7 +136,7 @@ def _field(text: str) -> dict[str, Any]:
     path, sign, value = text.partition("=")
     names = path.split(".")
     if not sign or not all(names):
-        raise RejectedError(f"{text!r} is no FIELD=VALUE, like resources.gpus=2", where="--set")
+        raise RejectedError(f"{text!r} is not FIELD=VALUE, like resources.gpus=2", where="--set")
     try:
         read: Any = yaml.safe_load(value)
     except (yaml.YAMLError, ValueError):

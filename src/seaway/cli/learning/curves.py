@@ -73,7 +73,7 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
         When the file cannot be written, or there is nothing to draw.
     """
     if not any(np.nan_to_num(outcome.curve.arrived_pct).any() for outcome in outcomes):
-        raise RejectedError("no GPUs are asked for or there are none: nothing to draw", where="--plot")
+        raise RejectedError("no GPUs are requested or available: nothing to plot", where="--plot")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -117,7 +117,7 @@ def _draw_over_arrivals(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     axes.set_xlim(0, end)
     axes.set_ylim(0, 102)
     axes.set_title("all arrivals", loc="left", fontsize="medium")
-    _finish(axes, "GPU cores asked for, % of the fleet")
+    _finish(axes, "requested GPU cores, % of the fleet")
     axes.legend(frameon=False, loc="lower right")
 
 

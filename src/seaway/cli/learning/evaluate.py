@@ -60,7 +60,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Most jobs known to fit at once: instance, placed. Else best.csv beside the instances' folders.",
+            help="Best known packings: instance, placed. Default: best.csv beside the instances' folders.",
             rich_help_panel=ON,
         ),
     ] = None,

@@ -38,7 +38,7 @@ File = Annotated[Path, typer.Argument(help="A policy file.", show_default=False)
 def list_when_alone(
     context: typer.Context,
     remote: Annotated[
-        bool, typer.Option("--remote", "-r", help="Ask the server which its queues may have, instead of this machine.")
+        bool, typer.Option("--remote", "-r", help="List the policies of the server instead of this machine.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -112,7 +112,7 @@ def import_policy(context: typer.Context, file: File, name: NewName = "", remote
         read = _renamed(read, name)
     with store_of(context, remote=remote) as store:
         where = store.bring(read)
-    typer.echo(f"policy {read.manifest.name} is kept {where}; digest {read.digest}")
+    typer.echo(f"policy {read.manifest.name} is stored {where}; digest {read.digest}")
 
 
 @policies.command("export")
@@ -179,7 +179,7 @@ def activate(
     queue: Annotated[
         str, typer.Option("--queue", "-q", help="For which queue.", autocompletion=arguments.queues, show_default=False)
     ],
-    shadow: Annotated[bool, typer.Option("--shadow", help="Only compare it: the queue keeps its policy.")] = False,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Run it as a shadow policy; the queue keeps its policy.")] = False,
 ) -> None:
     """Let a policy of the server decide for a queue; a trained one only after it was the queue's shadow for a while."""
     from seaway.cli.remote import connect

@@ -42,8 +42,8 @@ def replay(
         Path,
         typer.Option(
             metavar="CSV",
-            help="The nodes: sn or node, cpu_milli, memory_mib, gpu; where known model, gpu_memory_mib, "
-            "cluster, gateway. Cluster number k stands behind gateway gw-k unless the column says otherwise.",
+            help="Nodes, CSV: sn or node, cpu_milli, memory_mib, gpu; where known model, gpu_memory_mib, "
+            "cluster, gateway. Default gateway of cluster k: gw-k.",
             rich_help_panel=TRACE,
         ),
     ],
@@ -51,7 +51,7 @@ def replay(
         Path,
         typer.Option(
             metavar="CSV",
-            help="The jobs: name, cpu_milli, memory_mib, num_gpu, gpu_milli; where known gpu_memory_mib, "
+            help="Jobs, CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli; where known gpu_memory_mib, "
             "gpu_spec, replicas, gang, priority, times, user_gateway and bounds on the network. "
             "Without gpu_memory_mib, cores stand for memory too.",
             rich_help_panel=TRACE,
@@ -70,8 +70,8 @@ def replay(
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Links between gateways: source, target, latency_us, jitter_us, loss, bandwidth_mbps; "
-            "both ways alike unless the way back has its own line.",
+            help="Links between gateways, CSV: source, target, latency_us, jitter_us, loss, bandwidth_mbps; "
+            "both ways, unless the way back has its own row.",
             rich_help_panel=TRACE,
         ),
     ] = None,
@@ -113,8 +113,8 @@ def replay(
         int,
         typer.Option(
             metavar="N",
-            help="How often a job that a policy lets wait is offered in total, without [bold]--departures[/bold]: on "
-            "arrival, and again after the last arrival. With 1, as in published runs, nothing waits.",
+            help="How often a deferred job is offered in total, without [bold]--departures[/bold]: on "
+            "arrival, and again after the last arrival. With 1, as in published runs, no job waits.",
             rich_help_panel=TRACE,
         ),
     ] = 1,
@@ -146,7 +146,7 @@ def replay(
         bool,
         typer.Option(
             "--bound",
-            help="Say too what full knowledge could have had in use at most when 100 % had been asked for.",
+            help="Also print an upper bound of the allocation when 100 % of the GPU cores are requested.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -154,7 +154,7 @@ def replay(
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Write what was allocated after each arrival: policy, arrived_pct, allocated_pct "
+            help="Write the allocation after each arrival, CSV: policy, arrived_pct, allocated_pct "
             "(time_s too with --departures).",
             rich_help_panel=OUTPUT,
         ),

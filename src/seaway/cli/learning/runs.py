@@ -181,7 +181,7 @@ def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, 
         folder = (asked.out or RUNS) / folder_of(one.run()).name
         if RunFolder(folder).has_run and not resume:
             raise RejectedError(
-                "holds a run already: add --resume to go on with it, or choose another --out", where=str(folder)
+                "has a run already: add --resume to continue it, or choose another --out", where=str(folder)
             )
         found.append(Errand(replace(one, out=folder.absolute()), folder))
     for one in {errand.asked.algo: errand.asked for errand in found}.values():
@@ -218,7 +218,7 @@ def announce_all(asked: TrainingRequest, unfinished: int) -> None:
     """Say what to type next."""
     where = asked.out or RUNS
     if unfinished:
-        note(f"{unfinished} not finished; repeat the command with --resume to go on")
+        note(f"{unfinished} not finished; repeat the command with --resume to continue")
     elif asked.instances:
         typer.echo(f"compare: seaway evaluate --instances {' '.join(asked.instances)} --policy {where}")
     typer.echo(f"curves:  tensorboard --logdir {where}")

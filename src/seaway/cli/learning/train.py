@@ -13,7 +13,7 @@ from seaway.domain.errors import RejectedError
 if TYPE_CHECKING:
     from seaway.cli.learning.runs import TrainingRequest
 
-WHAT, LEARNING, RUN, MANY = "What is learned", "The algorithm", "The run", "Several runs"
+WHAT, LEARNING, RUN, MANY = "Algorithm", "The algorithm", "The run", "Several runs"
 
 
 def train(
@@ -41,7 +41,7 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="KIND",
-            help="Learn on random instances: placement, network, trace or any; --set draws=8 says how many.",
+            help="Learn on random instances: placement, network, trace or any; their number: --set draws=8.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -49,7 +49,7 @@ def train(
         int | None, typer.Option(metavar="N", help="How many at most; 1000 without it.", rich_help_panel=RUN)
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed of everything that is drawn; 0.", rich_help_panel=RUN)
+        int | None, typer.Option(metavar="N", help="Seed of all random choices; default 0.", rich_help_panel=RUN)
     ] = None,
     out: Annotated[
         Path | None,
@@ -57,7 +57,7 @@ def train(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with the run in --out, if there is one.", rich_help_panel=RUN),
+        typer.Option("--resume", help="Continue the run in --out, if there is one.", rich_help_panel=RUN),
     ] = False,
     evaluate_every: Annotated[
         int | None,
@@ -111,7 +111,7 @@ def train(
     each: Annotated[
         bool, typer.Option("--each", help="A run for each instance, not one for all.", rich_help_panel=MANY)
     ] = False,
-    workers: Annotated[int, typer.Option(metavar="N", help="How many runs at once.", rich_help_panel=MANY)] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", help="Number of concurrent runs.", rich_help_panel=MANY)] = 1,
     ray: Annotated[
         str | None,
         typer.Option(

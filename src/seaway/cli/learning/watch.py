@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
-ENDING_SOON = "ending after this episode, with a checkpoint to go on from; a second signal ends at once"
-LAST = "the run is over and its policy file is being written; a second signal ends at once"
+ENDING_SOON = "stopping after this episode, with a checkpoint; a second signal stops immediately"
+LAST = "the run has ended and writes its policy file; a second signal stops immediately"
 
 SILENT_S = 60.0
 """Where no one sees a bar, a line says how far it is as often as this, besides one for each new best."""
@@ -120,7 +120,7 @@ class RunWatch:
         if self._bar:
             self._bar.update(self._task, description=plan.algo, total=plan.episodes, completed=plan.done)
         elif plan.done:
-            note(f"{plan.algo} goes on after episode {plan.done} of {plan.episodes}")
+            note(f"{plan.algo} continues after episode {plan.done} of {plan.episodes}")
 
     def played(self, row: Row) -> None:
         """Show an episode."""
@@ -151,7 +151,7 @@ def announce(folder: Path, reached: Reached) -> None:
         typer.echo(f"{run.algo} stopped after episode {reached.episodes} of {run.settings.episodes}; best: {best}")
         if reached.policy:
             typer.echo(f"policy:  {reached.policy}, the best until now")
-        typer.echo(f"go on:   seaway train --out {folder} --resume")
+        typer.echo(f"resume:  seaway train --out {folder} --resume")
         return
     typer.echo(f"{run.algo}, {reached.why}: {reached.episodes}; best: {best}{_variance(reached.best)}")
     typer.echo(f"policy:  {reached.policy}")

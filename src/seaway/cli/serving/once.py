@@ -92,7 +92,7 @@ def _picture(body: dict[str, Any]) -> RenderableType:
     if not body["refused"]:
         return table
     because = [f"  {count:,}: {reason}" for reason, count in body["refused_because"].items()]
-    return Group(table, "", "refused, as this fleet could not hold them if it were empty, most of them as", *because)
+    return Group(table, "", "infeasible: the empty fleet could not hold them, most of them because", *because)
 
 
 def _explain(reason: Reason, console: Console) -> None:

@@ -41,7 +41,7 @@ def serve(
     ] = PORT,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep state here, and go on from it; without it, nothing is kept."),
+        typer.Option(metavar="DIR", help="Folder of the state, which the next start continues. Default: none."),
     ] = None,
     start_delay: Annotated[str, typer.Option(metavar="TIME", help="How long a copy takes to start.")] = "1s",
     fault_seed: Annotated[
@@ -99,7 +99,7 @@ def fault(
     ] = "",
     lasts: Annotated[
         str | None,
-        typer.Option("--for", metavar="TIME", help="After which it is over by itself, for node, device, cut, hang."),
+        typer.Option("--for", metavar="TIME", help="Duration of the fault, for node, device, cut, hang."),
     ] = None,
     server: ServerOption = URL,
 ) -> None:
@@ -108,7 +108,7 @@ def fault(
     What can go wrong:
       node NODE        a node fails, with everything on it
       device DEVICE    a device becomes unhealthy, and what uses it fails
-      cut              the cluster cannot be reached; what runs goes on
+      cut              the cluster cannot be reached; running jobs continue
       hang             calls hang until they time out
       slow SECONDS     copies to come take so long to start
       refuse [REASON]  deployments to come are refused
@@ -137,7 +137,7 @@ def fault(
 
 @app.command()
 def heal(
-    kind: Annotated[str, typer.Argument(help="What is to end, as in [bold]fault[/bold]; or all.", show_default=False)],
+    kind: Annotated[str, typer.Argument(help="The fault to end, as in [bold]fault[/bold]; or all.", show_default=False)],
     cluster: Annotated[str, typer.Argument(help="Where.", show_default=False)],
     target: Annotated[str, typer.Argument(help="Which node or device.", show_default=False)] = "",
     server: ServerOption = URL,

@@ -77,7 +77,7 @@ def create_token(
     role
         ``agent``, ``viewer``, ``user``, ``operator`` or ``admin``.
     tenant
-        Whose jobs; needed for viewers and users.
+        Tenant of the token; required for viewers and users.
     gateway
         For which gateway an agent speaks; needed for agents.
     expires_in

@@ -50,7 +50,7 @@ class Episodes:
         if not isinstance(self._source, Sequence):
             return Episode(self._source(random), self._options)
         if not self._source:
-            raise RejectedError("there are no instances to begin with")
+            raise RejectedError("no instances")
         at = (self._turn if seed is None else seed) % len(self._source)
         self._turn = at + 1
         if at not in self._made:

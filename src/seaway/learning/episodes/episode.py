@@ -141,7 +141,7 @@ class Episode:
             At the end.
         """
         if self.done:
-            raise InvariantError("the episode is over: no job is at hand")
+            raise InvariantError("the episode has ended: there is no job to decide")
         return self.queue.jobs[self._arrival_order.number]
 
     @property
@@ -265,7 +265,7 @@ class Episode:
 
     def _place(self, n: int, device_keys: Sequence[int] | Scores | None) -> bool:
         if self.done:
-            raise InvariantError("the episode is over: no job is at hand")
+            raise InvariantError("the episode has ended: there is no job to decide")
         placed = n >= 0
         if placed:
             first = self._devices[n][0]
@@ -282,7 +282,7 @@ class Episode:
     def _decided(self, *, waits: bool = False, placed: bool = False) -> None:
         """Note what became of the job at hand, and pass to the next."""
         if self.done:
-            raise InvariantError("the episode is over: no job is at hand")
+            raise InvariantError("the episode has ended: there is no job to decide")
         if not placed and self.fits:
             self._accounts.could_have[self._arrival_order.number] = True
         self._arrival_order.go_on(waits=waits, placed=placed)

@@ -57,7 +57,7 @@ class ActorPlayer:
         manifest = self.file.manifest
         clusters = len(instance.fleet.clusters)
         if manifest.clusters != clusters:
-            raise RejectedError(f"it was trained for {manifest.clusters} clusters, and there are {clusters} here")
+            raise RejectedError(f"it was trained for {manifest.clusters} clusters, but there are {clusters} here")
         see = observer(network=manifest.network, fitting=manifest.fitting)
         episode, model = Episode(instance, EpisodeOptions(offers=offers)), Session(self.file)
         return Played(play(episode, model, lambda at: see(at.snapshot, at.line), manifest.name))
@@ -135,7 +135,7 @@ class FallBacks:
         return f"the heuristic decided in its place ({counts})" if counts else ""
 
 
-NO_POLICY = "the run has made no policy yet: go on with it by seaway train --resume"
+NO_POLICY = "the run has no policy yet: continue it with seaway train --resume"
 
 
 def from_file(file: PolicyFile) -> Contestant:

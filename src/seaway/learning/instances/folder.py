@@ -95,13 +95,13 @@ def folders_of(path: Path) -> list[Path]:
         When it is not a folder, or there is no instance.
     """
     if not path.is_dir():
-        raise RejectedError(f"there is no such folder; name one with {NODES} and {JOBS}", where=str(path))
+        raise RejectedError(f"folder not found; name one with {NODES} and {JOBS}", where=str(path))
     path = path.resolve()  # for the names of "." and of folders beside it
     if _is_instance(path):
         return [path]
     found = sorted(folder for folder in path.iterdir() if _is_instance(folder))
     if not found:
-        raise RejectedError(f"has neither {NODES} and {JOBS} nor folders with them", where=str(path))
+        raise RejectedError(f"has no {NODES} and {JOBS}, and no folders with them", where=str(path))
     return found
 
 

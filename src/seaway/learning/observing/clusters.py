@@ -177,7 +177,7 @@ def checked(number: int, most: int) -> int:
         When there is none of that number.
     """
     if not 0 <= number <= most:
-        raise RejectedError(f"there is no action {number}: they are 0 to {most}")
+        raise RejectedError(f"action {number} not found: actions are 0 to {most}")
     return number
 
 

@@ -72,7 +72,7 @@ class PilotLearner:
         self._judged = [BatchEnvironment(instance) for instance in judged]
         self._views = views(instances)
         if not self._views:
-            raise RejectedError("the first job of no instance fits anywhere: there is nothing to learn from")
+            raise RejectedError("no instance has a first job that fits: there is nothing to learn from")
         self._weights = first_weights(settings.width, settings.heads, seed)
         self._evolution = Evolution(
             changing(self._weights),

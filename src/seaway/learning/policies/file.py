@@ -143,11 +143,11 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
     names = [each.filename for each in entries]
     if sorted(names) not in (sorted([HEAD, MODEL]), sorted([HEAD, MODEL, SIGNATURE])):
         found = ", ".join(map(ascii, names[:5])) or "nothing"
-        raise RejectedError(f"a policy file holds {HEAD} and {MODEL}, perhaps {SIGNATURE}; this one holds {found}")
+        raise RejectedError(f"a policy file has {HEAD} and {MODEL}, and optionally {SIGNATURE}; this one has {found}")
     for each in entries:
         if each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size or each.flag_bits & 1:
             raise RejectedError(
-                f"{each.filename} is compressed or encrypted; policy files hold their parts as they are"
+                f"{each.filename} is compressed or encrypted; policy files are not compressed"
             )
         if each.file_size > LARGEST[each.filename]:
             raise RejectedError(

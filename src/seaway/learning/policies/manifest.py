@@ -172,7 +172,7 @@ def check_manifest(manifest: Manifest) -> None:
     if len(manifest.name) > LONGEST_NAME or not NAME.fullmatch(manifest.name):
         raise RejectedError(f"{manifest.name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
     if not _DIGEST.fullmatch(manifest.model_sha256):
-        raise RejectedError("model_sha256 is no SHA-256 digest")
+        raise RejectedError("model_sha256 is not a SHA-256 digest")
     for name in ("algo", "says", "made_by", "created", "config", "figures"):
         _check_texts(name, getattr(manifest, name), 0)
 

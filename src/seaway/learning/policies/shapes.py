@@ -60,6 +60,6 @@ def shapes_of(manifest: Manifest) -> Shapes:
             (Tensor("scores", ("N",)), Tensor("wait", (1,))),
         )
     if manifest.clusters is None or not 1 <= manifest.clusters <= MAX_CLUSTERS:
-        raise RejectedError(f"a policy of level cluster says for how many clusters it is, 1 to {MAX_CLUSTERS}")
+        raise RejectedError(f"a policy of level cluster needs its number of clusters, 1 to {MAX_CLUSTERS}")
     length = 8 * manifest.clusters + 8 if manifest.network else 4 * manifest.clusters + 4
     return Shapes((Tensor("observation", (1, length)),), (Tensor("action", (1, 1)),))

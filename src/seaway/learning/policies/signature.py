@@ -104,7 +104,7 @@ def signer(file: PolicyFile) -> PublicKey | None:
             raise RejectedError("signature.json is of another kind than ed25519")
         Ed25519PublicKey.from_public_bytes(raw).verify(signature, CONTEXT + file.head)
     except InvalidSignature:
-        raise RejectedError("the signature does not hold: the policy was changed after it was signed") from None
+        raise RejectedError("the signature is invalid: the policy was changed after it was signed") from None
     except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise RejectedError(f"signature.json cannot be read: {error}") from None
     return PublicKey(raw)
@@ -132,7 +132,7 @@ def read_trusted(text: str) -> tuple[PublicKey, ...]:
             raise RejectedError(f"is not a key: a line is {KIND!r}, the key and a name", where=f"line {number}")
         keys.append(PublicKey(raw, name.strip()))
     if not keys:
-        raise RejectedError("has no key in it; leave the setting out to accept policies that no one signed")
+        raise RejectedError("has no key in it; omit the setting to accept unsigned policies")
     return tuple(keys)
 
 
@@ -167,7 +167,7 @@ def _private_key(key: bytes) -> Ed25519PrivateKey:
     except TypeError:
         raise RejectedError(f"the key has a passphrase; use one without, {_NO_KEY}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise RejectedError(f"this is no private key; {_NO_KEY}") from None
+        raise RejectedError(f"this is not a private key; {_NO_KEY}") from None
     if not isinstance(private, Ed25519PrivateKey):
-        raise RejectedError(f"this is no Ed25519 key; {_NO_KEY}")
+        raise RejectedError(f"this is not an Ed25519 key; {_NO_KEY}")
     return private

@@ -48,7 +48,7 @@ def new_run(
     found = algo_of(algo)
     if not instances and not draw:
         raise RejectedError(
-            "nothing to learn on: name folders with nodes.csv and jobs.csv, or have instances drawn with --draw",
+            "nothing to learn on: name folders with nodes.csv and jobs.csv, or generate instances with --draw",
             where="--instances",
         )
     run = Run(algo, found.defaults, tuple(instances), tuple(draw))
@@ -126,7 +126,7 @@ def run_of(record: Mapping[str, Any]) -> Run:
         base = getattr(run, part) if part != "episode" else EpisodeOptions()
         for name in record[part]:
             if name not in names_of(base):
-                raise RejectedError(f"{name!r} is no setting of {algo} (any more)", where=part)
+                raise RejectedError(f"{name!r} is not a setting of {algo}", where=part)
         parts[part] = changed(base, record[part], lambda name: name)
     return replace(run, **parts)
 

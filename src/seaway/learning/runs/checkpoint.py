@@ -17,7 +17,7 @@ ARRAY = "__array__"
 """Key under which an array stands as a tensor: what is read without running anything knows no arrays."""
 
 DAMAGED = "is cut off or damaged: put it back from a copy, or begin a new run"
-MORE = "holds more than numbers, so Seaway did not write it and does not read it: begin a new run"
+MORE = "contains more than numbers, so Seaway did not write it: start a new run"
 
 
 def write(path: Path, state: dict[str, Any]) -> None:

@@ -113,11 +113,11 @@ class RunFolder:
             digests = {str(name): str(digest) for name, digest in record["digests"].items()}
             return run_of(record["run"]), digests
         except FileNotFoundError:
-            raise RejectedError("there is no run here: config.json is missing", where=str(self.path)) from None
+            raise RejectedError("no run found: config.json is missing", where=str(self.path)) from None
         except OSError as error:
             raise RejectedError(f"cannot be read: {error.strerror}", where=str(self.config)) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RejectedError(f"is no configuration of a run: {error}", where=str(self.config)) from None
+            raise RejectedError(f"is not a configuration of a run: {error}", where=str(self.config)) from None
 
 
 def config_of(run: Run, digests: Mapping[str, str], path: Path) -> dict[str, Any]:

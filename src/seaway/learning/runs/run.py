@@ -216,7 +216,7 @@ class _Training:
             return None  # after a kill they are of a later episode, which is played again
         raise RejectedError(
             f"has weights of episode {retained['episode']}, the checkpoint's best is of {self._selection.episode}: "
-            "go on beyond it with --resume --episodes, or begin a new run",
+            "continue with --resume --episodes, or start a new run",
             where=str(self._folder.best),
         )
 
@@ -253,7 +253,7 @@ def _check_none(folder: RunFolder) -> None:
     """Reject a folder where a run began, or that still has what one learned."""
     if folder.has_run:
         raise RejectedError(
-            "holds a run already: add --resume to go on with it, or choose another folder", where=str(folder.path)
+            "has a run already: add --resume to continue it, or choose another folder", where=str(folder.path)
         )
     check_nothing_lost(folder)
 

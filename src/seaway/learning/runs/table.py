@@ -84,7 +84,7 @@ def stored_rows(path: Path, done: int) -> list[dict[str, str]]:
                 if line == 1:
                     _check(tuple(cells) == COLUMNS, path, line, "is not the heading of this table")
                 else:
-                    _check(_is_row(cells), path, line, "is no line of an episode")
+                    _check(_is_row(cells), path, line, "is not a row of an episode")
                     number = int(cells[0])
                     first = line == 2 and 0 < number <= done + 1
                     _check(first or number == episode + 1, path, line, "is not of the episode that comes next")
@@ -94,7 +94,7 @@ def stored_rows(path: Path, done: int) -> list[dict[str, str]]:
                     retained.append(dict(zip(COLUMNS, cells, strict=True)))
                 line = reader.line_num + 1
         except csv.Error:
-            _check(False, path, line, "is no line of an episode")
+            _check(False, path, line, "is not a row of an episode")
     _check(episode >= done, path, line, f"is missing, and all up to episode {done}")
     return retained
 
@@ -112,7 +112,7 @@ def _is_row(cells: list[str]) -> bool:
 def _check(good: bool, path: Path, line: int, says: str) -> None:
     if not good:
         raise RejectedError(
-            f"{says}: put the file right, or move it away to go on without the lines of earlier episodes",
+            f"{says}: fix the file, or move it to continue without the rows of earlier episodes",
             where=f"{path}:{line}",
         )
 

@@ -24,9 +24,9 @@ class ClusterRules:
 
     name = "ClusterRules"
     reasons = (
-        "cluster not among those asked for",
-        "region not among those asked for",
-        "cluster lacks hardware asked for",
+        "cluster not requested",
+        "region not requested",
+        "cluster lacks requested hardware",
     )
 
     def __init__(self) -> None:

@@ -36,15 +36,15 @@ class DeviceFit:
     name = "DeviceFit"
     reasons = (
         "no GPU on the node",
-        "fewer GPUs on the node than asked for",
+        "fewer GPUs on the node than requested",
         "GPU not healthy or cordoned",
         "GPU type or mode not allowed",
         "GPU not among those allowed by UUID",
         "no slot left on one GPU",
-        "GPU in use, but asked for exclusively",
+        "GPU in use, but requested exclusively",
         "not enough free GPU memory on one device",
         "not enough free GPU cores on one device",
-        "GPU in use, but all its cores asked for",
+        "GPU in use, but all its cores requested",
         "all GPU cores taken",
         "no free MIG placement",
         "GPUs not on one NUMA node",

@@ -105,11 +105,11 @@ class PolicyEntry:
 BUILT_IN: dict[str, PolicyEntry] = {
     "seaway": PolicyEntry(
         one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
-        "our own: where what the node is worth to the job mix drops least",
+        "Seaway's own: the node whose value to the job mix drops least",
     ),
     "fgd": PolicyEntry(
         one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
-        "fragmentation gradient descent: where GPU that the job mix cannot use grows least",
+        "fragmentation gradient descent: the node where unusable GPU for the job mix grows least",
     ),
     "bestfit": PolicyEntry(two_levels("bestfit", BestFit, ClusterRule.FULLEST), "where least is left"),
     "greedy": PolicyEntry(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first that fits"),
@@ -117,18 +117,18 @@ BUILT_IN: dict[str, PolicyEntry] = {
     "spread": PolicyEntry(two_levels("spread", Spread, ClusterRule.EMPTIEST), "where most is left"),
     "utilization": PolicyEntry(
         two_levels("utilization", Utilization, ClusterRule.MATCHING),
-        "where free shares are most like what is asked for",
+        "the node whose free shares match the request best",
     ),
     "nearest": PolicyEntry(
         one_level("nearest", _nearest_profile),
-        "where the user's link is best, and among links about alike where least is left",
+        "the node with the best link to the user, then with the least left",
     ),
     "volcano-divided": PolicyEntry(
         lambda _: VolcanoDivided(),
-        "to compare with: each replica to the cluster with most free GPU, blind to devices and links",
+        "baseline: each replica to the cluster with most free GPU, without devices and links",
     ),
     "volcano-duplicated": PolicyEntry(
-        lambda _: VolcanoDuplicated(), "to compare with: a copy of the whole job to every cluster that could hold it"
+        lambda _: VolcanoDuplicated(), "baseline: a duplicate of the whole job in every cluster that could hold it"
     ),
 }
 
@@ -148,7 +148,7 @@ def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile
     """
     policy = make_policy(name, options)
     if not isinstance(policy, Profile):
-        raise RejectedError(f"policy {name!r} does not consist of plugins, so that none can join it")
+        raise RejectedError(f"policy {name!r} does not consist of plugins, so no plugin can be added")
     return policy
 
 

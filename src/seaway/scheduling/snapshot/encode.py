@@ -297,4 +297,4 @@ def link_meets(need: NetworkNeed, link: Link | None) -> bool:
 
 def _check(what: str, *figures: int) -> None:
     if max(figures) > LARGEST:
-        raise RejectedError(f"{what} has a figure of {max(figures)}, more than Seaway can hold ({LARGEST})")
+        raise RejectedError(f"{what} has the figure {max(figures)}, above the maximum of {LARGEST}")

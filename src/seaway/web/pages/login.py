@@ -30,7 +30,7 @@ def login_page(request: Request, provider: str, wanted: str, error: SeawayError 
     if query.get("state") == addresses.LEFT:
         said = words("You are logged out.")
     elif query.get("ended"):
-        said = words("Your token does not hold any more.")
+        said = words("Your token is not valid any more.")
     return plain(
         request,
         "login",

@@ -47,21 +47,21 @@ class Closing:
 
         async def cordon(given: dict[str, Any]) -> None:
             await self._visit.ask(fleet.cordon(cluster, node, reason=given["reason"]))
-            tell(words("{name} takes no new work.", name=name))
+            tell(words("{name} gets no new jobs.", name=name))
 
         async def drain(given: dict[str, Any]) -> None:
             await self._visit.ask(fleet.drain(cluster, node, reason=given["reason"]))
-            tell(words("{name} takes no new work, and what runs there is moved away.", name=name))
+            tell(words("{name} gets no new jobs, and running jobs move elsewhere.", name=name))
 
         async def uncordon() -> None:
             await self._visit.ask(fleet.uncordon(cluster, node))
-            tell(words("{name} takes new work again.", name=name))
+            tell(words("{name} accepts new jobs again.", name=name))
 
         if act == "cordon":
             Form(words, words("Cordon {name}: new work stays away", name=name), [why], words("Cordon"), cordon)
         elif act == "drain":
-            title = words("Drain {name}: new work stays away, and what runs there starts again elsewhere", name=name)
+            title = words("Drain {name}: it gets no new jobs, and running jobs restart elsewhere", name=name)
             Form(words, title, [why], words("Drain"), drain)
         else:
             title = words("Uncordon {name}?", name=name)
-            confirm(words, title, words("New work may come there at once."), words("Uncordon"), uncordon)
+            confirm(words, title, words("It can get new jobs immediately."), words("Uncordon"), uncordon)

@@ -250,7 +250,7 @@ class FileForm:
                 self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
                 upload = ui.upload(max_file_size=largest, max_files=1, auto_upload=True, on_upload=self._uploaded)
                 upload.props(f"accept={quoted(accept)} aria-hidden=true")
-                large = words("This server takes files of {n} bytes at most.", n=count(largest, words.locale))
+                large = words("The maximum file size is {n} bytes.", n=count(largest, words.locale))
                 upload.on_rejected(lambda: self._refuse(large, upload))
                 upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
             self._wrong = wrong_line()

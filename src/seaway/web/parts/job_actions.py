@@ -88,17 +88,17 @@ class Actions:
 
     def _suspend(self) -> None:
         words = self._visit.words
-        hint = words("What runs is stopped; it waits until a user resumes it.")
+        hint = words("The job is stopped until a user resumes it.")
         self._ask_why(words("Suspend {job}?", job=self._job.name), words("Suspend"), hint, jobs.suspend)
 
     def _cancel(self) -> None:
         words = self._visit.words
-        hint = words("What runs is stopped permanently; the record stays.")
+        hint = words("The job is stopped permanently; its record stays.")
         self._ask_why(words("Cancel {job}?", job=self._job.name), words("Cancel the job"), hint, jobs.cancel)
 
     def _resume(self) -> None:
         words = self._visit.words
-        hint = words("It goes back to its queue.")
+        hint = words("It returns to its queue.")
         self._ask_why(words("Resume {job}?", job=self._job.name), words("Resume"), hint, jobs.resume)
 
     def _prioritise(self) -> None:
@@ -111,7 +111,7 @@ class Actions:
             now = await self._visit.ask(jobs.job(job.id))
             if now.priority != before:
                 known = now.priority  # who presses again knows it
-                said = words("Meanwhile it was changed from {before} to {now}. Press again to change it all the same.",
+                said = words("It was changed from {before} to {now} in the meantime. Press again to overwrite that.",
                              before=before, now=known)  # fmt: skip
                 raise ConflictError(said)
             await self._visit.ask(jobs.update(job.id, {"priority": wanted}, seen=now))
@@ -126,7 +126,7 @@ class Actions:
             await self._visit.ask(jobs.delete(job.id))
             ui.navigate.to("/jobs")
 
-        text = words("It is stopped if it is not over, and listed no longer.")
+        text = words("It is stopped if it has not finished, and removed from the list.")
         confirm(words, words("Delete {job}?", job=job.name), text, words("Delete"), do)
 
     def _again(self) -> None:

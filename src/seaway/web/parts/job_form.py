@@ -231,7 +231,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
         False,
     )
     yield (
-        words("What it runs"),
+        words("Program"),
         (
             Field("run.image", words("Image"), hint=like("pytorch:2.9"), wide=True),
             Field("run.command", words("Command"), COMMAND, hint=like("python train.py"), wide=True),
@@ -239,7 +239,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
         False,
     )
     yield (
-        words("What each replica needs"),
+        words("Resources of each replica"),
         (
             Field("replicas", words("Replicas"), AMOUNT, hint="1"),
             Field("resources.gpus", words("GPUs"), AMOUNT, hint="0"),
@@ -270,7 +270,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
         (
             Field("placement.clusters", words("Clusters"), NAMES, hint=words("any")),
             Field("placement.regions", words("Regions"), NAMES, hint=words("any")),
-            Field("data.location", words("Where its data is"), hint=words("a cluster, gateway or region")),
+            Field("data.location", words("Data location"), hint=words("a cluster, gateway or region")),
             Field("data.size", words("How much data"), AMOUNT, hint=like("200GB")),
             Field("expected_duration", words("Runs for about"), hint=like("10m, 2h")),
             Field("time_limit", words("Stop it after"), hint=like("1d")),

@@ -164,7 +164,7 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
         servers[0].kubeconfig(tmp_path / "two")
         await_names(backends, "gpu")
         look(backends)
-        assert caplog.text.count("two leads to gpu, as another does; it is passed over") == 1
+        assert caplog.text.count("two leads to gpu, as another context does; it is ignored") == 1
         (tmp_path / "one").unlink()
         await_names(backends, "gpu")
 

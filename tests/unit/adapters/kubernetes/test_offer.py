@@ -68,4 +68,4 @@ def test_what_karmada_would_undo_is_refused_at_the_door() -> None:
         spec = JobSpec("job", Demand(ResourceRequest()), run=run, template=name)
         assert straight.problems(spec) == []
         refused += [each.message for each in through.problems(spec)]
-    assert refused == ["a kueue has to go straight into its cluster: Karmada would undo what is changed there"]
+    assert refused == ["a kueue must be sent directly to its cluster: Karmada would undo what is changed there"]

@@ -45,7 +45,7 @@ def reported(made: Scene, job_id: str) -> list[str]:
 
 
 NEAR = {"gateway": "user", "max_latency_ns": 20 * MS}
-SLOW = "slo_violated: its network breaks its bounds: user to gw-alpha: latency 31 ms, bound 20 ms"
+SLOW = "slo_violated: its network violates its bounds: user to gw-alpha: latency 31 ms, bound 20 ms"
 
 
 def running(made: Scene, on_violation: OnViolation = OnViolation.REPORT, **fields: Any) -> str:  # noqa: ANN401  # as `submit` takes them
@@ -69,7 +69,7 @@ def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
     assert made.plane.controller.slo_violations.reported == 1
     measured(made, ties())
     made.plane.run(5)
-    assert reported(made, job_id) == [SLOW, "slo_recovered: its network keeps its bounds again"]
+    assert reported(made, job_id) == [SLOW, "slo_recovered: its network meets its bounds again"]
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
@@ -94,7 +94,7 @@ def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
     assert reported(made, job_id) == []
     measured(made, ties(alpha=None))
     made.plane.run(70)
-    assert reported(made, job_id) == ["slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"]
+    assert reported(made, job_id) == ["slo_violated: its network violates its bounds: user to gw-alpha: nothing answers"]
 
 
 def test_a_job_that_asked_for_it_is_moved() -> None:
@@ -149,7 +149,7 @@ def test_bounds_between_replicas_are_watched_too() -> None:
     ]
     measured(made, worse)
     made.plane.run(70)
-    text = "its network breaks its bounds: gw-gamma to gw-beta: latency 25 ms, bound 20 ms"
+    text = "its network violates its bounds: gw-gamma to gw-beta: latency 25 ms, bound 20 ms"
     assert reported(made, job_id) == [f"slo_violated: {text}"]
 
 
@@ -164,7 +164,7 @@ def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
     made.plane.run(70)
     for job_id in (first, second):
         assert reported(made, job_id) == [
-            "slo_violated: its network breaks its bounds: user to gw-alpha: 100Mbps more is promised than it has"
+            "slo_violated: its network violates its bounds: user to gw-alpha: 100Mbps more is promised than it has"
         ]
 
 
@@ -214,7 +214,7 @@ def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
     measured(made, [Link(each.source, each.target, 10 * MS, bandwidth_mbps=800) for each in ties()])
     made.plane.run(5)
     text = "user to gw-alpha: 100Mbps more is promised than it has"
-    assert reported(made, second) == [f"slo_violated: its network breaks its bounds: {text}"]
+    assert reported(made, second) == [f"slo_violated: its network violates its bounds: {text}"]
 
 
 def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
@@ -237,7 +237,7 @@ def test_the_reason_follows_the_figures() -> None:
     made.plane.run(70)
     measured(made, ties(alpha=62))
     made.plane.run(70)
-    assert made.job(job_id).reason == "its network breaks its bounds: user to gw-alpha: latency 62 ms, bound 20 ms"
+    assert made.job(job_id).reason == "its network violates its bounds: user to gw-alpha: latency 62 ms, bound 20 ms"
     assert reported(made, job_id) == [SLOW]
 
 
@@ -303,7 +303,7 @@ def test_loss_that_goes_on_is_a_breach() -> None:
     probed.take(5, 5, 4)
     said = reported(probed.made, probed.job_id)
     assert [
-        each.startswith("slo_violated: its network breaks its bounds: user to gw-alpha: loss ") for each in said
+        each.startswith("slo_violated: its network violates its bounds: user to gw-alpha: loss ") for each in said
     ] == [True]
 
 
@@ -315,5 +315,5 @@ def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
     assert reported(probed.made, probed.job_id) == []
     probed.take(*[0] * 8)
     assert reported(probed.made, probed.job_id) == [
-        "slo_violated: its network breaks its bounds: user to gw-alpha: nothing answers"
+        "slo_violated: its network violates its bounds: user to gw-alpha: nothing answers"
     ]

@@ -134,7 +134,7 @@ def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
     changes = made.plane.controller.housekeeping.changes()
     assert made_again(changes) == [Verb.CREATE]
     live.apply(changes)
-    assert live.jobs[job_id].reason == "1 of the 2 replicas in beta is gone or late; it is told again"
+    assert live.jobs[job_id].reason == "1 of the 2 replicas in beta is gone or late; the command is sent again"
     live.apply(observer.changes([Answered(live.pending_commands[job_id, 1, "beta"], Answer(done=True))]))
     whole = replace(copy, job_id=job_id, cluster="beta")
     live.apply(observer.changes([Observation("beta", Changes("y", complete=False, workloads=(whole,)), 0)]))

@@ -108,7 +108,7 @@ def test_the_last_that_was_known_stands(world: tuple[Scene, World], caplog: pyte
     assert made.plane.controller.loaded
     assert made.plane.controller.unready() == ""
     assert [record.message for record in caplog.records] == [
-        "it cannot be seen which clusters there are, the last that was known stands: the server does not answer"
+        "the list of clusters is unavailable, the last known list stays: the server does not answer"
     ]
 
 

@@ -93,7 +93,7 @@ def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: p
     waits, runs = made.submit(queue="q"), made.submit()
     made.plane.run(3)
     assert (made.state(waits), made.state(runs)) == ("queued", "running")
-    assert made.job(waits).reason == "the policy 'spread' of its queue is being made ready"
+    assert made.job(waits).reason == "the policy 'spread' of its queue is being compiled"
     assert why(made, waits).message == f"waits: {made.job(waits).reason}"
     for ask in (
         lambda: made.plane.overview.dry_run(made.job(waits).spec),

@@ -246,7 +246,7 @@ def test_a_folder_holds_one_run(toy: Path, tmp_path: Path) -> None:
     """A second one would write over the first."""
     run = small_run("ppo", toy)
     train(run, tmp_path / "run")
-    with pytest.raises(RejectedError, match="holds a run already: add --resume to go on with it, or choose another"):
+    with pytest.raises(RejectedError, match="has a run already: add --resume to continue it, or choose another"):
         train(run, tmp_path / "run")
 
 
@@ -343,11 +343,11 @@ def test_the_first_episode_is_kept_whatever_happens_after_it(toy: Path, tmp_path
     ("line", "text", "says"),
     [
         (1, "episode,other", ":1: is not the heading of this table"),
-        (2, "\x00\x00", ":2: is no line of an episode"),
-        (3, "2,toy,-1", ":3: is no line of an episode"),
-        (3, "", ":3: is no line of an episode"),
+        (2, "\x00\x00", ":2: is not a row of an episode"),
+        (3, "2,toy,-1", ":3: is not a row of an episode"),
+        (3, "", ":3: is not a row of an episode"),
         (3, "7,toy,0,1,1,0,0,,,0.1,,,,,0", ":3: is not of the episode that comes next"),
-        (3, "2,toy,nan,1,1,0,0,,,0.1,,,,,0", ":3: is no line of an episode"),
+        (3, "2,toy,nan,1,1,0,0,,,0.1,,,,,0", ":3: is not a row of an episode"),
         (4, None, ":4: is missing, and all up to episode 3"),
     ],
 )

@@ -14,8 +14,8 @@ from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejections, R
 from seaway.adapters.kubernetes.collect.workloads import WorkloadPart, assemble, replica_pods
 from seaway.domain.deployment import Cause, Workload, WorkloadPhase
 
-NO_POD_YET = "no pod of it is made yet, and no one says why"
-NO_POD = "no pod of it was made, and no one says why: what runs workloads of its kind may not be at work there"
+NO_POD_YET = "no pod was created yet, for an unknown reason"
+NO_POD = "no pod was created, for an unknown reason: the controller for its kind may not run there"
 
 
 class PodlessAttempts:

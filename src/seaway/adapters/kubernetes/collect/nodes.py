@@ -67,7 +67,7 @@ class DuplicateDevices:
             if len(retained) < len(node.devices):
                 others = ", ".join(sorted({owners.get(device.uuid, name) for device in node.devices} - {name}))
                 said = f"{len(node.devices) - len(retained)} are listed by {others} too and counted there"
-                text = f"{said}; a node that was left behind is to be deleted"
+                text = f"{said}; delete the stale node"
                 self.problems[name] = Problem(ProblemKind.UNUSABLE, DEVICES, text)
                 left[name] = replace(node, devices=retained)
         return left

@@ -51,13 +51,13 @@ def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
     if JOB not in meta.labels or meta.namespace != namespace or meta.labels.get(MANAGED_BY) != MANAGER:
         return ()
     if attempt_of(meta, namespace) is None:
-        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are no job and attempt; it is no one's"
+        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are not a job and attempt; the object is ignored"
         return (Problem(ProblemKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
     reported = meta.annotations.get(REPLICAS, "")
     try:
         numbers_of(reported)
     except ValueError:
-        said = f"{reported[:60]!r} is not a list of numbers; it stands for no replica"
+        said = f"{reported[:60]!r} is not a list of numbers; the object counts for no replica"
         return (Problem(ProblemKind.BROKEN, REPLICAS, said),)
     return ()
 

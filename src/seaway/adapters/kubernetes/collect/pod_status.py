@@ -142,7 +142,7 @@ def _failed(pod: PodObject) -> PodState:
     ended = _ended(containers)
     if pod.metadata.deletion_timestamp and any(map(_stopped, containers)):
         return PodState(WorkloadPhase.FAILED, _short(f"its pod was deleted: {ended}"), Cause.INFRASTRUCTURE)
-    said = ended or status.message or status.reason or "its pod failed and says not why"
+    said = ended or status.message or status.reason or "its pod failed without a reason"
     return PodState(WorkloadPhase.FAILED, _short(said))
 
 
@@ -152,16 +152,16 @@ def _unbound(pod: PodObject) -> PodState:
     if scheduled is None:
         return PodState(WorkloadPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.SCHEDULER)
     if scheduled.reason == "SchedulingGated":
-        return PodState(WorkloadPhase.STARTING, "held back by a gate of its cluster")
+        return PodState(WorkloadPhase.STARTING, "held by a scheduling gate")
     said = scheduled.message or scheduled.reason
     if pod.status.nominated_node_name:
-        why = f"waits for others to make room on {pod.status.nominated_node_name}: {said}"
+        why = f"waits for preemption on {pod.status.nominated_node_name}: {said}"
         return PodState(WorkloadPhase.STARTING, _short(why), Cause.INFRASTRUCTURE, Wait.PREEMPTION)
     if PROVISIONING_MESSAGE.search(said):
-        why = f"waits for what its cluster has to make for it first: {said}"
+        why = f"waits for objects that its cluster creates first: {said}"
         return PodState(WorkloadPhase.STARTING, _short(why), Cause.REJECTED, Wait.PROVISIONING)
     wait = Wait.NODE if scheduled.reason == "Unschedulable" else Wait.NONE
-    return PodState(WorkloadPhase.STARTING, _short(f"no node takes it: {said}"), Cause.INFRASTRUCTURE, wait)
+    return PodState(WorkloadPhase.STARTING, _short(f"no node accepts it: {said}"), Cause.INFRASTRUCTURE, wait)
 
 
 def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:

@@ -74,7 +74,7 @@ async def _whole(api: Api, path: str, params: Mapping[str, str]) -> bytes:
             said.append(piece)
             size += len(piece)
             if size > MAX_BYTES:
-                raise UnavailableError(f"{api.name} answers more than {MAX_BYTES} bytes at once to {path}")
+                raise UnavailableError(f"{api.name} sends more than {MAX_BYTES} bytes for {path}")
     return b"".join(said)
 
 
@@ -210,7 +210,7 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             await backoff.pause(error.retry_after_s if error.retry_after_s > RETRY_AFTER_S else 0)
         except UndecodableError as error:
             position.version = ""
-            health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}", optional=source.skippable)
+            health.failed(source.name, f"{api.name} does not answer like Kubernetes: {error}", optional=source.skippable)
             await backoff.pause()
         except Exception as error:  # a bug must not end the view of a cluster
             position.version = ""

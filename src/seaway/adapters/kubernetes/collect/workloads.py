@@ -76,7 +76,7 @@ RAY_OVER = frozenset({"Complete", "Failed"})
 VOLCANO_ENDS = {
     "Completed": PodState(WorkloadPhase.SUCCEEDED),
     "Failed": PodState(WorkloadPhase.FAILED, "Volcano gave its job up"),
-    "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job, of which a pod is gone", Cause.INFRASTRUCTURE),
+    "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job after a pod disappeared", Cause.INFRASTRUCTURE),
     "Aborted": PodState(WorkloadPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
 }
 """Final states of a Volcano Job. Seaway configures Volcano to end the Job when a pod fails, which the pod reports

@@ -337,7 +337,7 @@ class Api:
         """
         if self._reading is not None and not self._reading.done():
             raise UnavailableError(
-                f"{self.name}: who Seaway is there is not known: what its kubeconfig runs does not end"
+                f"{self.name}: no credentials: the exec plugin of its kubeconfig does not end"
             )
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)

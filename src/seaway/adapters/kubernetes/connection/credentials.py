@@ -115,7 +115,7 @@ def proxy_address(value: str) -> str:
     except ValueError:
         known = False
     if not known:
-        raise RejectedError("the proxy on the way there needs an address like http://proxy.example:3128 (or https://)")
+        raise RejectedError("the proxy needs an address like http://proxy.example:3128 (or https://)")
     return address
 
 
@@ -275,7 +275,7 @@ class Credentials:
             why = f"{self._where} gives no credentials: {_short(error)}"
             if datetime.now(UTC) >= given.expires_at:
                 raise UnavailableError(why) from None
-            log.warning("%s; those that it gave hold until %s", why, given.expires_at.isoformat(timespec="seconds"))
+            log.warning("%s; its last credentials are valid until %s", why, given.expires_at.isoformat(timespec="seconds"))
             return given
         self._renewing = RenewalLimit(time.monotonic)
         return self._given

@@ -248,7 +248,7 @@ def _checked(config: Mapping[str, Any]) -> tuple[str, str]:
     if not isinstance(command, str) or not command:
         raise RejectedError("exec: it names no command")
     if config.get("interactiveMode") == "Always":
-        raise RejectedError(f"exec: {command!r} wants a terminal (interactiveMode Always), which Seaway has not")
+        raise RejectedError(f"exec: {command!r} needs a terminal (interactiveMode Always), which Seaway does not have")
     return version, command
 
 
@@ -292,7 +292,7 @@ def _credential(out: str, version: str, command: str) -> ExecCredential:
     if not isinstance(said, dict) or said.get("kind") != "ExecCredential":
         raise RejectedError(f"exec: what {command!r} says is not an ExecCredential")
     if said.get("apiVersion") != version:
-        raise RejectedError(f"exec: {command!r} speaks {said.get('apiVersion')!r}, and {version} was asked for")
+        raise RejectedError(f"exec: {command!r} speaks {said.get('apiVersion')!r}instead of {version}")
     status = said.get("status")
     status = status if isinstance(status, dict) else {}
     token, certificate, key = (

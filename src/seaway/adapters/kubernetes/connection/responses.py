@@ -160,7 +160,7 @@ async def read_at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
         When it exceeds `max_bytes` or is compressed.
     """
     if answer.headers.get("content-encoding", "identity") != "identity":
-        raise RejectedError("it answers compressed, although it was asked not to")
+        raise RejectedError("it sends a compressed answer although the request forbids it")
     said = bytearray()
     async for piece in answer.content.iter_any():
         said += piece
@@ -205,4 +205,4 @@ async def read_lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 def _too_long(answer: aiohttp.ClientResponse, max_bytes: int) -> UnavailableError:
-    return UnavailableError(f"{answer.url.host} answers more than {max_bytes} bytes at once to {answer.url.path}")
+    return UnavailableError(f"{answer.url.host} sends more than {max_bytes} bytes for {answer.url.path}")

@@ -200,7 +200,7 @@ class Bindings:
         if key and denied:
             said, kind = denied[0].applied_message, item.spec.resource.kind
             denial = Rejection(
-                f"its {kind} cannot be made there: {short_reason(said)}", is_final(said), rejects_objects=True
+                f"its {kind} cannot be created there: {short_reason(said)}", is_final(said), rejects_objects=True
             )
             self._rejections.reject(denied[0].cluster_name, key, _source(name), denial)
         else:

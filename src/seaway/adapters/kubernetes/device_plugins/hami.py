@@ -132,7 +132,7 @@ def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: 
     name = vendor.terms.count
     if not vendor.nvidia and not amounts.mentions(name):
         if entries:
-            findings.uncertain(vendor.key, f"the node has no {name}; whether the plugin still runs cannot be told")
+            findings.uncertain(vendor.key, f"the node has no {name}; it is unknown whether the plugin still runs")
         return ""
     if not entries:
         return ""

@@ -150,7 +150,7 @@ def _enflame(text: str, findings: Findings) -> None:
     sizes = [(int(match[1]), int(match[2] or 0)) for name in profiles if (match := _PROFILE.match(str(name).strip()))]
     memory_gib = max((memory for _, memory in sizes), default=0) or max((slices for slices, _ in sizes), default=0)
     if not memory_gib:
-        findings.broken(ENFLAME_KEY, "no profile that says how large a card is")
+        findings.broken(ENFLAME_KEY, "no profile with the size of a card")
         return
     for at, fields in enumerate(cards):
         try:

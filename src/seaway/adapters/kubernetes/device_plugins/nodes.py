@@ -95,7 +95,7 @@ def _not_ready_reason(node: NodeObject) -> str:
                 return ""
             why = " ".join((condition.message or condition.reason or condition.status).split())
             return intern(f"not ready: {why[:MAX_QUOTED]}")
-    return "not ready: its kubelet has not said so yet"
+    return "not ready: its kubelet has not reported yet"
 
 
 def _taint(mark: TaintMark, findings: Findings) -> Taint | None:

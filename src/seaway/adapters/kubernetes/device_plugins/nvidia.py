@@ -68,7 +68,7 @@ def _cards(resource: str, node: NodeObject, findings: Findings) -> _Kind | None:
         findings.unusable(resource, "the node's MIG instances are not what its strategy allows; none is taken")
         return None
     if not product:
-        findings.uncertain(resource, "no label says what the cards are; they are counted, without model and memory")
+        findings.uncertain(resource, "no label names the cards; they count without model and memory")
     return _Kind(
         resource,
         nvidia_label_model(product[: cut.start()] if cut else product),
@@ -85,7 +85,7 @@ def _instances(resource: str, stem: str, profile: str, node: NodeObject, finding
     labels, prefix = node.metadata.labels, f"nvidia.com/{stem}"
     product = _SUFFIX.sub("", labels.get(f"{prefix}.product", "") or labels.get("nvidia.com/gpu.product", ""))
     if f"{prefix}.memory" not in labels:
-        findings.uncertain(resource, "no label says how large the instances are; they are counted, without memory")
+        findings.uncertain(resource, "no label has the size of the instances; they count without memory")
     return _Kind(
         resource,
         nvidia_label_model(product.removesuffix("-SHARED")),
@@ -119,7 +119,7 @@ def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
         return
     alive = min(allocatable // kind.replicas, total)
     if rest:
-        findings.uncertain(kind.resource, f"its amount is no multiple of the {kind.replicas} replicas in the labels")
+        findings.uncertain(kind.resource, f"its amount is not a multiple of the {kind.replicas} replicas in the labels")
     lacks = "" if alive >= total else f"only {alive} of {total} {kind.resource} are allocatable"
     if lacks:
         findings.unusable(kind.resource, lacks)

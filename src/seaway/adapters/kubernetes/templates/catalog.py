@@ -62,7 +62,7 @@ class TemplateCatalog:
             return ()
         found = problems(spec, self._anywhere, self.templates)
         if known.direct_only and self._through_karmada:
-            says = f"a {known.name} has to go straight into its cluster: Karmada would undo what is changed there"
+            says = f"a {known.name} must be sent directly to its cluster: Karmada would undo what is changed there"
             found.append(RejectedError(says, where="template"))
         return found
 

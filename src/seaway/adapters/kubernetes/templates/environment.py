@@ -38,10 +38,10 @@ _AMONG = frozenset({"CUDA", "HIP", "MUSA", "MACA", "TOPS", "XPU", "MLU", "ASCEND
 _OPENS = "it opens further devices of the node to a container"
 _LIMITS = "it sets what of a device a container may use"
 _UNLIMITED = "it lifts the limits of a share"
-_BESIDE = "it says how the users of a device are kept apart"
+_BESIDE = "it controls the isolation of the users of a device"
 
 _NAMES = {
-    "NVIDIA_MIG_CONFIG_DEVICES": "it lets a container cut devices of the node again",
+    "NVIDIA_MIG_CONFIG_DEVICES": "it lets a container partition devices of the node",
     "NVIDIA_MIG_MONITOR_DEVICES": _OPENS,
     "NVIDIA_IMEX_CHANNELS": _OPENS,
     "NVIDIA_GDS": _OPENS,

@@ -35,7 +35,7 @@ def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> di
         for file in files:
             try:
                 if file.stem in taken or file.stem in templates:
-                    raise RejectedError("there is a template of this name already")
+                    raise RejectedError("a template of this name exists already")
                 if file.stat().st_size > MAX_BYTES:
                     raise RejectedError(f"is larger than {MAX_BYTES // 1024} KiB")
                 templates[file.stem] = read_template(file.stem, file.read_text("utf-8"), rules)
@@ -51,7 +51,7 @@ def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> di
 def _named(file: str, error: RejectedError | UnicodeDecodeError) -> list[RejectedError]:
     """Add the file's name to errors."""
     if isinstance(error, UnicodeDecodeError):
-        return [RejectedError("is no UTF-8 text", where=file)]
+        return [RejectedError("is not UTF-8 text", where=file)]
     return [
         RejectedError(each.message, where=f"{file}: {each.where}" if each.where else file)
         for each in (error, *error.also)

@@ -60,8 +60,8 @@ def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Seq
     """
     if once := [each.name for each in manifests if each.create_only]:
         raise RejectedError(
-            f"Karmada would write {once[0]!r} again and again, against whoever else changes it: "
-            f"a {deployment.spec.template} has to go straight into its cluster",
+            f"Karmada would write {once[0]!r} again and again, against another writer: "
+            f"a {deployment.spec.template} must be sent directly to its cluster",
             where="template",
         )
     context = Context.of(deployment, options)

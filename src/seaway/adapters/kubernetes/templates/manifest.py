@@ -64,7 +64,7 @@ class Manifest:
         for pin in self.pins:
             at = find(body, pin.path[:-1])
             if not isinstance(at, dict):
-                raise InvariantError(f"a pin at {pin.pointer} has nothing to hold on to")
+                raise InvariantError(f"a pin at {pin.pointer} has no target")
             at[str(pin.path[-1])] = deepcopy(pin.value)
         return body
 

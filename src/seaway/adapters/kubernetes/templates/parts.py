@@ -98,7 +98,7 @@ def parts(deployment: Deployment) -> tuple[Part, ...]:
         seen.add(placement.replica)
         grouped[placement.node, _slices(placement)].append(placement.replica)
     if not grouped:
-        raise InvariantError(f"{deployment.name}: there is nothing to deploy in {deployment.cluster}")
+        raise InvariantError(f"{deployment.name}: nothing to deploy in {deployment.cluster}")
     return tuple(
         Part(deployment.cluster, node, slices, tuple(replicas)) for (node, slices), replicas in grouped.items()
     )

@@ -182,7 +182,7 @@ def _memory(devices: Devices, request: ResourceRequest, times: int) -> dict[str,
     if len(amounts) > 1 and not devices.instances:
         percent = request.filled().gpu_memory_percent
         if not percent or not terms.memory_percent:
-            raise InvariantError(f"one figure cannot ask devices for {sorted(amounts)} MiB of memory")
+            raise InvariantError(f"one request cannot have devices with {sorted(amounts)} MiB of memory")
         return {terms.memory_percent: str(percent)}
     return {terms.memory: str(times * -(-min(amounts) // terms.memory_unit_mib))}
 

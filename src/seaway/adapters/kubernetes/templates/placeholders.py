@@ -48,7 +48,7 @@ PLACEHOLDERS: Mapping[str, Placeholder] = {
     "job": Placeholder(Sort.NAME, "the job's id"),
     "job_name": Placeholder(Sort.NAME, "what people call the job"),
     "attempt": Placeholder(Sort.NAME, "number of the attempt"),
-    "tenant": Placeholder(Sort.NAME, "whose the job is"),
+    "tenant": Placeholder(Sort.NAME, "tenant of the job"),
     "queue": Placeholder(Sort.NAME, "where the job waited"),
     "part": Placeholder(Sort.NAME, "short name of the part"),
     "cluster": Placeholder(Sort.TEXT, "name of the cluster"),

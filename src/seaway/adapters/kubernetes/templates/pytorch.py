@@ -160,7 +160,7 @@ def _master(context: Context) -> str:
         if 0 in part.replicas:
             return peer(context, f"{object_name(context.deployment, part.digest)}-{part.replicas.index(0)}")
     raise RejectedError(
-        f"replica 0 is in another cluster, and nothing says how it is reached from there: set {ADDRESS}, or keep "
+        f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
         "replicas together by placement.clusters or between_replicas",
         where="run.env",
     )

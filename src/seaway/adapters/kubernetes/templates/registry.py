@@ -113,14 +113,14 @@ BUILT_IN: Templates = {
         ),
         Template(
             "volcanojob",
-            "work whose replicas Volcano starts together",
+            "Volcano job: all replicas start together",
             volcano.render,
             needs=("Job.batch.volcano.sh",),
             writes=(KindName("batch.volcano.sh/v1alpha1", "Job"),),
         ),
         Template(
             "kueue",
-            "work that Kueue lets in when its quota has room",
+            "Kueue workload: admitted within its quota",
             plain.render_kueue,
             needs=("Workload.kueue.x-k8s.io",),
             direct_only=True,
@@ -143,7 +143,7 @@ def render(deployment: Deployment, options: TemplateOptions, templates: Template
         raise error
     if template.single_cluster and len(deployment.placements) < deployment.spec.replicas:
         raise RejectedError(
-            f"a {template.name} cannot reach over clusters: keep replicas together by placement.clusters",
+            f"a {template.name} cannot span clusters: restrict it with placement.clusters",
             where="template",
         )
     return template.render(Context.of(deployment, options))

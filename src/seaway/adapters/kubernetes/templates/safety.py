@@ -98,7 +98,7 @@ _SECRET = re.compile(r"secret|.*SecretRef|secretRef|secretKeyRef")
 _CHOSEN = frozenset({"job_name", "image", "command", "args", "env"})
 """Placeholders with values that the job's user can choose freely."""
 _FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
-_FOR_DEVICES = "is for Seaway to ask for: leave devices to the job's resources"
+_FOR_DEVICES = "is set by Seaway: request devices in the job's resources"
 
 POINTER = "seaway.io/pod-template"
 RESTARTS = "seaway.io/comes-back"
@@ -287,4 +287,4 @@ def _require_plain(value: object, where: str) -> None:
         for place, each in enumerate(value):
             _require_plain(each, f"{where}/{place}")
     elif value is not None and not isinstance(value, str | int | float):
-        raise RejectedError(f"{value!s:.60} is no plain value: quote it", where=where)
+        raise RejectedError(f"{value!s:.60} is not a plain value: quote it", where=where)

@@ -169,7 +169,7 @@ def _forbidden_variables(manifest: dict[str, Any]) -> Iterator[RejectedError]:
             known = ", ".join(PLACEHOLDERS)
             yield RejectedError(f"unknown placeholder {word[:60]!r}; available: {known}", where=where)
         elif not alone and PLACEHOLDERS[word].sort in (Sort.TEXT, Sort.LIST):
-            yield RejectedError(f"${{{word}}} has to stand alone, not within a longer text", where=where)
+            yield RejectedError(f"${{{word}}} must be the whole value, not part of a longer text", where=where)
 
 
 def _name_problems(manifest: dict[str, Any]) -> Iterator[RejectedError]:
@@ -179,7 +179,7 @@ def _name_problems(manifest: dict[str, Any]) -> Iterator[RejectedError]:
     name = find(manifest, ("metadata", "name"))
     if not isinstance(name, str) or not any(each in name for each in ("${name}", "${deployment_name}")):
         yield RejectedError(
-            "must have ${name} or ${deployment_name} in it, so that jobs do not meet", where="/metadata/name"
+            "must contain ${name} or ${deployment_name}, so that names of jobs differ", where="/metadata/name"
         )
 
 
@@ -203,7 +203,7 @@ def _structure_problems(manifest: dict[str, Any], path: Path) -> Iterator[Reject
     """Yield the errors that prevent a workload from being filled in."""
     containers = find(manifest, (*path, "spec", "containers"))
     if not isinstance(containers, list) or not containers or not all(isinstance(each, dict) for each in containers):
-        yield RejectedError("there is no pod template with containers here", where=Pin(path, None).pointer)
+        yield RejectedError("no pod template with containers found here", where=Pin(path, None).pointer)
         containers = []
     first = find(manifest, (*path, "spec", "initContainers"))
     if first is not None and not (isinstance(first, list) and all(isinstance(each, dict) for each in first)):
@@ -217,9 +217,9 @@ def _structure_problems(manifest: dict[str, Any], path: Path) -> Iterator[Reject
         if not isinstance(find(manifest, (*path, "spec", name)), list | None):
             yield RejectedError("must be a list", where=Pin((*path, "spec", name), None).pointer)
     if not any(word == "replicas" for word, _, _ in used(manifest)):
-        yield RejectedError("nowhere says how many replicas run: write ${replicas} where that stands", where="/spec")
+        yield RejectedError("has no ${replicas}: use it for the number of replicas", where="/spec")
     if "${name}" not in str(find(manifest, ("metadata", "name"))):
-        yield RejectedError("must have ${name} in it: there is one for each part", where="/metadata/name")
+        yield RejectedError("must contain ${name}: there is one object per part", where="/metadata/name")
 
 
 def _ambiguities(manifest: dict[str, Any]) -> Iterator[RejectedError]:

@@ -187,7 +187,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
     uuid = next((labels[each] for each in names.uuids if labels.get(each)), "")
     holder = tuple(labels[each] for each in (names.namespace, names.pod, names.container) if each)
     if not uuid or not all(holder):
-        raise ValueError("it does not say whose")
+        raise ValueError("it has no owner")
     value = round(sample.value * figure.times)
     if figure.of_containers and figure.what is Metric.CORES:
         value = min(value, WHOLE_MILLI)  # the sum of rounded values of a container's processes

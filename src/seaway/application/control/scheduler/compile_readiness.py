@@ -15,23 +15,21 @@ PATIENCE_S = 20
 
 
 class CompileReadiness:
-    """Makes policies ready ahead of their first use, one after the other, and knows which are.
-
-    Its methods may be called by any thread.
+    """Preparation of policies before their first use, one at a time. Any thread can call its methods.
 
     Parameters
     ----------
     warm
-        Makes a policy ready, by its name; None where every policy is.
+        Compiles a policy by its name; None if every policy is ready.
     ready
-        Those that are from the beginning.
+        Policies that are ready from the start.
 
     Attributes
     ----------
     count
-        Counts up with every policy that is ready.
+        Counter of policies that became ready.
     on_ready
-        Called when another is.
+        Called after each of them.
     """
 
     def __init__(self, warm: Callable[[str], None] | None = None, ready: Iterable[str] = ()) -> None:
@@ -45,11 +43,11 @@ class CompileReadiness:
         self.on_ready: Callable[[], None] = lambda: None
 
     def has(self, name: str) -> bool:
-        """Tell whether a policy is ready; none at all always is."""
+        """Report whether a policy is ready; no policy (an empty name) always is."""
         return self._warm is None or name in self._ready
 
     def want(self, name: str) -> None:
-        """Have a policy made ready in a thread of its own."""
+        """Compile a policy in a thread."""
         if self.has(name):
             return
         with self._news:
@@ -61,7 +59,7 @@ class CompileReadiness:
         threading.Thread(target=self._work, name="warm up policies", daemon=True).start()
 
     def forget(self, name: str) -> None:
-        """Have a policy made ready once more when it is wanted: what bears its name is another by now."""
+        """Mark a policy as outdated, so that it is compiled again when it is requested."""
         with self._news:
             self._ready.discard(name)
             if name in self._wanted:
@@ -85,11 +83,11 @@ class CompileReadiness:
         Raises
         ------
         UnavailableError
-            When that takes too long.
+            If that takes too long.
         """
         if not self.wait(*names):
             late = ", ".join(repr(name) for name in names if not self.has(name))
-            raise UnavailableError(f"the policy {late} is being made ready; ask again", retry_after_s=5)
+            raise UnavailableError(f"the policy {late} is being compiled; try again", retry_after_s=5)
 
     def _work(self) -> None:
         while True:
@@ -101,7 +99,7 @@ class CompileReadiness:
             self._make_ready(name)
 
     def _make_ready(self, name: str) -> None:
-        assert self._warm is not None  # else all are ready
+        assert self._warm is not None  # without it, all policies are ready
         try:
             self._warm(name)
         except RejectedError as error:
@@ -111,7 +109,7 @@ class CompileReadiness:
         with self._news:
             if name in self._outdated:
                 self._outdated.remove(name)
-                return  # it is still wanted
+                return  # compile it again
             self._ready.add(name)
             self._wanted.remove(name)
             self.count += 1

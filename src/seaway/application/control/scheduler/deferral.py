@@ -37,7 +37,7 @@ class Deferral:
         self._again_ns: int | None = None
 
     def overdue(self, batch: Sequence[Entry]) -> frozenset[int]:
-        """Return the numbers of the jobs of a batch, in the order of trying, that must not be deferred any longer."""
+        """Return the indices of the jobs of a batch that must not be deferred any longer."""
         if not self._longest_ns:
             return frozenset(range(len(batch)))
         found, met = set(), Counter[Kind]()
@@ -60,7 +60,7 @@ class Deferral:
             self._again_ns = now_ns + AGAIN_NS
 
     def placed(self, entry: Entry) -> None:
-        """Note that a job was placed: it waits no longer, and is in no one's way."""
+        """Record that a job was placed: its deferral ends, and it blocks no other."""
         self._since_ns.pop(entry.record.id, None)
         self._overdue.get(entry.kind, set()).discard(entry.record.id)
 
@@ -69,7 +69,7 @@ class Deferral:
         return self._why.get(kind, "")
 
     def due(self, waiting: Iterable[Entry]) -> bool:
-        """Tell whether it is time to try them again, given all that waits; what does not is forgotten."""
+        """Report whether deferred jobs are tried again now; drop the state of jobs that do not wait."""
         now_ns = self._now_ns()
         if self._again_ns is None or now_ns < self._again_ns:
             return False

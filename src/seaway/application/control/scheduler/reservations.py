@@ -1,9 +1,9 @@
-"""Reservations: the first job of a queue that does not fit is not starved by smaller ones behind it.
+"""Reservations: the first job of a queue that does not fit is not starved by smaller jobs behind it.
 
-The place where it will fit first is worked out from when running jobs end, and what is free there is
-kept for it. Others may still use what it does not need, and those that will be gone in time may use
-all of it. Where no one knows when the place comes free, it is kept for a while, and then for as long not,
-so that nothing is blocked for ever. What runs without an end is not waited for.
+The place where it will fit first is computed from the end of running jobs, and the free capacity there is reserved.
+Other jobs can use the rest, and jobs that end in time can use all of it. If the end of the running jobs is unknown, the
+reservation alternates with a time without it of the same length, so that nothing is blocked for ever. Jobs without an
+end are not considered.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OVERDUE_NS = 10_000_000_000
 """Maximum delay of a job behind its reservation before another place is searched."""
 
 MAX_LOOKED_AT = 3
-"""Jobs for which a place is looked for in one go; it takes far longer than to try them."""
+"""Maximum number of jobs per cycle for which a place is searched, which takes far longer than a try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class Reservation:
 
 
 class Reservations:
-    """At most one reservation for each queue.
+    """Reservations, at most one for each queue.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     profile
         Returns the policy of a queue.
     """
@@ -79,7 +79,7 @@ class Reservations:
         self._looked_at = 0
 
     def made(self) -> Collection[Reservation]:
-        """Return all that is kept."""
+        """Return all reservations."""
         return self._made.values()
 
     def bookings(self) -> list[Allocation]:
@@ -95,19 +95,19 @@ class Reservations:
         return self._snapshot is self._state.fleet.snapshot
 
     def drop_all(self) -> None:
-        """Forget what was kept on a snapshot that is gone."""
+        """Drop the reservations on a snapshot that does not exist any more."""
         self._made.clear()
         self._is_infeasible.clear()
         self._snapshot = self._state.fleet.snapshot
 
     def fulfil(self, job_id: str) -> None:
-        """Keep nothing any more for a job that has its place."""
+        """Release the reservation of a placed job."""
         for queue, reservation in list(self._made.items()):
             if reservation.entry.record.id == job_id:
                 self._lift(queue)
 
     def begin(self) -> None:
-        """Begin a round: so many jobs may be looked at again."""
+        """Begin a cycle: reset the number of searches."""
         self._looked_at = 0
 
     def review(self) -> None:
@@ -133,12 +133,12 @@ class Reservations:
         )
 
     def _is_behind(self, retained: Entry) -> bool:
-        """Tell whether another job of the same tenant and queue is to be tried first, and may find a place."""
+        """Report whether another job of the same tenant and queue goes first and may fit."""
         first = self._state.waiting.first(retained.record.spec.tenant, retained.queue)
         return first is not None and first.order < retained.order and first.kind not in self._is_infeasible
 
     def own(self, entry: Entry) -> str:
-        """Return the queue in which a place is kept for a job; empty when none is."""
+        """Return the queue whose reservation is that of a job; empty if it has none."""
         retained = self._made.get(entry.queue)
         return entry.queue if retained and retained.entry.record.id == entry.record.id else ""
 
@@ -159,7 +159,7 @@ class Reservations:
         return True
 
     def lift_from(self, copy: Snapshot) -> None:
-        """Take everything that is kept from a copy of the live snapshot, so that it shows what really runs."""
+        """Release all reservations on a copy of the live snapshot, so that it shows only running jobs."""
         for reservation in self._made.values():
             if reservation.booking and self.current():
                 reservation.booking.copy().release(copy)
@@ -180,11 +180,11 @@ class Reservations:
         return next((at for at, entry in enumerate(batch) if not fits[at] and self.awaits(entry)), None)
 
     def awaits(self, entry: Entry) -> bool:
-        """Tell whether a job is to get a reservation once it was tried and does not fit."""
+        """Report whether a job gets a reservation if it does not fit."""
         return self._state.settings.reservations and entry.queue not in self._made and self._may_fit(entry)
 
     def make(self, entry: Entry) -> None:
-        """Work out where a job will fit first, and keep what is free there."""
+        """Find the place where a job will fit first, and reserve the free capacity there."""
         copy = self._state.fleet.snapshot.copy()
         self._looked_at += 1
         placements, starts_ns = self._foresee(copy, entry)
@@ -197,14 +197,14 @@ class Reservations:
         self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
 
     def _may_fit(self, entry: Entry) -> bool:
-        """Tell whether it is worth looking for a place: not just done in vain, nor for several others."""
+        """Report whether a search makes sense: none failed recently, and the limit of the cycle is not reached."""
         return entry.kind not in self._is_infeasible and self._looked_at < MAX_LOOKED_AT
 
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
 
     def _foresee(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
-        """Let running jobs end on a copy, twice as many each time, until the job fits."""
+        """End running jobs on a copy, in steps of doubling size, until the job fits."""
         ends = self._ends()
         at, step, latest = 0, 1, 0
         queue = JobQueue(copy, [entry.job])
@@ -222,10 +222,10 @@ class Reservations:
         return (), None
 
     def _ends(self) -> list[tuple[int, Key]]:
-        """Return what runs and when it will have ended, soonest first; what no one knows goes last, oldest first.
+        """Return running attempts with their expected end, soonest first; unknown ends last, oldest first.
 
-        What runs for longer than expected is expected to do so for as long again. What is meant to run for ever
-        is left out.
+        An attempt that exceeds its expected duration is expected to exceed it by as much again. Jobs without an end are
+        left out.
         """
         now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
         ends = []
@@ -241,7 +241,7 @@ class Reservations:
         return sorted(ends)
 
     def _keep(self, reservation: Reservation) -> Reservation:
-        """Book what a reservation keeps; instances of MIG devices by their amounts only, as others still run there."""
+        """Allocate a reservation. MIG instances count by their amounts only, since other jobs still run there."""
         placements = [
             replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
             for each in reservation.placements
@@ -259,7 +259,7 @@ class Reservations:
 
 
 def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
-    """Tell whether a node takes work."""
+    """Report whether a node accepts work."""
     n = snapshot.node_index.get((cluster, node))
     if n is None:
         return False

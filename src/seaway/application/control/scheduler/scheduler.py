@@ -1,4 +1,4 @@
-"""Scheduling: from jobs that wait to placements that are ready to be stored."""
+"""Scheduling: from waiting jobs to placements that are ready to be stored."""
 
 from __future__ import annotations
 
@@ -44,36 +44,36 @@ log = logging.getLogger(__name__)
 ACTOR = "scheduler"
 
 ProfileFactory = Callable[[str, Sequence[Job]], Profile]
-"""Makes a policy by its name, for a mix of jobs of the past."""
+"""Factory of a policy by its name, for a mix of past jobs."""
 
 FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
-"""Makes what decides in place of a policy, by its name and why it cannot be used, for a mix of jobs of the past."""
+"""Factory of a fallback, by the name of the policy, the reason why it cannot be used, and a mix of past jobs."""
 
 NO_PLACE = "no node has room for it now"
 """Reason why most jobs wait."""
 
 DEFAULT_POLICY = "bestfit"
-"""Policy of a queue that has none."""
+"""Policy of a queue without one."""
 
 MIN_TO_LEARN = 20
-"""Jobs of the past from which on a policy learns from them again, each time that they have doubled."""
+"""Minimum number of past jobs from which a policy learns. It learns again whenever the number has doubled."""
 
 LONGEST_NS = 25_000_000
-"""Time after which other threads may read the memory. A batch that was started is completed."""
+"""Duration in nanoseconds after which other threads can acquire the lock. A batch that was started is completed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A job, and where it is to go.
+    """A job and its placement.
 
     Attributes
     ----------
     profile
         The policy that decided.
     notes, at
-        What tells how places scored, if anything does, and the job's number there.
+        Source of the score breakdown, if there is one, and the index of the job in it.
     refusal
-        Why a plugin refused to bind it; empty when none did.
+        Reason why a plugin refused to bind it; empty if none did.
     """
 
     entry: Entry
@@ -98,9 +98,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """A policy, the lesson it learnt last, how often what bears its name had changed, and whether rules are all.
+    """A policy, its latest lesson, and the number of renewals at that time.
 
-    With `by_rules` nothing but the rules of fit decides what fits.
+    With `by_rules`, only the rules of fit decide whether a job fits.
     """
 
     lesson: int
@@ -145,17 +145,17 @@ class Scheduler:
         self._refusals: Counter[str] = Counter()
 
     def made(self, name: str) -> Profile:
-        """Make a policy by name, which has learnt nothing; asked by any thread.
+        """Create a policy by name, without past jobs. Any thread can call this.
 
         Raises
         ------
         RejectedError
-            When there is none of that name, or it cannot decide here.
+            If there is none of that name, or it cannot decide here.
         """
         return self._make(name, ())
 
     def profile(self, queue: str) -> Profile:
-        """Return the policy by which a queue's jobs are placed."""
+        """Return the policy of a queue."""
         return self.policy(self._policy_of(queue))
 
     def ready(self, queue: str) -> Profile | None:
@@ -163,22 +163,22 @@ class Scheduler:
         return None if self.unready(queue) else self.profile(queue)
 
     def policy(self, name: str) -> Profile:
-        """Return a policy by name, which has learnt from what was asked for lately."""
+        """Return a policy by name, which has learnt from recent jobs."""
         return self._learnt(name).profile
 
     def renew(self, name: str) -> None:
-        """Create the policy of this name again, after it changed; called by any thread, one at a time."""
+        """Create the policy of this name again, after it changed. Any thread can call this, one at a time."""
         self._renewals[name] += 1
         self._renewed += 1
         self.readiness.forget(name)
 
     def unready(self, queue: str) -> str:
-        """Say why jobs of a queue are not tried yet; empty when they are."""
+        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
         name = self._policy_of(queue)
-        return "" if self.readiness.has(name) else f"the policy {name!r} of its queue is being made ready"
+        return "" if self.readiness.has(name) else f"the policy {name!r} of its queue is being compiled"
 
     def policy_of(self, queue: str) -> str:
-        """Return the name of the policy by which a queue's jobs are placed; asked by any thread."""
+        """Return the name of the policy of a queue. Any thread can call this."""
         return self._policy_of(queue)
 
     def _policy_of(self, queue: str) -> str:
@@ -197,22 +197,22 @@ class Scheduler:
         return known
 
     def _made_or_fallback(self, name: str) -> Profile:
-        """Make a policy; one that cannot be used is stood in for, so that its queue does not stop the loop."""
+        """Create a policy, or the fallback if it cannot be used, so that its queue does not stop the loop."""
         try:
             return self._make(name, tuple(self._state.recent))
         except RejectedError as error:
             return self.make_stand_in(name, error.message, tuple(self._state.recent))
 
     def begin(self) -> None:
-        """Begin a round."""
+        """Begin a cycle."""
         self.reservations.begin()
 
     def next(self) -> list[Decision]:
-        """Decide the next jobs that wait, about a batch; what fits is booked, what does not waits on.
+        """Decide on about one batch of waiting jobs; allocate those that fit, and put the others back.
 
-        An empty list means that nothing that was tried fits; there may be more to try, which the next call goes on
-        with. When the fleet changes in the middle of a pass over all jobs, the pass goes on, and the next begins
-        from the top: else what is far behind would never be tried.
+        An empty list means that no tried job fits; the next call continues with the others. If the fleet changes during
+        a pass over all jobs, the pass continues, and the next one starts at the first job. Otherwise the last jobs
+        would never be tried.
         """
         waiting, settings = self._state.waiting, self._state.settings
         self._warm_up()
@@ -241,10 +241,10 @@ class Scheduler:
         return decisions
 
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Note with decisions how the best places scored, where there are few; needs no lock.
+        """Add the best scores to decisions, if they are few; needs no lock.
 
-        What a note takes is spent before the decision is stored, so that it is stored with it. One that fails is left
-        out: jobs do not wait for what only explains.
+        The time for this is spent before the decision is stored, so that both are stored together. A failed breakdown
+        is left out, since jobs do not wait for explanations.
         """
         noted = []
         for each in reversed(decisions):
@@ -259,7 +259,7 @@ class Scheduler:
         return noted[::-1]
 
     def _warm_up(self) -> None:
-        """Have the policies of all queues made ready, and try those again that waited for one that is now."""
+        """Compile the policies of all queues; try jobs again whose policy became ready."""
         for queue in self._state.queues.values():
             self.readiness.want(queue.policy)
             self.readiness.want(queue.shadow)
@@ -269,7 +269,7 @@ class Scheduler:
             self._state.waiting.try_all()
 
     def bind(self, decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
-        """Ask the PreBind and Bind plugins of each decision's policy; needs no lock.
+        """Call the PreBind and Bind plugins of the policy of each decision; needs no lock.
 
         Returns
         -------
@@ -287,13 +287,13 @@ class Scheduler:
         return bound, refused
 
     def post_bind(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
-        """Inform PostBind plugins of what was stored; needs no lock."""
+        """Call the PostBind plugins for stored decisions; needs no lock."""
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
                 post_bind(decision.profile, decision.attempt.placements)
 
     def send_back(self, refused: Sequence[Decision]) -> list[Change]:
-        """Give back what plugins refused to bind, and have the jobs wait before they are tried again."""
+        """Release the allocations that plugins refused to bind, and retry the jobs after a pause."""
         now_ns, changes = self._state.clock.now_ns(), []
         for each in refused:
             self._give_back(each)
@@ -315,7 +315,7 @@ class Scheduler:
         self._state.fleet.version += 1
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
-        """Give back what was decided and could not be stored, because a user changed the job meanwhile."""
+        """Release decisions that were not stored because a user changed the job."""
         self.begin()
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
@@ -328,9 +328,9 @@ class Scheduler:
                 self._state.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
-        """Say of jobs that were tried that they have no place yet, where that is not said; not of too many at once.
+        """Record that tried jobs have no place, if that is not stored yet; a limited number per call.
 
-        They were accepted, or taken from a place that may long be what it was again.
+        They were accepted, or lost a placement.
         """
         now_ns = self._state.clock.now_ns()
         changes = []
@@ -345,14 +345,14 @@ class Scheduler:
         return changes
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str]:
-        """Say which jobs are decided together: those of one policy, that see the same reservations."""
+        """Return a key of jobs that are decided together: same policy, same visible reservations."""
         queue = self._state.queues.get(entry.queue)
         challenged = entry.queue if queue and queue.shadow else ""
         policy = queue.policy if queue else ""
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Pass over jobs that the engine cannot take, like those for a gateway that left; they wait on."""
+        """Skip jobs that the engine cannot handle, for example because their gateway is gone; they wait on."""
         known = []
         for entry in batch:
             try:
@@ -374,7 +374,7 @@ class Scheduler:
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
             self.deferral.note(batch, plan.deferred)
-            number = plan.decision_order.tolist()  # of each job in the plan; from here on, in the order of decision
+            number = plan.decision_order.tolist()  # of each job in the plan; below, in the order of decision
             batch, allocated, placed_jobs = (
                 [batch[j] for j in number],
                 list(allocations_of(plan)),
@@ -417,8 +417,7 @@ class Scheduler:
         """Report whether a job certainly does not fit, and need not be tried for any other purpose.
 
         Only rejections count that saw at least as much free capacity as this job may use, including reserved capacity.
-        Jobs
-        whose policy is not ready are tried again when it is.
+        Jobs whose policy is not ready are tried again when it is.
         """
         if self.unready(entry.queue):
             return True
@@ -430,7 +429,7 @@ class Scheduler:
         )
 
     def _by_rules(self, entry: Entry) -> bool:
-        """Tell whether nothing but the rules of fit decides whether a job fits, whatever else its policy is."""
+        """Report whether only the rules of fit of the policy decide whether a job fits."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
     def _decision(self, entry: Entry, plan: Plan, at: int, booking: Allocation, profile: Profile) -> Decision:
@@ -474,13 +473,13 @@ class Scheduler:
         return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), profile)
 
     def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
-        """Say what was promised between the clusters of a job, and how far its data was; empty for nothing."""
+        """Return texts on the bandwidth between the clusters of a job and on its data locality; empty for none."""
         job, pulls = plan.queue.jobs[at], plan.pulls.get(at)
         data = "" if pulls is None else data_text(plan.snapshot, job.data, pulls, clusters)
         return self._reservation_text(job.between_replicas.min_bandwidth_mbps, clusters), data
 
     def _reservation_text(self, mbps: int, clusters: Sequence[str]) -> str:
-        """Say what was promised between clusters; empty for nothing."""
+        """Return a text on the reserved bandwidth between clusters; empty for none."""
         if not mbps or len(clusters) == 1:
             return ""
         gateways_by_cluster = {each.name: each.gateway for each in self._state.fleet.snapshot.clusters}
@@ -528,7 +527,7 @@ class Refused:
         return known.is_infeasible(entry.kind.rules, entry.kind.asked)
 
     def _follow(self) -> None:
-        """Forget everything when something came free."""
+        """Clear the cache if capacity became free."""
         if self._version != self._state.fleet.version:
             self._version = self._state.fleet.version
             self._infeasible.clear()
@@ -536,9 +535,9 @@ class Refused:
 
 
 def _sure(fits: Sequence[bool], allocated: Sequence[Allocation]) -> int:
-    """Return up to which job of a batch a refusal means what it says.
+    """Return the number of leading jobs of a batch whose rejection is certain.
 
-    Behind a job that took something before it turned out not to fit, others may have missed just that.
+    A job may take capacity before it turns out not to fit. Jobs behind it may have lacked just that.
     """
     for at, (fit, booking) in enumerate(zip(fits, allocated, strict=True)):
         if not fit and booking.holds_any:

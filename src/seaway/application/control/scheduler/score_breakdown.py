@@ -1,4 +1,4 @@
-"""Notes on decisions: the scores that decided, worked out afterwards on a copy, while no one waits."""
+"""Score breakdown of decisions, computed on a copy after the decision and without the lock."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ MAX_JOBS = 4
 """Maximum number of jobs of a batch with a score breakdown. Larger batches are placed without, to save time."""
 
 MAX_NODES = 500
-"""Nodes of a fleet up to which they are; with more it takes longer than to decide."""
+"""Maximum number of nodes of a fleet for a score breakdown; with more, it takes longer than the decision."""
 
 PER_S = 10
-"""Jobs of a second that notes are taken of in the long run."""
+"""Jobs per second with a score breakdown in the long run."""
 
 AT_ONCE = 20
-"""Jobs that notes are taken of after a rest."""
+"""Jobs with a score breakdown in a burst."""
 
 BEST = 3
-"""Candidates that a note names."""
+"""Number of candidates in a score breakdown."""
 
 MAX_NAME = 80
-"""Characters of a candidate's name."""
+"""Maximum length of the name of a candidate."""
 
 
 class ScoreBreakdown:
-    """Remembers what a batch was decided on.
+    """Basis of the decisions of a batch.
 
     Parameters
     ----------
     snapshot
-        A copy of the fleet with the whole batch placed, which no one else uses.
+        A copy of the fleet with the whole batch placed, for exclusive use.
     allocated
-        What each job of the batch holds there.
+        Allocations of the jobs of the batch in it.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue, allocated: Sequence[Allocation], profile: Profile) -> None:
@@ -49,7 +49,7 @@ class ScoreBreakdown:
         self._profile = profile
 
     def of(self, at: int) -> str:
-        """Say how the best places scored for the first replica of a job; to be asked from the last job to the first."""
+        """Return the best scores for the first replica of a job. Call it from the last job to the first."""
         while len(self._left) > at:
             self._left.pop().release(self._snapshot)
         sequence = int(self._queue.rows[at, JOB_SEQUENCE])
@@ -60,7 +60,7 @@ class ScoreBreakdown:
 
 
 class ScoreRecorder:
-    """Takes notes while there is time for it: of few jobs at a time, in small fleets, and only so many in a second."""
+    """Rate limit of score breakdowns: few jobs in a batch, small fleets, and a limited number per second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -70,7 +70,7 @@ class ScoreRecorder:
     def open(
         self, snapshot: Snapshot, queue: JobQueue, allocated: Sequence[Allocation], profile: Profile
     ) -> ScoreBreakdown | None:
-        """Prepare notes on a batch that was just decided; None where they would take too long."""
+        """Prepare the breakdown of a batch that was just decided; None if it would take too long."""
         now_ns = self._clock.monotonic_ns()
         self._left = min(AT_ONCE, self._left + (now_ns - self._counted_ns) * PER_S / 1e9)
         self._counted_ns = now_ns
@@ -79,5 +79,5 @@ class ScoreRecorder:
             return None
         self._left -= count
         copy = snapshot.copy()
-        copy.unshare_demands()  # the loop goes on writing into its own
+        copy.unshare_demands()  # the loop continues to write into its own
         return ScoreBreakdown(copy, queue, allocated, profile)

@@ -1,4 +1,4 @@
-"""Shadows: a challenger decides what the live policy decides, on a copy, and both are compared."""
+"""Shadow mode: a challenger decides on a copy on the same jobs as the live policy, and both results are compared."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import use, used_shares
 
 MAX_STORED = 1000
-"""Comparisons that wait to be stored; older ones are dropped when the database is away for long."""
+"""Maximum number of comparisons that wait for storage. Older ones are dropped if the database is unavailable for long.
+"""
 
 
 class Shadows:
-    """Compares challengers with live policies.
+    """Comparison of challengers with live policies.
 
     Parameters
     ----------
     live
-        The loop's memory.
+        The control-plane state.
     """
 
     def __init__(self, live: ControlState) -> None:
@@ -37,16 +38,16 @@ class Shadows:
         self._results: deque[ShadowResult] = deque(maxlen=MAX_STORED)
 
     def before(self, batch: Sequence[Entry]) -> Snapshot | None:
-        """Return a copy of the fleet for the challenger; None when no queue of the batch has one."""
+        """Return a copy of the fleet for the challenger; None if no queue of the batch has one."""
         return self._state.fleet.snapshot.copy() if any(self.challenger(entry) for entry in batch) else None
 
     def challenger(self, entry: Entry) -> str:
-        """Return the name of the policy in the shadow of an entry's queue; empty without one."""
+        """Return the name of the challenger of a queue; empty without one."""
         queue = self._state.queues.get(entry.queue)
         return queue.shadow if queue else ""
 
     def compare(self, before: Snapshot, batch: Sequence[Entry], plan: Plan, live: Profile, challenger: Profile) -> None:
-        """Let the challenger decide the batch on `before`, and note how both did."""
+        """Run the challenger for the batch on `before`, and record both results."""
         queue = JobQueue(before, [entry.job for entry in batch])
         other = decide(before, queue, challenger, dry_run=True)
         same = plan.decisions[:, PLAN_NODE] == other.decisions[:, PLAN_NODE]
@@ -69,14 +70,14 @@ class Shadows:
         )
 
     def changes(self) -> list[Change]:
-        """Return comparisons to be stored."""
+        """Return the comparisons to store."""
         taken = list(self._results)
         self._results.clear()
         return [Change(insert=list(taken))] if taken else []
 
 
 def _answered(plan: Plan, profile: Profile) -> int:
-    """Count the jobs that a policy decided itself: of those that have a user behind them, where they answered."""
+    """Count the jobs that a policy decided itself. For a policy with a version, fallback decisions do not count."""
     if not profile.version:
         return len(plan.queue)
     return sum(not each.reason for each in plan.deciders.values())

@@ -32,7 +32,7 @@ def kind_of(name: str) -> Draw:
         When there is none of that name.
     """
     if name not in KINDS:
-        raise RejectedError(f"instances of the kind {name!r} cannot be drawn; available: {', '.join(KINDS)}")
+        raise RejectedError(f"instances of the kind {name!r} cannot be generated; available: {', '.join(KINDS)}")
     return KINDS[name]
 
 

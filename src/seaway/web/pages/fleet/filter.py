@@ -104,7 +104,7 @@ class FleetBar:
             self._type("memory", words("Free memory ≥ GiB"))
             self._type("cores", words("Free cores ≥ %"))
             self._type("device", words("Card's uuid"))
-            ready = {"yes": words("takes work"), "no": words("takes no work")}
+            ready = {"yes": words("schedulable"), "no": words("unschedulable")}
             self._choose("ready", words("New work"), ready)
 
     def know(self, clusters: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ async def build(visit: Visit) -> None:
     words, cluster, name = visit.words, visit.part("cluster"), visit.part("node")
     call = fleet.nodes(cluster=cluster, node=name, limit=1).first
     if not (await visit.ask(call)).nodes:
-        raise UnknownError(words("There is no node {node} in {cluster}.", node=name, cluster=cluster))
+        raise UnknownError(words("Node {node} not found in {cluster}.", node=name, cluster=cluster))
     head = Fragment("node_head", words)
     closing = Closing(visit)
     cards = Fragment("node_cards", words)

@@ -111,7 +111,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     said = words("{starting} starting", starting=figures.count(starting, locale))
     running = figures.count(seen.states.get("running", 0), locale)
     out_of_sight = sum(each.jobs for each in seen.clusters if each.state != "up")
-    hidden = words("{n} where no one answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
+    hidden = words("{n} without answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
     yield _tile("/jobs?state=running", words("Running jobs"), running, note=_noted(said, hidden))
     yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
 
@@ -155,12 +155,12 @@ def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
     yield from (_past(each, words) for each in wrong if each.severity == "info")
     for each in seen.clusters:
         if each.orphans:
-            what = words("{cluster} has {n} copies that no one knows", cluster=each.name, n=len(each.orphans))
+            what = words("{cluster} has {n} orphaned workloads", cluster=each.name, n=len(each.orphans))
             yield _alert("note", what, _fleet_of(each.name))
         if each.cordon:
             yield _alert(
                 "note",
-                words("{cluster} takes no new work", cluster=each.name),
+                words("{cluster} accepts no new jobs", cluster=each.name),
                 _fleet_of(each.name),
                 each.cordon.reason,
             )
@@ -177,9 +177,9 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
             what = words("The database has failed {n} times within 90 seconds", n=number)
         case "SeawayDatabaseSlow":
             seconds = figures.whole(1000 * alert.value, locale)
-            what = words("One in a hundred changes takes the database {seconds} s or longer", seconds=seconds)
+            what = words("1 % of database changes take {seconds} s or longer", seconds=seconds)
         case "SeawayDatabaseBehind":
-            what = words("{n} changes wait to be stored", n=number)
+            what = words("{n} changes are waiting to be stored", n=number)
         case "SeawayDeploymentsFail":
             what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
             href = f"/jobs?cluster={quote(of)}"
@@ -201,11 +201,11 @@ def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
     percent, of, href = figures.percent(100 * alert.value, words.locale), alert.of, "/network"
     match alert.name:
         case "SeawayGatewayDead":
-            return words("Gateway {gateway} answers nobody", gateway=of), href
+            return words("Gateway {gateway} does not answer", gateway=of), href
         case "SeawayGatewayFull":
             return words("The interface of gateway {gateway} is {percent} full", gateway=of, percent=percent), href
         case "SeawayGatewayUnread":
-            return words("It is not known what the interface of gateway {gateway} carries", gateway=of), href
+            return words("The interface of gateway {gateway} cannot be read", gateway=of), href
         case "SeawayLinkLossy":
             source, _, target = of.partition("/")
             ends = {"source": source, "target": target}

@@ -161,8 +161,8 @@ class _Jobs:
             return ""
         strange = ", ".join(self._strange)
         if self._states:
-            return self.words("There is no state {state}: it is left out.", state=strange)
-        return self.words("There is no state {state}: these are jobs in all states.", state=strange)
+            return self.words("State {state} not found: it is ignored.", state=strange)
+        return self.words("State {state} not found: showing jobs in all states.", state=strange)
 
     def _say(self, wrong: str) -> None:
         self._wrong.set_text(wrong)

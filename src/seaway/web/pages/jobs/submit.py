@@ -47,7 +47,7 @@ FORM, YAML = "form", "yaml"
 async def build(visit: Visit) -> None:
     """Put the page together."""
     if not visit.may("user"):
-        raise ForbiddenError(visit.words("Viewers look at jobs and do not submit any."))
+        raise ForbiddenError(visit.words("Viewers cannot submit jobs."))
     page = _Submit(visit)
     await page.make()
 
@@ -181,7 +181,7 @@ class _Submit:
         unreadable = self._draft.document is None and self._way.value == FORM
         self._form.enable(self._begun and not unreadable)
         self._editor.enable(self._begun)
-        self._note.set_text(self.words("Mend the YAML first: the form cannot show it.") if unreadable else "")
+        self._note.set_text(self.words("Fix the YAML first: the form cannot show it.") if unreadable else "")
 
     def _lead(self, path: str) -> None:
         """Go to where something is wrong."""
@@ -198,7 +198,7 @@ class _Submit:
         if not await turn.pause(pause_s) or not await self._settle(turn):
             return
         if self._draft.is_long:
-            said = self.words("This has more than {n} characters: it is looked at when you submit it, not before.",
+            said = self.words("This text has more than {n} characters: it is checked when you submit it.",
                               n=count(LARGEST, self.words.locale))  # fmt: skip
             self._mark([])
             self._show(trouble=said)

@@ -125,7 +125,7 @@ async def _found(visit: Visit, source: str, target: str) -> _Seen:
     UnknownError
         When there is none.
     """
-    none = UnknownError(visit.words("There is no link from {source} to {target}.", source=source, target=target))
+    none = UnknownError(visit.words("Link from {source} to {target} not found.", source=source, target=target))
     ends = {each.name: each for each in (await visit.ask(fleet.gateways())).gateways}
     try:
         found = await visit.ask(fleet.links(source=source, target=target))

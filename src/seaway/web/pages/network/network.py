@@ -242,7 +242,7 @@ def _bar(page: _Page, words: Words) -> None:
         if asked and not there:
             setattr(looked, name, "")
             select.props["error"] = True
-            select.props["error-message"] = words("There is no {name}.", name=asked)
+            select.props["error-message"] = words("{name} not found.", name=asked)
 
 
 def _hint(value: LinkList, words: Words) -> str:

@@ -50,7 +50,7 @@ class Comparison:
         self._visit, words = visit, visit.words
         with ui.element("section").classes("panel"):
             with ui.element("div").classes("panel-head"):
-                ui.label(words("What each would make of the fleet now")).props("role=heading aria-level=2").classes(
+                ui.label(words("Effect of each policy on the present fleet")).props("role=heading aria-level=2").classes(
                     "panel-title"
                 )
                 with ui.element("div").classes("panel-tools"):

@@ -66,11 +66,11 @@ class EvaluationPanel:
             self._visit.keep(evaluation=name)
             await self._look(name)
         elif act == "keep":
-            title, named = words("Keep an evaluation"), words("What it is called")
+            title, named = words("Store an evaluation"), words("Name")
             largest = self._visit.who.max_body_bytes
-            FileForm(words, title, ".json,.csv", words("Keep it"), self._keep, largest, named)
+            FileForm(words, title, ".json,.csv", words("Store"), self._keep, largest, named)
         elif act == "drop":
-            text = words("Only what is kept here goes; its file is yours.")
+            text = words("Only the stored copy is removed; your file stays.")
             title = words("Remove evaluation {name}?", name=name)
             confirm(words, title, text, words("Remove"), lambda: self._drop(name))
 
@@ -81,7 +81,7 @@ class EvaluationPanel:
         retained = await self._visit.ask(call)
         self._shown = retained
         self._visit.keep(evaluation=name)
-        tell(self._visit.words("{name} is kept", name=name))
+        tell(self._visit.words("{name} is stored", name=name))
         await self._received(await self._visit.ask(policies.evaluations()))
 
     async def _drop(self, name: str) -> None:
@@ -116,7 +116,7 @@ class Curve:
     def __init__(self, visit: Visit) -> None:
         self._words, self._shown = visit.words, ""
         self._title = ui.label(visit.words("Training curve")).props("role=heading aria-level=3").classes("curve-title")
-        self._none = ui.label(visit.words("Its file says nothing of how it learned.")).classes("fine")
+        self._none = ui.label(visit.words("Its file has no learning curve.")).classes("fine")
         self._chart = ui.echart({}, renderer="svg").classes("curve").props(f'role=img aria-label="{self._title.text}"')
 
     def show(self, trained: TrainedOut | None) -> None:

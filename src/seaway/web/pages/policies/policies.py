@@ -36,7 +36,7 @@ async def build(visit: Visit) -> None:
     wanted = visit.query.get("policy", "")
     await page.look(wanted)
     if wanted and wanted not in [each.name for each in page.policies]:
-        page.say_missing(visit.words("There is no policy {policy}.", policy=wanted))
+        page.say_missing(visit.words("Policy {policy} not found.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
         await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SELDOM_S)
@@ -167,5 +167,5 @@ class _Policies:
             self._chosen = None
             self._draw()
 
-        text = words("Its file is kept nowhere else on the server. Policies that a queue has stay.")
+        text = words("The server has no other copy of its file. Policies of queues cannot be removed.")
         confirm(words, words("Remove policy {name}?", name=name), text, words("Remove"), remove)

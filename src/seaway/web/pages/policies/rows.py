@@ -84,8 +84,8 @@ def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[st
     known = {
         "jobs": words("Jobs that came"),
         "placed": words("Jobs placed"),
-        "refused": words("Jobs that nothing could have held"),
-        "gpu_load_variance": words("Variance of GPU load over clusters"),
+        "refused": words("Infeasible jobs"),
+        "gpu_load_variance": words("Variance of GPU load between clusters"),
         "reward": words("Reward"),
     }
     for name, value in figures.items():

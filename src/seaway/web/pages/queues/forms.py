@@ -40,7 +40,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         Field("policy", words("Policy"), queue.policy if queue else "bestfit", by_name),
         Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
         Field("description", words("Description"), queue.description if queue else ""),
-        Field("open", words("Takes new jobs"), queue.open if queue else True),
+        Field("open", words("Accepts new jobs"), queue.open if queue else True),
     ]
 
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
@@ -59,7 +59,7 @@ def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
         words("Clusters"),
         list(pool.clusters) if pool else [],
         {each: each for each in there},
-        words("None stands for all there are and will be."),
+        words("Leave empty for all present and future clusters."),
     )
     description = Field("description", words("Description"), pool.description if pool else "")
 
@@ -111,7 +111,7 @@ def _ask(
         except StaleError as error:
             if not name:
                 raise RejectedError(words("This name is taken."), where="name") from error
-            raise RejectedError(words("A user changed it meanwhile: close this, look, and try again.")) from error
+            raise RejectedError(words("Another user changed it: close this dialog, check it, and try again.")) from error
         _look_again(visit)
         tell(words("{name} is saved", name=called))
 

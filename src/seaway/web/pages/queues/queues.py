@@ -36,7 +36,7 @@ async def build(visit: Visit) -> None:
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")
     if wanted and wanted not in names:
-        page.say_missing(visit.words("There is no queue {queue}, or you may not see it.", queue=wanted))
+        page.say_missing(visit.words("Queue {queue} not found, or not visible to you.", queue=wanted))
     await page.line.show(queue_shown(wanted, names))
     page.draw()
 
@@ -82,7 +82,7 @@ class _Queues:
         """Take in which queues there are; one that is gone is looked at no longer."""
         self.seen.queues, queue = value.queues, self.line.queue
         if queue and queue not in [each.name for each in value.queues]:
-            self.say_missing(self.visit.words("There is no queue {queue}, or you may not see it.", queue=queue))
+            self.say_missing(self.visit.words("Queue {queue} not found, or not visible to you.", queue=queue))
             await self.line.show("")
         self.draw()
 
@@ -136,7 +136,7 @@ class _Queues:
             await ask_queue(self.visit, self.seen, queue)
         elif act == "remove":
             title = words("Remove queue {name}?", name=name)
-            text = words("It can be removed once no job waits or runs in it.")
+            text = words("It can be removed when it has no waiting or running jobs.")
             ask_to_remove(self.visit, title, text, tenancy.delete_queue(name), name)
         elif act == "look":
             self.visit.keep(queue=name)
@@ -155,7 +155,7 @@ class _Queues:
             ask_tenant(self.visit, tenant)
         elif act == "remove":
             title = words("Remove tenant {name}?", name=name)
-            text = words("Its jobs that are over are removed with it, and its tokens hold no longer.")
+            text = words("Its finished jobs are removed too, and its tokens are revoked.")
             ask_to_remove(self.visit, title, text, tenancy.delete_tenant(name), name)
 
     def _act_on_pool(self, act: str, name: str) -> None:

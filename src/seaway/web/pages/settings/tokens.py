@@ -50,7 +50,7 @@ class _Tokens:
                 ui.input(words("Search"), value=self._search, on_change=self._searched).props(
                     "outlined dense clearable debounce=200 autocomplete=off"
                 )
-                ui.switch(words("Also those that are over"), value=self._over, on_change=self._switched)
+                ui.switch(words("Include expired and revoked tokens"), value=self._over, on_change=self._switched)
                 ui.button(words("New token"), on_click=self._new).props("unelevated no-caps")
         self._fragment = Fragment("tokens", words)
         on_act(self._fragment, self._act)
@@ -89,7 +89,7 @@ class _Tokens:
             tell(words("Token {name} is revoked", name=token.name))
 
         title = words("Revoke token {name}?", name=token.name)
-        text = words("Whoever uses it gets in no longer, from now on. A token cannot be brought back.")
+        text = words("The token stops working immediately. This cannot be undone.")
         confirm(words, title, text, words("Revoke"), revoke)
 
     async def _new(self) -> None:
@@ -103,7 +103,7 @@ class _Tokens:
             "agent": words("agent"),
         }
         fields = [
-            Field("name", words("Name"), hint=words("Who or what uses it")),
+            Field("name", words("Name"), hint=words("User or program")),
             Field("role", words("Role"), "user", roles),
             Field(
                 "tenant",
@@ -113,7 +113,7 @@ class _Tokens:
                 words("Needed for viewers and users; none for others"),
             ),
             Field("gateway", words("Gateway"), hint=words("For an agent: the gateway that it speaks for")),
-            Field("expires_in", words("Lasts for"), hint=words("Like 90d or 12h; empty for ever")),
+            Field("expires_in", words("Lasts for"), hint=words("Like 90d or 12h; empty for no limit")),
         ]
         Form(words, words("New token"), fields, words("Make"), self._make)
 
@@ -129,7 +129,7 @@ def show_secret(visit: Visit, name: str, secret: str) -> None:
     words = visit.words
     with dialog(words("Token {name}", name=name)) as made:
         made.props("persistent")
-        ui.label(words("Copy it now: it is shown this once, and no one can look it up.")).classes("dialog-text")
+        ui.label(words("Copy it now: it is shown only once.")).classes("dialog-text")
         shown = ui.input(words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")
         shown.on("focus", js_handler="(event) => event.target.select()")
         with ui.element("div").classes("dialog-buttons"):

@@ -36,7 +36,7 @@ MAX_MOVES = 25
 async def build(visit: Visit) -> None:
     """Put the page together."""
     if not visit.may("operator"):
-        raise ForbiddenError(visit.words("What-if questions are for operators: they look at the jobs of all tenants."))
+        raise ForbiddenError(visit.words("What-if questions require the operator role: they use the jobs of all tenants."))
     page = _WhatIf(visit)
     if await page.offer() and (wrong(visit.query, visit.words) or asked(visit.query)):
         await page.ask()
@@ -60,7 +60,7 @@ class _WhatIf:
             with ui.element("div").classes("question-foot"):
                 self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
                 ui.label(
-                    words("It is asked of a copy of the fleet and its queues as they are now. Nothing is touched.")
+                    words("Questions are answered on a copy of the present fleet and queues. Nothing changes.")
                 )
         for name, each in self._inputs.items():
             each.value = visit.query.get(name, each.value) if not isinstance(each, ui.switch) else name in visit.query
@@ -92,7 +92,7 @@ class _WhatIf:
         await self._offer_nodes()
         for field, missing in strange.items():
             if missing:
-                self._inputs[field].error = self._visit.words("There is no {name}.", name=", ".join(missing))
+                self._inputs[field].error = self._visit.words("{name} not found.", name=", ".join(missing))
         return not any(strange.values())
 
     async def ask(self) -> None:
@@ -106,7 +106,7 @@ class _WhatIf:
         question = asked(given)
         if not question:
             self._show_error(
-                RejectedError(self._visit.words("Fill something in: what goes, what comes, or by which policy."))
+                RejectedError(self._visit.words("Enter what leaves, what arrives, or a policy."))
             )
             return
         self._button.props("loading")
@@ -185,18 +185,18 @@ class _WhatIf:
             )
 
     def _ask_for_nodes(self, words: Words) -> None:
-        with self._part(words("…nodes come"), "add_circle_outline"):
+        with self._part(words("…nodes are added"), "add_circle_outline"):
             self._inputs["cluster"] = ui.select([""], label=words("Cluster"), value="").props("outlined dense")
             self._inputs["cluster"].on_value_change(self._offer_nodes)
             like = ui.select([""], label=words("Like this node"), value="", with_input=True)
             self._inputs["like"] = like.props(
-                f'outlined dense options-dense hint="{words("a part of its name finds it")}"'
+                f'outlined dense options-dense hint="{words("type a part of its name")}"'
             ).on("input-value", self._find_nodes)
             count = ui.input(words("How many"), value="1").props(f"outlined dense type=number min=1 max={MAX_NODES}")
             self._inputs["count"] = count.props(f'hint="{words("at most {most}", most=MAX_NODES)}"')
 
     def _ask_for_jobs(self, words: Words) -> None:
-        with self._part(words("…a burst of jobs comes"), "bolt"):
+        with self._part(words("…jobs are submitted"), "bolt"):
             burst = ui.input(words("Jobs")).props(f"outlined dense type=number min=0 max={MAX_BURST}")
             self._inputs["burst"] = burst.props(f'hint="{words("at most {most}", most=MAX_BURST)}"')
             self._inputs["gpus"] = ui.input(words("GPUs of each"), value="1").props("outlined dense")
@@ -255,7 +255,7 @@ def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
     """List how the fleet does, before and after."""
     locale, before, after = words.locale, answer.before, answer.after
     yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
-    yield _tile(words("Jobs that wait"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
+    yield _tile(words("Waiting jobs"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
     percents = [
         "–" if each.allocation_percent is None else figures.percent(each.allocation_percent, locale)
         for each in (before, after)
@@ -274,11 +274,11 @@ def sentence_of(answer: WhatIfOut, words: Words) -> str:
     }
     if len(answer.moved) == 1:
         return words(
-            "1 job would move, {started} of {waiting} that wait would start, {stopped} that run would have to wait.",
+            "1 job would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would have to wait.",
             **counts,
         )
     return words(
-        "{moved} jobs would move, {started} of {waiting} that wait would start, {stopped} that run would have to wait.",
+        "{moved} jobs would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would have to wait.",
         moved=figures.count(len(answer.moved), words.locale),
         **counts,
     )

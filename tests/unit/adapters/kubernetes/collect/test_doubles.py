@@ -70,7 +70,7 @@ def test_a_device_is_with_the_newest_node_that_answers(
     loser = "m1" if owner == "other" else "other"
     assert devices(nodes) == {"m2": 2, owner: 2, loser: 0}
     assert [trouble.text for trouble in problems.all()[f"node/{loser}"]] == [
-        f"2 are listed by {owner} too and counted there; a node that was left behind is to be deleted"
+        f"2 are listed by {owner} too and counted there; delete the stale node"
     ]
     assert set(problems.all()) == {f"node/{loser}"}
 

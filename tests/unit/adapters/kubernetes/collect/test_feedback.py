@@ -73,7 +73,7 @@ def test_a_helper_that_failed_is_told(restart: str, phase: WorkloadPhase) -> Non
         ({"containerStatuses": ended(code=137)}, "container main was ended by SIGKILL"),
         ({"initContainerStatuses": ended(code=2)}, "container main exited with 2"),
         ({"reason": "DeadlineExceeded", "message": "too slow"}, "too slow"),
-        ({}, "its pod failed and says not why"),
+        ({}, "its pod failed without a reason"),
     ],
 )
 def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], reason: str) -> None:
@@ -148,7 +148,7 @@ def test_a_pod_that_no_node_takes_is_refused() -> None:
     verdict = pod_state(pod(node="", phase="Pending", conditions=conditions))
     assert verdict.wait is Wait.NODE
     assert verdict.phase is WorkloadPhase.STARTING
-    assert verdict.reason == "no node takes it: 0/3 nodes are available: 1 CardInsufficientMemory."
+    assert verdict.reason == "no node accepts it: 0/3 nodes are available: 1 CardInsufficientMemory."
 
 
 def unbound(message: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
@@ -173,7 +173,7 @@ def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
     """Pending volumes and claims are not a node's decision yet; if they never bind, the cluster cannot provide them."""
     verdict = pod_state(unbound(message))
     assert (verdict.phase, verdict.wait, verdict.cause) == (WorkloadPhase.STARTING, Wait.PROVISIONING, Cause.REJECTED)
-    assert verdict.reason.startswith("waits for what its cluster has to make for it first: ")
+    assert verdict.reason.startswith("waits for objects that its cluster creates first: ")
     assert verdict.reason.endswith(message.rstrip())
 
 
@@ -199,7 +199,7 @@ def test_room_that_is_being_made_is_waited_for() -> None:
     message = "0/3 nodes are available: 3 Insufficient cpu."
     verdict = pod_state(unbound(message, nominatedNodeName="node-1"))
     assert (verdict.phase, verdict.wait) == (WorkloadPhase.STARTING, Wait.PREEMPTION)
-    assert verdict.reason == f"waits for others to make room on node-1: {message}"
+    assert verdict.reason == f"waits for preemption on node-1: {message}"
 
 
 def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:

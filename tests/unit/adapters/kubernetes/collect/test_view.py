@@ -208,7 +208,7 @@ def test_a_pod_that_no_node_takes_is_refused_after_a_while(view: ClusterView, ti
     timers.pass_by()
     (refused,) = view.changes(first.cursor, 0).workloads
     assert (refused.phase, refused.cause) == (WorkloadPhase.FAILED, Cause.UNSCHEDULABLE)
-    assert refused.reason == "no node takes it: CardInsufficientMemory"
+    assert refused.reason == "no node accepts it: CardInsufficientMemory"
 
 
 @pytest.mark.parametrize(

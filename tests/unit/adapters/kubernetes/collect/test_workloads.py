@@ -124,7 +124,7 @@ def volcano(phase: str, message: str = "") -> WorkloadObject:
     [
         ("Completed", "all done", WorkloadPhase.SUCCEEDED, Cause.WORKLOAD, ""),
         ("Failed", "too often", WorkloadPhase.FAILED, Cause.WORKLOAD, "Volcano gave its job up: too often"),
-        ("Terminated", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "Volcano ended its job, of which a pod is gone"),
+        ("Terminated", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "Volcano ended its job after a pod disappeared"),
         ("Aborted", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "its job was aborted in Volcano"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_token_holds_until_its_end_though_its_program_fails(
     assert [who.authorization() for _ in range(4)] == ["Bearer old"] * 4
     assert runs(tmp_path) == 2
     (said,) = caplog.messages
-    assert "gives no credentials: exec: 'sh' ended with 1: no network; those that it gave hold until" in said
+    assert "gives no credentials: exec: 'sh' ended with 1: no network; its last credentials are valid until" in said
     monkeypatch.setattr(credentials, "datetime", Later)
     with pytest.raises(UnavailableError, match="no network"):
         who.authorization()

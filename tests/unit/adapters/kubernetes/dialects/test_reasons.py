@@ -118,7 +118,7 @@ def test_drivers_of_resource_slices_say_it_by_taints() -> None:
         ({"status": "False", "reason": "KubeletNotReady"}, "not ready: KubeletNotReady"),
         ({"status": "False"}, "not ready: False"),
         ({"status": "False", "message": f"two\nlines {'x' * 500}"}, f"not ready: two lines {'x' * 190}"),
-        ({"type": "DiskPressure", "status": "False"}, "not ready: its kubelet has not said so yet"),
+        ({"type": "DiskPressure", "status": "False"}, "not ready: its kubelet has not reported yet"),
     ],
 )  # fmt: skip
 def test_a_node_says_why_it_is_not_ready(condition: dict[str, str], reason: str) -> None:
