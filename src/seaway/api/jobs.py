@@ -37,9 +37,7 @@ LONGEST_KEY = 255
 routes = router("jobs")
 
 JobRef = Annotated[str, Path(description="A job's id, or a name: then the latest of that name is meant.")]
-KEY = Header(
-    "Idempotency-Key", "A repeated submit with the same key and body returns the existing job.", LONGEST_KEY
-)
+KEY = Header("Idempotency-Key", "A repeated submit with the same key and body returns the existing job.", LONGEST_KEY)
 DryRun = Annotated[bool, Query(description="Dry run: return the decision and store nothing.")]
 
 _SUBMITTED: dict[int, Any] = {

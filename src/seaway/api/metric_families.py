@@ -130,6 +130,4 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
         ages_s,
     )
     unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
-    yield gauge_by(
-        "seaway_gateway_scrape_failed", "Whether a gateway's interface cannot be read.", "gateway", unread
-    )
+    yield gauge_by("seaway_gateway_scrape_failed", "Whether a gateway's interface cannot be read.", "gateway", unread)

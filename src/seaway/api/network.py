@@ -40,7 +40,9 @@ NO_NETWORK = "no network between gateways is configured: `seaway network put -f 
 routes = router("network")
 agent_routes = router("network")
 
-Gateway = Annotated[Word, Query(min_length=1, description="Gateway of the agent; an agent can use its own gateway only.")]
+Gateway = Annotated[
+    Word, Query(min_length=1, description="Gateway of the agent; an agent can use its own gateway only.")
+]
 Force = Annotated[bool, Query(description="Even if jobs run by a gateway that goes.")]
 
 

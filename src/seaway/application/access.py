@@ -326,7 +326,7 @@ class Access:
         for token in self._store.tokens():
             live = token.revoked_ns is None and (token.expires_ns is None or token.expires_ns > now_ns)
             if token.name == name and live:
-                raise ConflictError(f"there is a token {name!r} already; revoke it first or take another name")
+                raise ConflictError(f"a token {name!r} exists already; revoke it first, or choose another name")
         if name in RESERVED:
             raise RejectedError(f"{name!r} is a reserved name; choose another", where="name")
 

@@ -57,9 +57,7 @@ class Evaluations:
             if name in there and there[name].rows == rows:
                 return there[name], False
             if name in there:
-                raise ConflictError(
-                    f"there is another evaluation {name!r}; remove that first, or give this another name"
-                )
+                raise ConflictError(f"another evaluation {name!r} exists; remove it first, or choose another name")
             if len(there) >= MOST:
                 raise ConflictError(f"there are {MOST} evaluations already; remove one first")
             record = EvaluationRecord(name, rows, actor, self._clock.now_ns())

@@ -149,7 +149,7 @@ class Policies:
         """
         for name in profiles:
             if name in self.names():
-                raise RejectedError(f"there is a trained policy {name!r}; give the profile of that name another")
+                raise RejectedError(f"a trained policy {name!r} exists; rename the profile")
         self.profiles = profiles
 
     def profiles_with(self, name: str) -> list[str]:
@@ -194,9 +194,7 @@ class Policies:
             if there is not None and there.content == pack(file):
                 return self.look_up(name), False
             if there is not None and there.digest != file.digest:
-                raise ConflictError(
-                    f"there is another policy {name!r}; remove that first, or give this one another name"
-                )
+                raise ConflictError(f"another policy {name!r} exists; remove it first, or choose another name")
             if there is None and len(self._records()) >= MOST:
                 raise ConflictError(f"there are {MOST} policies already; remove one first")
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
@@ -226,7 +224,7 @@ class Policies:
                     raise ConflictError(f"policy {name!r} comes with Seaway and is always there")
                 if name in self.profiles:
                     raise ConflictError(f"policy {name!r} is a file in policies.profiles_dir; remove that, and restart")
-                raise UnknownError(f"there is no trained policy {name!r}")
+                raise UnknownError(f"trained policy {name!r} not found")
             if meant and not meant(self._reported(record)):
                 raise StaleError(f"the policy {name!r} has changed since you read it; read it again")
             self._store_with_event(name, Change(delete=[record]), f"policy {name} removed", actor)

@@ -344,8 +344,7 @@ class Agent:
             return
         if self._address_given:
             log.warning(
-                "probes come from %s, as this agent was told, but the network has %s for this gateway: "
-                "others do not answer its datagrams",
+                "probes come from %s, but the network has %s for this gateway: other agents do not answer them",
                 bound,
                 own,
             )
@@ -377,7 +376,7 @@ def _address(text: str) -> Address:
     try:
         return ip_address(text)
     except ValueError:
-        raise RejectedError(f"{text!r} is not an address, nor {ANY!r}", where="[agent] address") from None
+        raise RejectedError(f"{text!r} is not an address or {ANY!r}", where="[agent] address") from None
 
 
 def _controller(settings: AgentSettings, environment: Mapping[str, str]) -> HttpController:

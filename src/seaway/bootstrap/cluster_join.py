@@ -87,7 +87,7 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
         name = _known_name(uid, name, asked, known, set(joined(data)), replace=replace)
     file = folder / f"{name}.yaml"
     if file.exists() and not replace:
-        says = f"there is a cluster {name!r} already, see {file}; choose another --name, or --replace its kubeconfig"
+        says = f"a cluster {name!r} exists already, see {file}; choose another --name, or --replace its kubeconfig"
         raise RejectedError(says, where="name")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if uid and known.get(uid) != name:
@@ -122,9 +122,9 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
         return before
     if not before and name in known.values() and not (replace and name not in there):
         says = (
-            f"{name!r} is another cluster, whose jobs are stored under that name; choose another --name, or if it is not used "
+            f"{name!r} is another cluster, whose jobs are stored under that name; choose another --name, or if it is "
         )
-        says += f"any more, leave it, remove it (seaway cluster remove {name}), and --replace it"
+        says += f"not used any more, leave it, remove it (seaway cluster remove {name}), and --replace it"
         raise RejectedError(says, where="name")
     return name
 

@@ -27,7 +27,7 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="[bold]wide[/bold] shows more columns; [bold]json[/bold] and [bold]yaml[/bold] print the answer of the API.",
+        help="[bold]wide[/bold] shows more columns; [bold]json[/bold] and [bold]yaml[/bold] print the API response.",
     ),
 ]
 

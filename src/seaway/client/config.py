@@ -173,7 +173,7 @@ def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
     profiles = read.get("profiles", {})
     if not isinstance(profiles, dict) or wanted not in profiles:
         names = ", ".join(sorted(profiles)) if isinstance(profiles, dict) and profiles else "none"
-        raise RejectedError(f"there is no profile {wanted!r}; available: {names}", where=file)
+        raise RejectedError(f"profile {wanted!r} not found; available: {names}", where=file)
     profile = profiles[wanted]
     if not isinstance(profile, dict):
         raise RejectedError(f"profile {wanted!r} must be a table, [profiles.{wanted}]", where=file)

@@ -74,8 +74,8 @@ def _taking(config: NetworkConfig) -> PrefixProblems:
             taken += [f"the address of {name}" for _, name in within]
             if taken:
                 yield RejectedError(
-                    f"{prefix} takes in {' and '.join(taken[:3])}: packets to it would be wrapped as well, and get "
-                    "nowhere; name only the networks behind the gateway",
+                    f"{prefix} takes in {' and '.join(taken[:3])}: packets to them would be encapsulated as "
+                    "well, and lost; name only the networks behind the gateway",
                     where=f"gateways[{at}].prefixes[{number}]",
                 )
 

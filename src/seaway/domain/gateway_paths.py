@@ -133,8 +133,8 @@ def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Pr
     for number, (gateway, sid) in enumerate(steps[:-1]):
         if sid.behaviour.unwraps:
             yield RejectedError(
-                f"{sid.address} of {gateway.name} is {sid.behaviour.value}, which ends the path here; on the way it "
-                "takes an End or End.X",
+                f"{sid.address} of {gateway.name} is {sid.behaviour.value}, which ends the path here; use "
+                "an End or End.X before the end",
                 where=f"{where}[{number}]",
             )
     last, end = steps[-1]

@@ -100,7 +100,7 @@ def algo_of(name: str) -> Algo:
     if name not in ALGOS:
         near = get_close_matches(name, ALGOS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(ALGOS)}"
-        raise RejectedError(f"there is no {name!r}; {hint}", where="--algo")
+        raise RejectedError(f"{name!r} not found; {hint}", where="--algo")
     return ALGOS[name]
 
 

@@ -38,7 +38,7 @@ def obstacles(routes: Iterable[SidRoute | PathRoute], desired: GatewayState, pre
         return
     missing = _interfaces(desired) - present.interfaces
     there = ", ".join(sorted(present.interfaces)) or "none"
-    yield from (f"there is no interface {name!r} here; available: {there}" for name in sorted(missing))
+    yield from (f"interface {name!r} not found; available: {there}" for name in sorted(missing))
     if missing:
         return
     for knob in desired.settings.keys() - present.settings.keys():
@@ -50,8 +50,8 @@ def losses(lost: Mapping[Setting, SavedSetting]) -> Iterator[str]:
     """Yield what cannot be set back."""
     for knob, was in lost.items():
         yield (
-            f"{setting_text(knob)} was {was.before} and became {was.value}, and cannot be set back, for it is gone: if "
-            "the interface has another name by now, set it back by hand"
+            f"{setting_text(knob)} was {was.before} and became {was.value}, and cannot be restored, "
+            "since it does not exist any more: if the interface was renamed, restore it by hand"
         )
 
 
@@ -72,8 +72,8 @@ def notes(config: NetworkConfig, name: str, active: Mapping[str, str], present: 
         return
     if isinstance(gateway.address, IPv6Address) and gateway.address not in present.addresses:
         yield (
-            f"{gateway.address}, the address of {name}, is on no interface here, so that no one can probe it; "
-            f"for instance: ip addr add {gateway.address}/128 dev lo"
+            f"{gateway.address}, the address of {name}, is on no interface here, so it cannot be "
+            f"probed; for example: ip addr add {gateway.address}/128 dev lo"
         )
     paths = [path for pair in config.pairs_from(gateway) for path in active_path(pair, active.get(pair.target, ""))]
     own = int(present.settings.get(mtu(gateway.interface), "0")) if not gateway.mtu else gateway.mtu
@@ -106,8 +106,8 @@ def _conflicting_routes(routes: Iterable[SidRoute | PathRoute], present: Current
             )
         elif isinstance(route, SidRoute) and route.destination.network_address in present.addresses:
             yield (
-                f"{route.destination.network_address} is an address of this machine, which takes all packets to it, so "
-                "that it cannot be a SID: remove the address, or choose another SID"
+                f"{route.destination.network_address} is an address of this machine, which receives all "
+                "packets to it, so it cannot be a SID: remove the address, or choose another SID"
             )
         elif isinstance(route, PathRoute) and len(route.hops) > 1 and any(hop.via is None for hop in route.hops):
             yield (

@@ -86,7 +86,9 @@ def posted(request: Request) -> HTMLResponse:
 def too_many(request: Request, most: int) -> HTMLResponse:
     """Return a page that says that a user has as many open as are kept."""
     words = words_for(request)
-    why = words("This token has {most} open pages. Close some, wait for half a minute, and reload this page.", most=most)
+    why = words(
+        "This token has {most} open pages. Close some, wait for half a minute, and reload this page.", most=most
+    )
     return plain(request, "wrong", 429, title=words("Too many pages are open"), why=why)
 
 

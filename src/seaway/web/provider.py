@@ -250,8 +250,8 @@ class Provider:
         tokens = tuple(each for each in ours if len(each) <= LONGEST)
         if not tokens:
             raise UnauthenticatedError(
-                f"the provider's token has {len(ours[0])} letters, and a browser keeps {LONGEST}: have the provider put"
-                " less into it, like fewer groups"
+                f"the provider's token has {len(ours[0])} characters, and a browser stores {LONGEST}: "
+                "configure the provider to include less, for example fewer groups"
             )
         renewal, hint = str(answer.get("refresh_token") or ""), answer.get("id_token")
         if hint is not None and len(hint := str(hint)) > PART:

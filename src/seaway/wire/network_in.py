@@ -274,7 +274,9 @@ def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour
         raise RejectedError(f"{text!r} is not a gateway or an IPv6 address")
     sid = gateway.sid(behaviour)
     if sid is None:
-        raise RejectedError(f"{text} has no {behaviour.value}, which a name in a path refers to: configure one, or use a SID")
+        raise RejectedError(
+            f"{text} has no {behaviour.value}, which a name in a path refers to: configure one, or use a SID"
+        )
     return sid.address
 
 

@@ -40,7 +40,9 @@ SHOWN = 40
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
     """Say of a text that it is not YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
-        return RejectedError("this is not YAML: it has characters that text cannot have", where=f"line {_line(error, body)}")
+        return RejectedError(
+            "this is not YAML: it has characters that text cannot have", where=f"line {_line(error, body)}"
+        )
     said = str(error)
     says = next((says for part, says in SAYS if part in said), OTHERWISE)
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None

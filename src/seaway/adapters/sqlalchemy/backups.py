@@ -215,7 +215,7 @@ def _require_known(name: str, columns: Sequence[str], file: Path) -> None:
     known = set(table.columns.keys()) | DROPPED.get(name, frozenset()) if table is not None else set()
     unknown = name if table is None else next((each for each in columns if each not in known), None)
     if unknown is not None:
-        raise RejectedError(f"holds {unknown!r}, which this Seaway does not know", where=str(file))
+        raise RejectedError(f"has {unknown!r}, which this version does not know", where=str(file))
 
 
 def _kept(page: TableRows) -> tuple[Sequence[str], list[Row]]:

@@ -73,5 +73,11 @@ class Names:
         """Return which of a queue and its pool is missing, and how to fix that; empty if both exist."""
         queue = self.queues.get(name)
         if queue is None:
-            return f"its queue {name!r} does not exist any more; move the job to another queue, or create the queue again"
-        return "" if queue.pool in self.pools else f"the pool {queue.pool!r} of its queue does not exist any more; create it again"
+            return (
+                f"its queue {name!r} does not exist any more; move the job to another queue, or create the queue again"
+            )
+        return (
+            ""
+            if queue.pool in self.pools
+            else f"the pool {queue.pool!r} of its queue does not exist any more; create it again"
+        )

@@ -63,9 +63,7 @@ def url_of(database: str | None, data: Path | None) -> str:
         return database
     path = (data or data_folder()).absolute() / "seaway.db"
     if not path.exists():
-        raise RejectedError(
-            "no database yet; start `seaway up` first, or name one with --database", where=str(path)
-        )
+        raise RejectedError("no database yet; start `seaway up` first, or name one with --database", where=str(path))
     return f"sqlite:///{path}"
 
 
@@ -106,9 +104,7 @@ def restore(
     database: Database = None,
     data: Data = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the contents of the database.")] = False,
-    revoke_tokens: Annotated[
-        bool, typer.Option("--revoke-tokens", help="Revoke all tokens of the backup.")
-    ] = False,
+    revoke_tokens: Annotated[bool, typer.Option("--revoke-tokens", help="Revoke all tokens of the backup.")] = False,
 ) -> None:
     """Put a backup back, all of it or nothing. A server that still writes to the database is shut out.
 

@@ -46,8 +46,10 @@ def create(
     role: Annotated[
         Role,
         typer.Option(
-            help="agent reports for a gateway, viewer looks, user submits, operator cordons and sets queues, "
-            "admin does all."
+            help=(
+                "agent: report for a gateway. viewer: read. user: submit jobs. operator: cordon nodes, set "
+                "up queues. admin: all."
+            )
         ),
     ] = Role.USER,
     tenant: Annotated[str, typer.Option(help="Tenant of the token; required for viewers and users.")] = "",

@@ -22,8 +22,10 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 MAX_PROBLEMS = 5
 
 NOTES = {
-    "simulated": "`seaway up` runs with simulated clusters here: restart it to drive {name}. Unfinished jobs "
-    "by then go there after the grace period, and run: cancel what was only tried out",
+    "simulated": (
+        "`seaway up` runs with simulated clusters here. Restart it to use {name}. Unfinished jobs "
+        "then move there after the grace period; cancel test jobs first"
+    ),
     "set": "`seaway up` runs on the clusters that its settings name, and does not look at those that are joined",
 }
 """What there is to know of a server that runs already, by the kind of clusters that it drives."""
@@ -134,7 +136,9 @@ def remove_cluster(
     cluster: Annotated[
         str,
         typer.Argument(
-            help="Name of a cluster with the state gone in `seaway fleet`.", autocompletion=arguments.clusters, metavar="CLUSTER"
+            help="Name of a cluster with the state gone in `seaway fleet`.",
+            autocompletion=arguments.clusters,
+            metavar="CLUSTER",
         ),
     ],
 ) -> None:

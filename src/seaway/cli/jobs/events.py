@@ -90,9 +90,7 @@ def _show_end_of_log(client: Client, job: Body, out: Console) -> None:
 def events(
     context: typer.Context,
     job: Annotated[str | None, JOB] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Follow new events until the job ends.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new events until the job ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the timeline of a job: every change, when, why and who did it.

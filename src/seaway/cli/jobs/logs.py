@@ -25,7 +25,9 @@ def logs(
         list[int] | None, typer.Option(min=0, help="Which replica, from 0; may be given several times.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="All replicas.")] = False,
-    container: Annotated[str, typer.Option("--container", "-c", help="Name of the container; default: the first.")] = "",
+    container: Annotated[
+        str, typer.Option("--container", "-c", help="Name of the container; default: the first.")
+    ] = "",
     every_container: Annotated[bool, typer.Option("--all-containers", help="All containers.")] = False,
     tail: Annotated[int, typer.Option(min=1, max=MAX_LINES, help="Lines from the end, of each.")] = 100,
     prefix: Annotated[

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def show_job(
     context: typer.Context,
     job: Job,
-    spec: Annotated[
-        bool, typer.Option("--spec", help="Print the request as YAML for `seaway submit -f`.")
-    ] = False,
+    spec: Annotated[bool, typer.Option("--spec", help="Print the request as YAML for `seaway submit -f`.")] = False,
     normalised: Annotated[
         bool, typer.Option("--normalised", help="Print what the scheduler sees, in exact figures, as JSON.")
     ] = False,

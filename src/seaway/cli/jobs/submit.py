@@ -104,7 +104,9 @@ def submit(
     ] = None,
     cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
-    replicas: Annotated[int | None, typer.Option(help="Number of replicas that run at the same time.", rich_help_panel=NEEDS)] = None,
+    replicas: Annotated[
+        int | None, typer.Option(help="Number of replicas that run at the same time.", rich_help_panel=NEEDS)
+    ] = None,
     gang: Annotated[
         bool | None,
         typer.Option("--gang/--no-gang", help="All replicas start together, or none.", rich_help_panel=NEEDS),
@@ -116,8 +118,10 @@ def submit(
     template: Annotated[
         str | None,
         typer.Option(
-            help="Kind of workload: job (runs to completion), deployment (a service), and on real clusters torchrun, "
-            "pytorchjob, raycluster, rayjob, volcanojob, kueue, or one of your own.",
+            help=(
+                "Kind of workload: job (runs to completion), deployment (a service), and on real clusters "
+                "torchrun, pytorchjob, raycluster, rayjob, volcanojob, kueue, or a template of your own."
+            ),
             rich_help_panel=RUNS,
         ),
     ] = None,

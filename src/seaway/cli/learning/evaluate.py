@@ -42,8 +42,10 @@ def evaluate(
         list[Path] | None,
         typer.Option(
             metavar="DIR [DIR ...]",
-            help="Folders with nodes.csv and jobs.csv (and links.csv), or folders of such. Policies that learn what is "
-            "likely to come learn it from the instances beside each, never from its own jobs.",
+            help=(
+                "Folders with nodes.csv and jobs.csv (and links.csv), or folders of such. Policies that "
+                "learn from past jobs learn from the other instances, never from the instance itself."
+            ),
             rich_help_panel=ON,
             show_default=False,
         ),
@@ -68,8 +70,10 @@ def evaluate(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Look for the best packing of each instance, with all jobs known, for about this long: tries are "
-            "counted, so that the same is found on any machine. Needs the extra learn.",
+            help=(
+                "Search the best packing of each instance, with all jobs known, for about this long. The "
+                "search counts tries, so every machine finds the same. Needs the extra learn."
+            ),
             rich_help_panel=ON,
         ),
     ] = None,
@@ -110,8 +114,10 @@ def evaluate(
         int,
         typer.Option(
             metavar="N",
-            help="How often a job that a policy lets wait is offered in total: on arrival, and again after the last "
-            "arrival. [bold]1[/bold]: nothing waits, as in published replays of traces.",
+            help=(
+                "How often a deferred job is offered in total: on arrival, and again after the last "
+                "arrival. [bold]1[/bold]: no job waits, as in published replays of traces."
+            ),
             rich_help_panel=ON,
         ),
     ] = 2,
@@ -137,8 +143,10 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Spread trials over the machines of a Ray cluster, like head:6379, which all have to see the same "
-            "folders; [bold]local[/bold]: over --workers processors of this machine.",
+            help=(
+                "Spread trials over the machines of a Ray cluster, like head:6379, which all need the same "
+                "folders; [bold]local[/bold]: over --workers processors of this machine."
+            ),
             rich_help_panel=MANY,
         ),
     ] = None,

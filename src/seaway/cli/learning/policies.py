@@ -179,7 +179,9 @@ def activate(
     queue: Annotated[
         str, typer.Option("--queue", "-q", help="For which queue.", autocompletion=arguments.queues, show_default=False)
     ],
-    shadow: Annotated[bool, typer.Option("--shadow", help="Run it as a shadow policy; the queue keeps its policy.")] = False,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Run it as a shadow policy; the queue keeps its policy.")
+    ] = False,
 ) -> None:
     """Let a policy of the server decide for a queue; a trained one only after it was the queue's shadow for a while."""
     from seaway.cli.remote import connect

@@ -154,7 +154,7 @@ class HereStore:
             raise RejectedError(f"{name!r} is the name of a policy that Seaway has; import it with --name")
         path = _path(name)
         if path.exists() and library().load(name).digest != file.digest:
-            raise ConflictError(f"there is another policy {name!r}; remove that first, or import this with --name")
+            raise ConflictError(f"another policy {name!r} exists; remove it first, or import this one with --name")
         write_policy(path, file)
         return f"in {path}"
 

@@ -95,8 +95,10 @@ def replay(
         float | None,
         typer.Option(
             metavar="TIMES",
-            help="Stop when so many times the fleet's GPU cores have been asked for; 1.3 in published runs. "
-            "All jobs arrive without it.",
+            help=(
+                "Stop when the requested GPU cores exceed those of the fleet by this factor; 1.3 in "
+                "published runs. Default: all jobs arrive."
+            ),
             rich_help_panel=TRACE,
         ),
     ] = None,
@@ -104,8 +106,10 @@ def replay(
         bool,
         typer.Option(
             "--departures",
-            help="Let jobs come at their arrives_s (or creation_time), wait until they fit, and end after "
-            "expected_duration_s (or at deletion_time). Figures of use are then means over time.",
+            help=(
+                "Jobs arrive at arrives_s (or creation_time), wait until they fit, and end after "
+                "expected_duration_s (or at deletion_time). Utilization is then a mean over time."
+            ),
             rich_help_panel=TRACE,
         ),
     ] = False,
@@ -122,8 +126,10 @@ def replay(
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Past jobs from which fgd and seaway learn what is likely to come. Without it they learn "
-            "from the list in --jobs, as the published runs of FGD do.",
+            help=(
+                "Past jobs from which fgd and seaway learn the job mix. Default: --jobs, as in the "
+                "published runs of FGD."
+            ),
             rich_help_panel=POLICIES,
         ),
     ] = None,

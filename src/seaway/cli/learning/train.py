@@ -103,8 +103,10 @@ def train(
         str | None,
         typer.Option(
             metavar="N or N,N,...",
-            help="A run for each seed: how many, or which; [bold]7,[/bold] is seed 7 alone. --out is then where all "
-            "runs are kept; so it is with --each and with several algorithms.",
+            help=(
+                "A run for each seed: how many, or which; [bold]7,[/bold] is seed 7 alone. --out is then "
+                "the parent folder of all runs, also with --each and with several algorithms."
+            ),
             rich_help_panel=MANY,
         ),
     ] = None,
@@ -116,8 +118,10 @@ def train(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Spread runs over the machines of a Ray cluster, like head:6379, which all have to see the same "
-            "folders; [bold]local[/bold]: over --workers processors of this machine.",
+            help=(
+                "Spread runs over the machines of a Ray cluster, like head:6379, which all need the same "
+                "folders; [bold]local[/bold]: over --workers processors of this machine."
+            ),
             rich_help_panel=MANY,
         ),
     ] = None,

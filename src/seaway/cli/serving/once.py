@@ -46,9 +46,9 @@ def run_once(fleet_name: str, output: Output = Output.TABLE) -> None:
     screen = console()
     if people:
         screen.print(
-            f"{_count(len(fleet.clusters), 'simulated cluster')} with {_count(fleet.device_count, 'GPU')}, "
-            f"{_count(len(fleet.gateways), 'gateway')}; {count} jobs are submitted at once and followed to their end, "
-            "on a clock that does not wait.\n"
+            f"{_count(len(fleet.clusters), 'simulated cluster')} with "
+            f"{_count(fleet.device_count, 'GPU')}, {_count(len(fleet.gateways), 'gateway')}; {count} "
+            "jobs are submitted together and run to completion on a simulated clock.\n"
         )
     with Progress(console=console(err=True), transient=True) as bar:
         task = bar.add_task("Jobs ended", total=count)

@@ -183,7 +183,9 @@ def _require_tls(server: ServerSettings) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(server.tls_certificate, server.tls_key, lambda: "")
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or str(error)
-        text = f"{server.tls_certificate} and {server.tls_key} are not a certificate and its key in PEM format: {reason}"
+        text = (
+            f"{server.tls_certificate} and {server.tls_key} are not a certificate and its key in PEM format: {reason}"
+        )
         raise RejectedError(text, where="[server] tls_certificate") from error
 
 

@@ -137,7 +137,9 @@ def fault(
 
 @app.command()
 def heal(
-    kind: Annotated[str, typer.Argument(help="The fault to end, as in [bold]fault[/bold]; or all.", show_default=False)],
+    kind: Annotated[
+        str, typer.Argument(help="The fault to end, as in [bold]fault[/bold]; or all.", show_default=False)
+    ],
     cluster: Annotated[str, typer.Argument(help="Where.", show_default=False)],
     target: Annotated[str, typer.Argument(help="Which node or device.", show_default=False)] = "",
     server: ServerOption = URL,
@@ -211,7 +213,7 @@ def read_faults(seed: int, figures: list[str]) -> Faults:
     for each in figures:
         name, _, figure = each.partition("=")
         if name not in known:
-            raise RejectedError(f"there is no {name!r}; available: {', '.join(known)}", where="--fault")
+            raise RejectedError(f"{name!r} not found; available: {', '.join(known)}", where="--fault")
         try:
             faults = replace(faults, **{name: float(figure)})  # type: ignore[arg-type]  # the seed is not known here
         except ValueError:

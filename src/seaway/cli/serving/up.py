@@ -102,7 +102,7 @@ def _require_unused(flags: Mapping[tuple[str, str], object]) -> None:
     given = [words.get(key, f"--{key[1].replace('_', '-')}") for key, value in flags.items() if value is not None]
     if given:
         raise RejectedError(
-            f"{', '.join(given)} cannot go with --once, which listens nowhere and keeps nothing; "
-            "leave out what is not --fleet or --output",
+            f"{', '.join(given)} cannot be used with --once, which starts no server and stores nothing; "
+            "use --fleet and --output only",
             where="--once",
         )

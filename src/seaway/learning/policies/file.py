@@ -146,9 +146,7 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
         raise RejectedError(f"a policy file has {HEAD} and {MODEL}, and optionally {SIGNATURE}; this one has {found}")
     for each in entries:
         if each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size or each.flag_bits & 1:
-            raise RejectedError(
-                f"{each.filename} is compressed or encrypted; policy files are not compressed"
-            )
+            raise RejectedError(f"{each.filename} is compressed or encrypted; policy files are not compressed")
         if each.file_size > LARGEST[each.filename]:
             raise RejectedError(
                 f"{each.filename} has more than {LARGEST[each.filename]} bytes, the most that it may have"

@@ -110,4 +110,4 @@ def _shipped() -> resources.abc.Traversable:
 
 def _unknown(name: str, library: Library) -> UnknownError:
     known = ", ".join(library.names()) or "none at all"
-    return UnknownError(f"there is no trained policy {name!r}; available: {known}")
+    return UnknownError(f"trained policy {name!r} not found; available: {known}")

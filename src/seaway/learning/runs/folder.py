@@ -215,7 +215,7 @@ def read_best(folder: RunFolder) -> State:
 def _check_none(there: list[str], missing: Path) -> None:
     if there:
         raise RejectedError(
-            f"is missing, and what the run learned would be written over ({', '.join(there)}): put the file back, "
-            "choose another folder with --out, or remove this folder to start over",
+            f"is missing, and what the run learned would be written over ({', '.join(there)}): restore "
+            "the file, choose another folder with --out, or remove this folder to start over",
             where=str(missing),
         )

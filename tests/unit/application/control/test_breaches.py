@@ -94,7 +94,9 @@ def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
     assert reported(made, job_id) == []
     measured(made, ties(alpha=None))
     made.plane.run(70)
-    assert reported(made, job_id) == ["slo_violated: its network violates its bounds: user to gw-alpha: nothing answers"]
+    assert reported(made, job_id) == [
+        "slo_violated: its network violates its bounds: user to gw-alpha: nothing answers"
+    ]
 
 
 def test_a_job_that_asked_for_it_is_moved() -> None:

@@ -144,8 +144,8 @@ class Health:
                 self._skipped[source] = why
         if lasts and not known:
             log.warning(
-                "%s. %s is done without until it can be listed and watched: what was heard of it stands, and what "
-                "jobs have of that kind is not found again after a restart, and then not removed",
+                "%s. %s is ignored until it can be listed and watched: its last state stays, and after a "
+                "restart objects of that kind are not found and not removed",
                 why,
                 source,
             )

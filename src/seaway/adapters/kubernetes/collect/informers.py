@@ -141,7 +141,9 @@ class KindInformers:
             except (UnavailableError, UndecodableError) as error:
                 tries += self.health.has(ANSWERS)
                 if tries == MAX_TRIES:
-                    log.warning("%s: leftovers of templates of kind %s are not searched: %s", self.api.name, qualified, error)
+                    log.warning(
+                        "%s: leftovers of templates of kind %s are not searched: %s", self.api.name, qualified, error
+                    )
                 else:
                     self.health.failed(LEFTOVERS, str(error))
                     await backoff.pause()

@@ -51,7 +51,7 @@ def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
     if JOB not in meta.labels or meta.namespace != namespace or meta.labels.get(MANAGED_BY) != MANAGER:
         return ()
     if attempt_of(meta, namespace) is None:
-        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are not a job and attempt; the object is ignored"
+        said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are not a job and attempt; it is ignored"
         return (Problem(ProblemKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
     reported = meta.annotations.get(REPLICAS, "")
     try:

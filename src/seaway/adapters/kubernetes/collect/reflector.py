@@ -210,7 +210,9 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             await backoff.pause(error.retry_after_s if error.retry_after_s > RETRY_AFTER_S else 0)
         except UndecodableError as error:
             position.version = ""
-            health.failed(source.name, f"{api.name} does not answer like Kubernetes: {error}", optional=source.skippable)
+            health.failed(
+                source.name, f"{api.name} does not answer like Kubernetes: {error}", optional=source.skippable
+            )
             await backoff.pause()
         except Exception as error:  # a bug must not end the view of a cluster
             position.version = ""

@@ -336,9 +336,7 @@ class Api:
         Kill a plugin that exceeds the timeout. Do not start another before it ended. Other servers are not affected.
         """
         if self._reading is not None and not self._reading.done():
-            raise UnavailableError(
-                f"{self.name}: no credentials: the exec plugin of its kubeconfig does not end"
-            )
+            raise UnavailableError(f"{self.name}: no credentials: the exec plugin of its kubeconfig does not end")
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
         reading.add_done_callback(

@@ -275,7 +275,9 @@ class Credentials:
             why = f"{self._where} gives no credentials: {_short(error)}"
             if datetime.now(UTC) >= given.expires_at:
                 raise UnavailableError(why) from None
-            log.warning("%s; its last credentials are valid until %s", why, given.expires_at.isoformat(timespec="seconds"))
+            log.warning(
+                "%s; its last credentials are valid until %s", why, given.expires_at.isoformat(timespec="seconds")
+            )
             return given
         self._renewing = RenewalLimit(time.monotonic)
         return self._given

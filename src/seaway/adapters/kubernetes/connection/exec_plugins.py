@@ -288,9 +288,9 @@ def _credential(out: str, version: str, command: str) -> ExecCredential:
     try:
         said = json.loads(out)
     except ValueError:
-        raise RejectedError(f"exec: what {command!r} says is not JSON") from None
+        raise RejectedError(f"exec: the output of {command!r} is not JSON") from None
     if not isinstance(said, dict) or said.get("kind") != "ExecCredential":
-        raise RejectedError(f"exec: what {command!r} says is not an ExecCredential")
+        raise RejectedError(f"exec: the output of {command!r} is not an ExecCredential")
     if said.get("apiVersion") != version:
         raise RejectedError(f"exec: {command!r} speaks {said.get('apiVersion')!r}instead of {version}")
     status = said.get("status")

@@ -69,7 +69,9 @@ def read_claim(claim: ResourceClaim, view: NodeView) -> ClaimView:
         try:
             held.append(replace(_held(result, *found, view.devices[found[0].uuid]), claim=name))
         except RejectedError as error:
-            problems.append(Problem(ProblemKind.BROKEN, f"claim {name}: {result.device}", f"{error}; all of it counts as allocated"))
+            problems.append(
+                Problem(ProblemKind.BROKEN, f"claim {name}: {result.device}", f"{error}; all of it counts as allocated")
+            )
             held.append(replace(_all(view.devices[found[0].uuid]), claim=name))
     users = tuple(user.uid for user in claim.status.reserved_for if user.resource in {"", "pods"})
     return ClaimView(name, tuple(held), users, tuple(problems))

@@ -51,9 +51,7 @@ def requesting_containers(spec: PodSpec, resource: str) -> Iterator[int]:
 
 def _counted(resource: str, amount: int, most: int, problems: list[Problem]) -> int:
     if amount > most:
-        problems.append(
-            Problem(ProblemKind.BROKEN, resource, "no node has as much as it requests; it counts as 0")
-        )
+        problems.append(Problem(ProblemKind.BROKEN, resource, "no node has as much as it requests; it counts as 0"))
         return 0
     return amount
 

@@ -161,6 +161,6 @@ def _master(context: Context) -> str:
             return peer(context, f"{object_name(context.deployment, part.digest)}-{part.replicas.index(0)}")
     raise RejectedError(
         f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
-        "replicas together by placement.clusters or between_replicas",
+        "replicas in one cluster with placement.clusters or between_replicas",
         where="run.env",
     )

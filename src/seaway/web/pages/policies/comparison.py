@@ -50,9 +50,9 @@ class Comparison:
         self._visit, words = visit, visit.words
         with ui.element("section").classes("panel"):
             with ui.element("div").classes("panel-head"):
-                ui.label(words("Effect of each policy on the present fleet")).props("role=heading aria-level=2").classes(
-                    "panel-title"
-                )
+                ui.label(words("Effect of each policy on the present fleet")).props(
+                    "role=heading aria-level=2"
+                ).classes("panel-title")
                 with ui.element("div").classes("panel-tools"):
                     self._choice = ui.select({}, label=words("Policies"), multiple=True).props(
                         "outlined dense options-dense use-chips"

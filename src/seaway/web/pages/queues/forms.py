@@ -111,7 +111,9 @@ def _ask(
         except StaleError as error:
             if not name:
                 raise RejectedError(words("This name is taken."), where="name") from error
-            raise RejectedError(words("Another user changed it: close this dialog, check it, and try again.")) from error
+            raise RejectedError(
+                words("Another user changed it: close this dialog, check it, and try again.")
+            ) from error
         _look_again(visit)
         tell(words("{name} is saved", name=called))
 

@@ -90,8 +90,8 @@ async def show_clusters(visit: Visit) -> None:
             tell(words("Removed cluster {name}", name=name))
 
         text = words(
-            "Its jobs are placed elsewhere. Seaway no longer manages what still runs there: "
-            "make sure that the cluster is switched off or empty."
+            "Its jobs are placed elsewhere. Seaway does not manage its workloads any more: make sure "
+            "that the cluster is switched off or empty."
         )
         confirm(words, words("Remove cluster {name}?", name=name), text, words("Remove"), remove)
 

@@ -36,7 +36,9 @@ MAX_MOVES = 25
 async def build(visit: Visit) -> None:
     """Put the page together."""
     if not visit.may("operator"):
-        raise ForbiddenError(visit.words("What-if questions require the operator role: they use the jobs of all tenants."))
+        raise ForbiddenError(
+            visit.words("What-if questions require the operator role: they use the jobs of all tenants.")
+        )
     page = _WhatIf(visit)
     if await page.offer() and (wrong(visit.query, visit.words) or asked(visit.query)):
         await page.ask()
@@ -59,9 +61,7 @@ class _WhatIf:
             self._wrong = wrong_line()
             with ui.element("div").classes("question-foot"):
                 self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
-                ui.label(
-                    words("Questions are answered on a copy of the present fleet and queues. Nothing changes.")
-                )
+                ui.label(words("Questions are answered on a copy of the present fleet and queues. Nothing changes."))
         for name, each in self._inputs.items():
             each.value = visit.query.get(name, each.value) if not isinstance(each, ui.switch) else name in visit.query
             if isinstance(each, ui.input):
@@ -105,9 +105,7 @@ class _WhatIf:
             return
         question = asked(given)
         if not question:
-            self._show_error(
-                RejectedError(self._visit.words("Enter what leaves, what arrives, or a policy."))
-            )
+            self._show_error(RejectedError(self._visit.words("Enter what leaves, what arrives, or a policy.")))
             return
         self._button.props("loading")
         try:
@@ -274,11 +272,11 @@ def sentence_of(answer: WhatIfOut, words: Words) -> str:
     }
     if len(answer.moved) == 1:
         return words(
-            "1 job would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would have to wait.",
+            "1 job would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would wait.",
             **counts,
         )
     return words(
-        "{moved} jobs would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would have to wait.",
+        "{moved} jobs would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would wait.",
         moved=figures.count(len(answer.moved), words.locale),
         **counts,
     )
