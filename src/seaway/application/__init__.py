@@ -1,1 +1,1 @@
-"""Use cases: taking jobs in, placing them, carrying that out, watching them, and what all of it is kept in."""
+"""Use cases: admission, placement, execution and observation of jobs, and the records of all this."""

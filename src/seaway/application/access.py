@@ -64,15 +64,15 @@ class Who:
     gateway: str = ""
 
     def may_see(self, tenant: str) -> bool:
-        """Tell whether a tenant's things are to be seen; no one's, the fleet's own, always are."""
+        """Report whether the caller can see objects of a tenant; objects without a tenant are visible to all."""
         return not self.tenant or not tenant or self.tenant == tenant
 
     def may(self, role: Role) -> bool:
-        """Tell whether what `role` allows is allowed."""
+        """Report whether the caller has the permissions of a role."""
         return RANKS[self.role] >= RANKS[role]
 
     def speaks_for(self, gateway: str) -> bool:
-        """Tell whether this is the agent of a gateway."""
+        """Report whether the caller is the agent of a gateway."""
         return self.role is Role.AGENT and self.gateway == gateway
 
     def require(self, role: Role) -> None:
@@ -81,7 +81,7 @@ class Who:
         Raises
         ------
         ForbiddenError
-            When it takes more than this.
+            If the role of the caller is not sufficient.
         """
         if not self.may(role):
             raise ForbiddenError(f"requires the role {role.value}; {self.name!r} has the role {self.role.value}")
@@ -89,46 +89,44 @@ class Who:
 
 RANKS = {role: role.rank for role in Role}
 ANONYMOUS_ADMIN = Who(ANONYMOUS, Role.ADMIN)
-"""Everybody, where no one is asked who he is."""
+"""Caller without authentication, if tokens are off."""
 
 
 class Bearer(Protocol):
-    """Knows bearer tokens that another user gave out."""
+    """Verification of bearer tokens of another issuer."""
 
     def known(self, credential: str) -> Who | None:
-        """Return whose a token is that was verified before and still holds; never waits."""
+        """Return the caller of a valid token that was verified before; never waits."""
 
     def verify(self, credential: str) -> Who:
-        """Return whose a token is; may wait for the one who gave it out.
+        """Return the caller of a token; can wait for the issuer.
 
         Raises
         ------
         UnauthenticatedError
-            When it does not hold.
+            If the token is invalid.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A token that holds, as a look-up finds it."""
-
     digest: str
     who: Who
 
 
 class Access:
-    """Knows who may do what.
+    """Authentication of callers, and management of tokens.
 
     Parameters
     ----------
     store, writer
-        Where tokens are kept, and who stores them.
+        Store of the tokens.
     clock
-        For when tokens end.
+        Clock for the expiry of tokens.
     everybody
-        Whether everybody is an admin and no one is asked; see `require_loopback`.
+        Whether every caller is an admin without authentication; see `require_loopback`.
     bearer
-        Knows tokens of others; None where there are none.
+        Verifies tokens of another issuer; None without one.
     """
 
     def __init__(
@@ -147,7 +145,7 @@ class Access:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read all tokens again, in case that another user wrote some."""
+        """Read all tokens again, in case another process wrote some."""
         while True:
             changes = self._changes
             held = {token.id: _held(token) for token in self._store.tokens() if token.revoked_ns is None}
@@ -157,21 +155,21 @@ class Access:
                     return
 
     def known(self, authorization: str | None, address: str) -> Who | None:
-        """Return who asks, as far as that is known without waiting; None when `verify` must be asked.
+        """Return the caller as far as possible without waiting; None if `verify` is needed.
 
         Parameters
         ----------
         authorization
             The header; None without one.
         address
-            Where the request comes from.
+            Source address of the request.
 
         Raises
         ------
         UnauthenticatedError
-            When there is no token, or one that does not hold.
+            If there is no token, or an invalid one.
         TooManyFailuresError
-            When too many from there did not hold.
+            If too many tokens from that address were invalid.
         """
         if self.everybody:
             return ANONYMOUS_ADMIN
@@ -188,12 +186,12 @@ class Access:
         return who
 
     def verify(self, authorization: str | None, address: str) -> Who:
-        """Return who asks, by a token that another user gave out; may wait.
+        """Return the caller of a token of another issuer; can wait.
 
         Raises
         ------
         UnauthenticatedError
-            When it does not hold.
+            If the token is invalid.
         """
         if self._bearer is None:
             raise UnauthenticatedError("tokens of others are not taken here")
@@ -204,16 +202,16 @@ class Access:
             raise
 
     def holds(self, who: Who) -> bool:
-        """Tell whether a user who was let in still would be: for requests that last."""
+        """Report whether the credential of a caller is still valid, for long requests."""
         if who.expires_ns is not None and who.expires_ns <= self._clock.now_ns():
             return False
         return not who.token_id or who.token_id in self._held
 
     def tokens(self) -> list[Token]:
-        """Return all tokens, revoked ones too, as they are stored."""
+        """Return all stored tokens, including revoked ones."""
         return self._store.tokens()
 
-    def create(  # all that a token has
+    def create(  # all properties of a token
         self, name: str, role: Role, tenant: str, lasts_s: int | None, by: str, *, gateway: str = ""
     ) -> tuple[Token, str]:
         """Create a token.
@@ -226,9 +224,9 @@ class Access:
         Raises
         ------
         RejectedError
-            When the name is invalid, or role and tenant or gateway do not go together.
+            If the name is invalid, or role and tenant or gateway do not match.
         ConflictError
-            When a valid token has that name.
+            If a valid token has that name.
         """
         require_name("token", name)
         self._require_free(name)
@@ -251,14 +249,14 @@ class Access:
         return token, f"{PREFIX}_{token.id}_{secret}"
 
     def revoke(self, token_id: str, *, force: bool = False) -> Token:
-        """End a token; from when this returns, no one gets in with it. Ending it again changes nothing.
+        """Revoke a token; it is invalid when this returns. A second call has no effect.
 
         Raises
         ------
         UnknownError
-            When there is no such token.
+            If there is no such token.
         ConflictError
-            When no other token of an admin would hold, and this is not to be so by `force`.
+            If no other valid admin token exists, without `force`.
         """
         token = next((each for each in self._store.tokens() if each.id == token_id), None)
         if token is None:
@@ -274,11 +272,11 @@ class Access:
         return token
 
     def first_token(self) -> str | None:
-        """Make a token for an admin when none holds; None when one does."""
+        """Create an admin token if there is no valid one; None if there is."""
         return None if self._admins() else self.new_admin_token("seaway")
 
     def new_admin_token(self, by: str) -> str:
-        """Make a token for an admin, whichever others there are; return the whole of it."""
+        """Create an admin token, regardless of others; return the whole token."""
         name = FIRST_TOKEN
         taken = {token.name for token in self._store.tokens() if token.revoked_ns is None}
         while name in taken:
@@ -286,14 +284,14 @@ class Access:
         return self.create(name, Role.ADMIN, "", None, by)[1]
 
     def _admins(self) -> list[str]:
-        """Return the ids of tokens of admins that hold."""
+        """Return the IDs of valid admin tokens."""
         return [key for key, each in self._held.items() if each.who.role is Role.ADMIN and self.holds(each.who)]
 
     def _is_last_admin(self, token_id: str) -> bool:
         return self._admins() == [token_id]
 
     def _token(self, credential: str) -> Who | None:
-        """Look a token up; it takes as long for one that is not there."""
+        """Return the caller of a token, in the same time for an unknown one."""
         token_id, _, secret = credential[len(PREFIX) + 1 :].partition("_")
         held = self._held.get(token_id)
         right = hmac.compare_digest(_digest(secret), NO_DIGEST if held is None else held.digest)
@@ -303,7 +301,7 @@ class Access:
         return None if expires_ns is not None and expires_ns <= self._clock.now_ns() else held.who
 
     def _receive(self, changes: Sequence[Change]) -> None:
-        """Take over the tokens of changes that were stored; called on the writer's thread."""
+        """Apply tokens of stored changes; called on the thread of the writer."""
         tokens = [
             record
             for change in changes
@@ -341,7 +339,7 @@ class Access:
 
 
 def _require_gateway(role: Role, gateway: str) -> None:
-    """Check that an agent has a gateway, and no one else; it need not be configured yet."""
+    """Check that an agent has a gateway and other roles have none. The gateway can be configured later."""
     if role is Role.AGENT and not gateway:
         raise RejectedError("an agent speaks for one gateway: say for which", where="gateway")
     if role is not Role.AGENT and gateway:
@@ -349,12 +347,12 @@ def _require_gateway(role: Role, gateway: str) -> None:
 
 
 def require_loopback(host: str) -> None:
-    """Check that only this machine reaches a server that asks no one who he is.
+    """Check that only this machine can reach a server without authentication.
 
     Raises
     ------
     RejectedError
-        When others could reach it.
+        If other machines can reach it.
     """
     if not is_loopback(host):
         raise RejectedError(
@@ -364,7 +362,7 @@ def require_loopback(host: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address stands for this machine and no other."""
+    """Report whether a host name or address always stands for this machine."""
     if host == "localhost":
         return True
     try:
@@ -374,7 +372,6 @@ def is_loopback(host: str) -> bool:
 
 
 def _credential(authorization: str | None) -> str:
-    """Take the token from a header."""
     if not authorization:
         raise UnauthenticatedError("a token is required: send 'Authorization: Bearer sw_…'")
     scheme, _, credential = authorization.partition(" ")

@@ -26,9 +26,9 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
-    """Return for how many of a job's replicas there is room now; the snapshot is left as it is.
+    """Return the number of replicas of a job that fit now; the snapshot stays unchanged.
 
-    Of one that must be in one cluster, for how many there is in any.
+    For a job in a single cluster, the maximum over the clusters.
     """
     if job.single_cluster:
         return most(snapshot, job, profile)
@@ -40,13 +40,13 @@ def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
 
 
 def most(snapshot: Snapshot, job: Job, profile: Profile) -> int:
-    """Return with how many of its replicas a gang fits now; the snapshot is left as it is."""
+    """Return the largest number of replicas with which a gang fits now; the snapshot stays unchanged."""
     sizes = range(1, job.replicas + 1)
     return bisect_left(sizes, True, key=lambda count: not fits(snapshot, replace(job, replicas=count), profile))
 
 
 def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
-    """Say for how many of a job's replicas there is room, and with how many it would fit; empty if with all."""
+    """Return a text with the number of replicas that have room and that would fit; empty if all fit."""
     if job.replicas == 1 or fits(snapshot, job, profile):
         return ""
     count = room(snapshot, job, profile)
@@ -58,7 +58,7 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
 
 
 def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
-    """Tell whether a whole job has room now; the snapshot is left as it is."""
+    """Report whether a whole job fits now; the snapshot stays unchanged."""
     plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
     fits = bool(plan.jobs_placed[0])
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
@@ -68,22 +68,14 @@ def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
 PLAIN = PlainTemplates()
 
 REMEMBERED = 50_000
-"""Requests whose verdict is remembered; then all are forgotten."""
+"""Maximum number of cached results; above it, the cache is cleared."""
 
 MAX_REPORTED = 20
 """Maximum number of unknown clusters that an error lists."""
 
 
 class Admission:
-    """Checks jobs against what there is: names, and whether the fleet could hold them if it were empty.
-
-    Parameters
-    ----------
-    controller
-        Knows the fleet, the tenants and the queues.
-    templates
-        What jobs can become.
-    """
+    """Check of jobs: names, and capacity of the empty fleet."""
 
     def __init__(self, controller: Controller, templates: Templates = PLAIN) -> None:
         self._controller = controller
@@ -96,22 +88,22 @@ class Admission:
         self._first_fit = make_profile("greedy")
 
     def admit(self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
-        """Let a job pass, or say everything that is wrong with it; may take long.
+        """Accept a job, or raise with all its errors; may take long.
 
         Parameters
         ----------
         seen_by
-            The tenant that who submits belongs to, and whose things alone are named; empty for all.
+            Tenant of the caller. Messages name only objects that it can see; empty for all.
         before
-            What a job asked for until now, where it changes: what was wrong already is left to it.
+            Present request of a job that changes; errors that it already has are ignored.
 
         Raises
         ------
         RejectedError
-            When it names something that is not there, or no cluster could ever hold it. Says which
-            change of the request the fleet could hold.
+            If it names something unknown, or no cluster could ever run it. The message has a change of the request that
+            the fleet could run.
         UnavailableError
-            When it is not known yet which names there are.
+            If the names are not read yet.
         """
         self._require_started()
         self._look()
@@ -124,11 +116,11 @@ class Admission:
         _require_none(problems)
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
-        """Return a job with what its template says of it, as it is to be taken in; ask `admit` about that."""
+        """Return a job with the traits of its template. `admit` reports an unknown template."""
         return self._templates.with_template_traits(spec)
 
     def admits_at_once(self, spec: JobSpec, seen_by: str = "") -> bool:
-        """Let a job pass as `admit` does, where that needs no look at the fleet; False where `admit` must be asked.
+        """Accept a job as `admit`, if that needs no check of the fleet; return False if `admit` is needed.
 
         Raises as `admit`.
         """
@@ -181,7 +173,7 @@ class Admission:
         return problems
 
     def _look(self) -> None:
-        """Take notice of a fleet that changed."""
+        """Update the cached data if the fleet changed."""
         fleet = self._controller.live.fleet
         if self._make == fleet.make:
             return
@@ -195,7 +187,7 @@ class Admission:
             self._make = fleet.make
 
     def _never_fits(self, spec: JobSpec) -> str:
-        """Say why no cluster could ever hold a job; empty when one could, or when none has answered yet."""
+        """Return the reason why no cluster could ever run a job; empty if one could, or before any answer."""
         if self._empty is None:
             return ""
         key = self._key(spec)
@@ -210,12 +202,12 @@ class Admission:
         return verdict
 
     def _key(self, spec: JobSpec) -> Hashable:
-        """Return all of a job that its verdict depends on."""
+        """Return the parts of a job that its result depends on."""
         clusters = self._controller.names.clusters_of(spec.queue)
         return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
 
     def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
-        """Say why the empty fleet cannot hold a job whose pool has these clusters, and what it could hold."""
+        """Return why the empty fleet, restricted to the pool, cannot run a job, and what it could run."""
         job = replace(spec.job("this job", clusters), data=NO_DATA)
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)
         placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
@@ -239,7 +231,7 @@ class Admission:
         return self._too_many_together(empty, job)
 
     def _too_many_together(self, empty: Snapshot, job: Job) -> str:
-        """Say how many of a gang's replicas the empty fleet could hold, and whether it holds all without its bounds."""
+        """Return a text with the number of replicas of a gang that fit the empty fleet."""
         where = "in one cluster" if job.single_cluster else "together"
         said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
         said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
@@ -249,7 +241,7 @@ class Admission:
 
 
 def _requirements(spec: JobSpec) -> Hashable:
-    """Return what a job asks of the fleet, by which queue."""
+    """Return the requirements of a job, and its queue."""
     return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, spec.queue
 
 
@@ -264,9 +256,9 @@ def _require_none(problems: list[RejectedError]) -> None:
 
 
 def _at_its_best(fleet: Fleet, surveyed: Set[str]) -> Fleet:
-    """Return a fleet with every node, device and link in order: what is down today may be up tomorrow.
+    """Return a fleet without failures and use, since nodes, devices and links can recover.
 
-    Between gateways that agents measure everything is possible but more than their interfaces carry.
+    Between gateways with agents, all figures are possible except bandwidth beyond the speed of their interfaces.
     """
     gateways = tuple(
         replace(each, used_in_mbps=0, used_out_mbps=0) if each.name in surveyed else each for each in fleet.gateways

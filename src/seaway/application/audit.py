@@ -1,4 +1,4 @@
-"""The audit log, written beside the requests it tells of: what comes together is stored together."""
+"""Audit log, stored independently of the requests it records and in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import SeawayError
 
 MAX_WAITING = 20_000
-"""Entries that wait for a database that does not answer; what comes on top is counted and dropped."""
+"""Maximum number of entries that wait for the database; others are dropped and counted."""
 
 MAX_TOGETHER = 1000
 
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """Takes entries at once and stores them soon.
+    """Queue of audit entries, which are stored soon after.
 
     Attributes
     ----------
     dropped
-        Entries that found no room while the database did not answer.
+        Entries dropped because the queue was full while the database did not answer.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -36,7 +36,7 @@ class AuditLog:
         self.dropped = 0
 
     def note(self, entry: AuditEntry) -> None:
-        """Take an entry; never waits."""
+        """Add an entry without waiting."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             return
@@ -46,7 +46,7 @@ class AuditLog:
         return len(self._waiting)
 
     async def store(self) -> None:
-        """Store what waits. What cannot be stored goes on waiting."""
+        """Store all queued entries. Entries that cannot be stored stay queued."""
         async with self._storing:
             while self._waiting:
                 entries = list(islice(self._waiting, MAX_TOGETHER))

@@ -1,4 +1,4 @@
-"""Changes: what is stored together or not at all."""
+"""Changes: groups of rows that are stored atomically."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ Record = (
 
 @dataclass(slots=True)
 class Change:
-    """One unit of work.
+    """Atomic set of row changes.
 
     Attributes
     ----------
     insert
-        New rows. A row that is there already is a conflict.
+        New rows. An existing row is a conflict.
     update
-        Rows by key. A `JobRecord` is written only where the stored version is one less than its own,
-        else that is a conflict; so is an `Attempt` or a `Token` that is not there.
+        Rows by key. A `JobRecord` is a conflict unless the stored version is one less than its own. An `Attempt` or a
+        `Token` that does not exist is a conflict too.
     put
         Rows by key, new or not.
     delete
-        Rows to remove by the key of the given value; one that is not there is passed over.
+        Rows to remove by the key of the given value. Missing rows are ignored.
     """
 
     insert: list[Record] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Change:
         return bool(self.insert or self.update or self.put or self.delete)
 
     def add(self, other: Change) -> None:
-        """Make everything of another change a part of this one."""
+        """Merge another change into this one."""
         self.insert += other.insert
         self.update += other.update
         self.put += other.put
@@ -88,4 +88,4 @@ class Outcome(Enum):
 
     STORED = auto()
     CONFLICT = auto()
-    """A user changed a row of it first, or a new row is there already. Nothing of it was stored."""
+    """Another change of a row came first, or a new row exists already. Nothing of it was stored."""

@@ -1,4 +1,4 @@
-"""Removal of a cluster that left the fleet: free what its jobs hold there."""
+"""Removal of a cluster that left the fleet: release of the allocations in it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ TRIES = 5
 
 
 class ClusterRemoval:
-    """Gives up clusters that are not of the fleet any more.
-
-    Parameters
-    ----------
-    controller
-        Knows which clusters are.
-    """
+    """Removal of clusters that are not in the fleet any more."""
 
     def __init__(self, store: Store, writer: Writer, controller: Controller, clock: Clock) -> None:
         self._store = store
@@ -38,17 +32,16 @@ class ClusterRemoval:
         """End the attempts in a cluster and drop its pending commands; return the number of attempts.
 
         Their jobs return to their queues. Another cluster can then get the name. If the cluster returns, the workloads
-        of these
-        jobs in it are removed.
+        of these jobs in it are removed.
 
         Raises
         ------
         UnknownError
-            When the cluster is unknown.
+            If the cluster is unknown.
         ConflictError
-            When it is in the fleet, or its jobs change faster than they can be removed.
+            If it is in the fleet, or its jobs change faster than they can be removed.
         UnavailableError
-            When the list of clusters is not known yet.
+            If the list of clusters is not known yet.
         """
         self._require_gone(cluster)
         seen: set[tuple[str, int]] = set()
@@ -98,11 +91,11 @@ class ClusterRemoval:
         return changes
 
     def _given_up(self, attempt: Attempt, cluster: str, others: list[PendingCommand], actor: str) -> Change | None:
-        """Give up what an attempt has in one cluster; where it has something in others, they still remove it."""
+        """Return the change that ends the part of an attempt in one cluster; other clusters remove theirs as usual."""
         now_ns = self._clock.now_ns()
         if not attempt.state.live:
             if others:
-                return None  # the row for this cluster goes, the last of the others ends the attempt
+                return None  # remove the row of this cluster; the last of the others ends the attempt
             return ended(attempt, now_ns)
         job = self._store.job(attempt.job_id)
         reason = f"{cluster} is forgotten; {ELSEWHERE}"

@@ -11,15 +11,15 @@ from seaway.application.records import ClusterName
 
 
 class ClusterNames:
-    """The names that clusters have and had. For one thread at a time.
+    """Present and former names of clusters. Only one thread at a time can use it.
 
-    What is stored of jobs says by name where they run. So a cluster never gets another name, and a name is given to
-    no other cluster before a user had the one that had it forgotten, however kubeconfigs come and go.
+    Stored jobs refer to their clusters by name. So a cluster never gets another name. A name goes to another cluster
+    only after an operator removed its previous owner, however kubeconfigs change.
 
     Parameters
     ----------
     store
-        Where they are kept, for all who ever lead; None keeps them for this process alone.
+        Persistent storage, shared by all leaders; None stores the names in this process only.
     """
 
     def __init__(self, store: Store | None = None) -> None:
@@ -27,12 +27,12 @@ class ClusterNames:
         self._read: dict[str, ClusterName] | None = None
 
     def reload(self) -> None:
-        """Look again what is stored: others may have had clusters forgotten."""
+        """Read the stored names again, since another process may have removed some."""
         if self._store:
             self._read = None
 
     def taken(self) -> Set[str]:
-        """Return all names that were given."""
+        """Return all assigned names."""
         return self._rows().keys()
 
     def of(self, uid: str | None, server: str) -> str:
@@ -51,7 +51,7 @@ class ClusterNames:
         return same[0].name if same else ""
 
     def uid(self, name: str) -> str:
-        """Return who the cluster of a name is; empty where that is not known."""
+        """Return the identity of a named cluster; empty if unknown."""
         row = self._rows().get(name)
         return row.uid if row else ""
 
@@ -61,7 +61,7 @@ class ClusterNames:
         Raises
         ------
         UnavailableError
-            When the database does not answer. Nothing is stored then.
+            If the database does not answer. Nothing is stored then.
         """
         rows = self._rows()
         before = rows.get(name)

@@ -1,4 +1,4 @@
-"""Evaluations of policies that are kept, so that people can look at them where policies are chosen."""
+"""Stored evaluations of policies, for the selection of policies."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnknownError
 
 MOST = 100
-"""Evaluations that are kept."""
+"""Maximum number of stored evaluations."""
 
 
 class Evaluations:
-    """Takes, gives and removes evaluations. Every method may be called from any thread."""
+    """Storage and removal of evaluations. Any thread can call every method."""
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
         self._store, self._writer, self._clock = store, writer, clock
         self._changing = threading.Lock()
 
     def retained(self) -> list[EvaluationRecord]:
-        """Return all, by name."""
+        """Return all evaluations, by name."""
         return self._store.evaluations()
 
     def look_up(self, name: str) -> EvaluationRecord:
-        """Return the one of a name.
+        """Return an evaluation.
 
         Raises
         ------
         UnknownError
-            When there is none.
+            If there is none of that name.
         """
         for each in self.retained():
             if each.name == name:
@@ -40,7 +40,7 @@ class Evaluations:
         raise UnknownError(f"evaluation {name[:63]!r} not found")
 
     def keep(self, name: str, rows: str, actor: str) -> tuple[EvaluationRecord, bool]:
-        """Keep an evaluation; the same one again changes nothing.
+        """Store an evaluation; storing the same one again has no effect.
 
         Returns
         -------
@@ -50,7 +50,7 @@ class Evaluations:
         Raises
         ------
         ConflictError
-            When there is another of its name, or there are too many.
+            If there is another one of its name, or there are too many.
         """
         with self._changing:
             there = {each.name: each for each in self.retained()}

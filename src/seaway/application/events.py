@@ -1,4 +1,4 @@
-"""The live feed: the latest events in memory, for everybody who follows."""
+"""Live feed: the latest events in memory, for all subscribers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Feed:
         self._lock = threading.Lock()
 
     def publish(self, changes: Sequence[Change]) -> None:
-        """Take over the events of changes that were stored."""
+        """Add the events of stored changes."""
         fresh = [record for change in changes for record in change.insert if isinstance(record, Event)]
         if not fresh:
             return
@@ -34,25 +34,25 @@ class Feed:
             wake()
 
     def forget(self) -> None:
-        """Forget all events: some may be missing here that are stored, so everybody reads on from the store."""
+        """Clear the feed, since stored events may be missing in it. Subscribers then read from the store."""
         with self._lock:
             self._events.clear()
 
     @property
     def last(self) -> int:
-        """Id of the latest event in memory; 0 without one."""
+        """ID of the latest event in memory; 0 without one."""
         with self._lock:
             return self._events[-1].id if self._events else 0
 
     def since(self, after: int) -> list[Event] | None:
-        """Return the events after the one with id `after`; None when memory does not reach back so far."""
+        """Return the events after ID `after`; None if memory does not have all of them."""
         with self._lock:
             if not self._events:
                 return None
             first = self._events[0].id
             if after < first - 1:
                 return None
-            count = 0  # ids may have holes where a change was in conflict: look from the end
+            count = 0  # IDs can have gaps after conflicts, so search from the end
             for event in reversed(self._events):
                 if event.id <= after:
                     break
@@ -60,7 +60,7 @@ class Feed:
             return list(islice(self._events, len(self._events) - count, None))
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have `wake` called, on the writer's thread, whenever there are new events; return how to stop that."""
+        """Call `wake` on the thread of the writer for new events; return a function that ends this."""
         with self._lock:
             self._wakers.add(wake)
 

@@ -1,4 +1,4 @@
-"""Histograms of durations, as Prometheus shows them."""
+"""Histograms of durations, in the format of Prometheus."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BOUNDS_S = (
     14_400,
     86_400,
 )
-"""Bounds of times that are counted apart, seconds: from a transaction to a day in a queue."""
+"""Upper bounds of the buckets, seconds: from a transaction to a day in a queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Counts so far.
+    """Counts of a histogram.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Timed:
 
 
 class Timing:
-    """Counts times; noted by one thread, read by any."""
+    """Histogram, written by one thread and read by any."""
 
     __slots__ = ("_counts", "_total_s")
 
@@ -62,5 +62,5 @@ class Timing:
         self._total_s += seconds
 
     def timed(self) -> Timed:
-        """Return what was counted until now."""
+        """Return the counts so far."""
         return Timed(tuple(self._counts), self._total_s)

@@ -26,24 +26,14 @@ _Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
 
 @dataclass(frozen=True, slots=True)
 class SubmitKey:
-    """An idempotency key: sent again with the same body, a submit returns the job that there is."""
+    """Idempotency key: a repeated submit with the same body returns the existing job."""
 
     key: str
     digest: str
 
 
 class Jobs:
-    """Takes jobs in, and changes and ends them.
-
-    Parameters
-    ----------
-    store, writer
-        Where jobs are read from, and who stores changes.
-    clock
-        For times in records.
-    random
-        For ids.
-    """
+    """Submit, change and end of jobs."""
 
     def __init__(self, store: Store, writer: Writer, clock: Clock, random: Random) -> None:
         self._store = store
@@ -69,9 +59,9 @@ class Jobs:
         Raises
         ------
         ConflictError
-            When `key` was used with another body, or for a deleted job.
+            If `key` was used with another body, or for a deleted job.
         UnavailableError
-            When the job could not be stored.
+            If the job could not be stored.
         """
         for _ in range(TRIES):
             now_ns = self._clock.now_ns()
@@ -101,24 +91,24 @@ class Jobs:
         Raises
         ------
         ConflictError
-            When it was used with another body, or for a job that is gone.
+            If it was used with another body, or for a removed job.
         """
         return await asyncio.to_thread(self._used, tenant, key)
 
     def change(self, job_id: str, spec: JobSpec, actor: str, version: int | None = None) -> JobRecord:
-        """Change what a job asks for. One that runs is stopped and restarted where it must be.
+        """Change the request of a job. A running job is restarted if necessary.
 
         Parameters
         ----------
         version
-            The version that the change is meant for; None for whichever there is.
+            Version that the change is based on; None for any.
 
         Raises
         ------
         StaleError
-            When the job is in another version.
+            If the job has another version.
         ConflictError
-            When the job is over.
+            If the job is finished.
         """
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
@@ -129,7 +119,7 @@ class Jobs:
         return self._take(job_id, version, step)
 
     def cancel(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """End a job; its record stays. Cancelling what is cancelled changes nothing."""
+        """Cancel a job; its record stays. Cancelling a cancelled job has no effect."""
         return self._stop(job_id, JobState.CANCELLED, actor, reason or f"cancelled by {actor}", version)
 
     def suspend(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
@@ -157,7 +147,7 @@ class Jobs:
         Raises
         ------
         UnknownError
-            When there is none.
+            If there is none.
         """
         job = self._store.job(job_id)
         if job is None or job.state is JobState.DELETED:
@@ -173,7 +163,7 @@ class Jobs:
         return self._take(job_id, version, step)
 
     def _take(self, job_id: str, version: int | None, step: _Step) -> JobRecord:
-        """Take a step from the job as it is stored now; try again when it changes in between."""
+        """Apply a step to the stored job; retry after concurrent changes."""
         for _ in range(TRIES):
             job = self.find(job_id)
             if version is not None and job.version != version:
@@ -185,7 +175,7 @@ class Jobs:
         raise ConflictError("the job changes too fast; try again")
 
     def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
-        """Tell whether the pool of a queue has all of some clusters; one that is gone has none."""
+        """Report whether the pool of a queue has all these clusters; a missing pool has none."""
         pools = {pool.name: pool.clusters for pool in self._store.pools()}
         allowed = next(
             (pools.get(each.pool, NO_CLUSTER) for each in self._store.queues() if each.name == queue), NO_CLUSTER
@@ -205,14 +195,14 @@ class Jobs:
 
 
 def require_changeable(job: JobRecord, spec: JobSpec) -> None:
-    """Check that a job may ask for something else.
+    """Check that the request of a job can change.
 
     Raises
     ------
     ConflictError
-        When it is over.
+        If the job is finished.
     RejectedError
-        When it would be another tenant's.
+        If the change moves it to another tenant.
     """
     if job.state.final:
         raise ConflictError(f"the job is {job.state.value}; a finished job cannot be changed, submit it again")

@@ -1,7 +1,7 @@
-"""A limit on failed logins from one address.
+"""Limit on failed logins from one address.
 
-It spares work and logs; secrets are too long to be guessed at any rate. So a token that holds is let
-through whatever came from its address before.
+It reduces load and log volume; secrets are too long to guess at any rate. So a valid token is accepted regardless of
+earlier failures of its address.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from seaway.application.ports.clock import Clock
 from seaway.domain.errors import SeawayError
 
 MAX_FAILURES = 10
-"""Failures from one address before it has to wait."""
+"""Number of failures from one address before it has to wait."""
 
 WINDOW_S = 60
 MAX_ADDRESSES = 10_000
-"""Addresses that are remembered; the one that failed longest ago is forgotten first."""
+"""Maximum number of addresses in memory; those with the oldest failures are removed first."""
 
 IPV6_SITE_BITS = 64
 """Length of the IPv6 prefix that counts as one client, since a client usually controls a whole network."""
 
 
 class TooManyFailuresError(SeawayError):
-    """Too many logins from one address failed.
+    """Too many failed logins from one address.
 
     Parameters
     ----------
     retry_after_s
-        After how many seconds another try makes sense.
+        Seconds before a retry makes sense.
     """
 
     def __init__(self, retry_after_s: int) -> None:
@@ -39,13 +39,7 @@ class TooManyFailuresError(SeawayError):
 
 
 class LoginLimit:
-    """Counts failures by address, in windows that begin with the first.
-
-    Parameters
-    ----------
-    clock
-        Goes by its time that never goes back.
-    """
+    """Counter of failures by address, in windows of monotonic time that begin with the first failure."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,12 +47,12 @@ class LoginLimit:
         self._lock = Lock()
 
     def require(self, address: str) -> None:
-        """Check whether an address may try.
+        """Check that an address can try a login.
 
         Raises
         ------
         TooManyFailuresError
-            When it has to wait.
+            If it has to wait.
         """
         if not self._failures:
             return
@@ -73,7 +67,7 @@ class LoginLimit:
         Raises
         ------
         TooManyFailuresError
-            When there were too many before.
+            If there were too many before.
         """
         self.require(address)
         now_ns = self._clock.monotonic_ns()
@@ -90,7 +84,7 @@ class LoginLimit:
 
 
 def site(address: str) -> str:
-    """Return what stands for everybody behind an address."""
+    """Return the key of all clients behind an address."""
     try:
         read = ipaddress.ip_address(address)
     except ValueError:

@@ -20,18 +20,18 @@ MAX_RETRY_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """Something done every so often.
+    """Scheduled task.
 
     Attributes
     ----------
     name
-        For the log.
+        Name for the log.
     interval_s
-        Seconds from one time to the next.
+        Seconds between two runs.
     do
-        Does it.
+        Runs the task.
     first_s
-        Seconds until it is done for the first time; None for `interval_s`.
+        Seconds before the first run; None for `interval_s`.
     """
 
     name: str
@@ -56,15 +56,7 @@ class _Turn:
 
 
 class Maintenance:
-    """Does duties in a thread of its own, one after the other.
-
-    Parameters
-    ----------
-    duties
-        What is to be done.
-    clock
-        By which it is done.
-    """
+    """Scheduler of tasks, one after the other, in a thread."""
 
     def __init__(self, duties: list[Duty], clock: Clock) -> None:
         self._clock = clock
@@ -82,13 +74,13 @@ class Maintenance:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the duty at hand and end the thread."""
+        """Finish the running task and end the thread."""
         self._stopping.set()
         if self._thread:
             self._thread.join()
 
     def step(self) -> float:
-        """Do what is due; return the seconds until the next is."""
+        """Run the tasks that are due; return the seconds to the next one."""
         for turn in self._schedule:
             if turn.due_ns <= self._clock.monotonic_ns():
                 self._do(turn)
@@ -96,7 +88,6 @@ class Maintenance:
         return max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_S)
 
     def _do(self, turn: _Turn) -> None:
-        """Do one duty, and say when it is to be done again."""
         duty = turn.duty
         try:
             log.info("%s: %s", duty.name, duty.do())

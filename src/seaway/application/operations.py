@@ -1,4 +1,4 @@
-"""What operators do: cordons, queues, pools, tenants."""
+"""Operations of operators: cordons, queues, pools, tenants."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from seaway.scheduling.profile import Profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
 Meant = Callable[[Queue | Pool | Tenant | None], bool]
-"""Tells whether what there is, None for nothing, is what a change is meant for."""
+"""Check that the present object, None for none, is the one that a change is based on."""
 
 AT_ONCE = 200
-"""Jobs that are removed in one step."""
+"""Number of jobs that one step removes."""
 
 
 class Operations:
-    """Changes how the fleet and the queues are used.
+    """Changes of the use of the fleet and the queues.
 
     Parameters
     ----------
     controller
-        Knows which clusters and nodes there are.
+        Source of the clusters and nodes.
     policies
-        The trained policies there are.
+        The trained policies.
     gate
-        Says which of them may decide.
+        Decides which of them may be activated.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Operations:
         self._writer = writer
         self._controller = controller
         self._clock = clock
-        self._setting_up = threading.Lock()  # so that what there is stays so until it is changed
+        self._setting_up = threading.Lock()  # serializes changes
 
     # Clusters and nodes.
 
     def cordon(self, cluster: str, node: str, actor: str, reason: str, *, drain: bool = False) -> Cordon:
-        """Keep new work away from a cluster (`node` empty) or a node; with `drain` move away what runs there.
+        """Stop new work in a cluster (`node` empty) or on a node; with `drain`, also move its jobs away.
 
         Raises
         ------
         UnknownError
-            When there is no such cluster or node.
+            If there is no such cluster or node.
         """
         self._require_place(cluster, node)
         cordon = Cordon(cluster, node, drain, reason, actor, self._clock.now_ns())
@@ -72,12 +72,12 @@ class Operations:
         return cordon
 
     def uncordon(self, cluster: str, node: str, actor: str) -> None:
-        """Let new work come again, also to what is not there at the moment; where nothing was cordoned, do nothing.
+        """Remove a cordon, also of a cluster or node that is absent; do nothing without a cordon.
 
         Raises
         ------
         UnknownError
-            When nothing of that name is there or was cordoned.
+            If neither the cluster or node nor a cordon of it exists.
         """
         cordon = next((each for each in self._store.cordons() if (each.cluster, each.node) == (cluster, node)), None)
         if cordon is None:
@@ -96,24 +96,24 @@ class Operations:
         if node and node not in nodes:
             raise UnknownError(f"cluster {cluster!r} has no node {node!r}", where="node")
 
-    # Copies that no job accounts for.
+    # Orphaned workloads.
 
     def orphans(self, cluster: str = "") -> list[Workload]:
-        """Return the copies in a cluster, or in all, that no job known to Seaway accounts for, by cluster and name."""
+        """Return the orphaned workloads of a cluster, or of all, by cluster and name."""
         with self._controller.lock:
             clusters = self._controller.live.fleet.clusters.values()
             found = [each.copy for live in clusters for each in live.orphans.values() if cluster in ("", live.name)]
         return sorted(found, key=lambda copy: (copy.cluster, copy.name))
 
     def remove_orphans(self, cluster: str, actor: str, name: str = "") -> list[str]:
-        """Have a cluster remove a copy that no job known to Seaway accounts for, or all of them; return their names.
+        """Remove one or all orphaned workloads of a cluster; return their names.
 
-        They are listed until the cluster says that they are gone.
+        They are listed until the cluster reports that they are gone.
 
         Raises
         ------
         UnknownError
-            When there is no such cluster, or no orphan of that name in it.
+            If there is no such cluster, or no orphan of that name in it.
         """
         self._require_place(cluster, "")
         with self._controller.lock:
@@ -134,19 +134,19 @@ class Operations:
     # Queues, pools, tenants.
 
     def put_queue(self, queue: Queue, actor: str, meant: Meant | None = None) -> Queue:
-        """Make or change a queue.
+        """Create or change a queue.
 
-        Its policies are made ready before, which takes a while the first time. Where it takes too long, the queue is
-        stored nevertheless, and its jobs wait for the rest of it.
+        Its policies are compiled first, which takes a while the first time. If it takes too long, the queue is stored
+        anyway, and its jobs wait until the policies are ready.
 
         Raises
         ------
         RejectedError
-            When its policy, pool or tenant is not there.
+            If its policy, pool or tenant does not exist.
         ConflictError
-            When its policy may not decide yet.
+            If its policy may not decide yet.
         StaleError
-            When the change is not `meant` for what there is.
+            If the change is based on another version (`meant`).
         """
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
@@ -167,7 +167,7 @@ class Operations:
         return queue
 
     def delete_queue(self, name: str, actor: str, meant: Meant | None = None) -> None:
-        """Remove a queue in which no job is that is not over; raises as `put_queue` where it is another by now."""
+        """Remove a queue without unfinished jobs; raises `StaleError` as `put_queue` does."""
         with self._setting_up:
             queue = _named(self._store.queues(), name, "queue")
             _require_meant(meant, [queue], name, "queue")
@@ -176,26 +176,26 @@ class Operations:
             self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
 
     def activate_policy(self, name: str, queue: str, actor: str, *, shadow: bool = False) -> tuple[Queue, str]:
-        """Let a policy decide for a queue, or be its shadow.
+        """Use a policy for a queue, or as its shadow.
 
         Parameters
         ----------
         shadow
-            Whether it becomes the shadow, and what decides stays.
+            Whether it becomes the shadow, so that the live policy stays.
 
         Returns
         -------
         tuple
-            The queue, and what is left until the policy may decide; empty where it may.
+            The queue, and the missing conditions before the policy may decide; empty if it may.
 
         Raises
         ------
         UnknownError
-            When there is no such policy or queue.
+            If there is no such policy or queue.
         ConflictError
-            When it may not decide yet.
+            If it may not decide yet.
         StaleError
-            When another user changed the queue meanwhile.
+            If another user changed the queue at the same time.
         """
         if not self._is_there(name):
             raise UnknownError(f"policy {name[:63]!r} not found; bring it first")
@@ -210,7 +210,7 @@ class Operations:
         return there, self._left(there, name)
 
     def delete_policy(self, name: str, actor: str, meant: MeantPolicy | None = None) -> None:
-        """Remove a trained policy that no queue has, live or as its shadow; raises as `Policies.remove`."""
+        """Remove a trained policy that no queue uses, live or as its shadow; raises as `Policies.remove`."""
         with self._setting_up:
             names = {name, *self.policies.profiles_with(name)}
             users = [queue.name for queue in self._store.queues() if names & {queue.policy, queue.shadow}]
@@ -219,13 +219,13 @@ class Operations:
             self.policies.remove(name, actor, meant)
 
     def _require_seen(self, queue: Queue) -> None:
-        """Check that a policy that is to decide from now on may."""
+        """Check that a new live policy may decide."""
         before = next((each for each in self._store.queues() if each.name == queue.name), None)
         if before is None or before.policy != queue.policy:
             self._gate.require(before or queue, require_policy(self._controller.scheduler, queue.policy, "policy"))
 
     def _left(self, queue: Queue, policy: str) -> str:
-        """Return what is left until a policy may decide for a queue, in a sentence; empty where it may."""
+        """Return the missing conditions before a policy may decide for a queue; empty if it may."""
         try:
             self._gate.require(queue, require_policy(self._controller.scheduler, policy, "policy"))
         except ConflictError as error:
@@ -236,14 +236,13 @@ class Operations:
         return policy in policy_names() or policy in self.policies.names() or policy in self.policies.profiles
 
     def _require_policies(self, queue: Queue) -> None:
-        """Check that no one removed a policy of a queue since it was looked up."""
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name and not self._is_there(name):
                 raise RejectedError(f"policy {name!r} not found any more", where=field)
 
     def put_pool(self, pool: Pool, actor: str, meant: Meant | None = None) -> Pool:
-        """Make or change a pool; its clusters need not have joined yet. Raises as `put_queue` where it is another."""
+        """Create or change a pool. Its clusters can join later. Raises `StaleError` as `put_queue` does."""
         text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
         with self._setting_up:
             _require_meant(meant, self._store.pools(), pool.name, "pool")
@@ -251,7 +250,7 @@ class Operations:
         return pool
 
     def delete_pool(self, name: str, actor: str, meant: Meant | None = None) -> None:
-        """Remove a pool that no queue uses; raises as `put_queue` where it is another by now."""
+        """Remove a pool that no queue uses; raises `StaleError` as `put_queue` does."""
         with self._setting_up:
             pool = _named(self._store.pools(), name, "pool")
             _require_meant(meant, [pool], name, "pool")
@@ -262,26 +261,26 @@ class Operations:
             self._store_with_event(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
 
     def put_tenant(self, tenant: Tenant, actor: str, meant: Meant | None = None) -> Tenant:
-        """Make or change a tenant; raises as `put_queue` where it is another by now."""
+        """Create or change a tenant; raises `StaleError` as `put_queue` does."""
         with self._setting_up:
             _require_meant(meant, self._store.tenants(), tenant.name, "tenant")
             self._store_with_event(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
         return tenant
 
     def delete_tenant(self, name: str, actor: str, meant: Meant | None = None) -> None:
-        """Remove a tenant that has no queue of its own and no unfinished job; its tokens hold no longer.
+        """Remove a tenant without own queues and unfinished jobs, and revoke its tokens.
 
-        Its jobs go with it, with all that is stored of them, so that no one finds them who makes a tenant of that name
-        again. The audit log stays. Many go in several steps, the tenant in the last: what fails can be repeated.
+        Its jobs and all their records are removed too, so that a new tenant of that name does not see them. The audit
+        log stays. Many jobs are removed in several steps, the tenant in the last one, so a failed call can be repeated.
 
         Raises
         ------
         UnknownError
-            When there is no such tenant.
+            If there is no such tenant.
         ConflictError
-            When it is in use, or clusters are still removing workloads of its jobs.
+            If it is in use, or clusters still remove workloads of its jobs.
         StaleError
-            When this is not `meant` for what there is.
+            If the change is based on another version (`meant`).
         """
         tenant = _named(self._store.tenants(), name, "tenant")
         _require_meant(meant, [tenant], name, "tenant")
@@ -300,7 +299,7 @@ class Operations:
         self._store_with_event(change, "tenant", text, actor)
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
-        """Remove a tenant's jobs, which are over, but for the last of them: return how many, and what is left to do."""
+        """Remove the finished jobs of a tenant except a last batch; return their number and the change for it."""
         wanted = JobFilter(tenant=tenant, states=FINAL)
         held = {each.job_id for each in self._store.held_attempts()}
         held |= {each.job_id for each in self._store.pending_commands()}
@@ -317,7 +316,6 @@ class Operations:
         return removed, last
 
     def _records_of(self, job: JobRecord) -> Iterator[Record]:
-        """Return a job and all that hangs on it."""
         yield job
         yield from self._store.attempts(job.id)
         after = 0
@@ -336,12 +334,12 @@ class Operations:
 
 
 def require_policy(scheduler: Scheduler, name: str, field: str) -> Profile:
-    """Return a policy that queues can have.
+    """Return a policy for queues.
 
     Raises
     ------
     RejectedError
-        When there is none of that name; `field` says where it was given.
+        If there is none of that name; `field` is the field of the request.
     """
     try:
         return scheduler.made(name)
@@ -362,7 +360,7 @@ def _named(things: list[Thing], name: str, kind: str) -> Thing:
 
 
 def _require_meant(meant: Meant | None, things: list[Thing], name: str, kind: str) -> None:
-    """Check that a change is meant for the thing of a name as it is, or for there being none."""
+    """Check that a change is based on the present version of an object, or on its absence."""
     there = next((thing for thing in things if thing.name == name), None)
     if meant and not meant(there):
         what = "is not there" if there is None else "has changed since you read it"

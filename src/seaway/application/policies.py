@@ -1,4 +1,4 @@
-"""The trained policies that a control plane has: those that come with Seaway, and those that a user brought."""
+"""Trained policies of a control plane: those shipped with Seaway, and uploaded ones."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import ProfileSpec
 
 MOST = 100
-"""Policies that may be brought: all are held in memory."""
+"""Maximum number of uploaded policies; all are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """A trained policy as it is told of.
+    """Trained policy with its origin.
 
     Attributes
     ----------
     file
-        What it is.
+        The policy file.
     signed_by
-        The key that it is signed by; None where no one signed it.
+        Key of its signature; None if it is not signed.
     actor, at_ns
-        Who brought it, and when; empty and 0 for one that comes with Seaway.
+        User and time of the upload; empty and 0 for a policy shipped with Seaway.
     """
 
     file: PolicyFile
@@ -47,40 +47,39 @@ class Brought:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the policy."""
         return self.file.manifest.name
 
 
 Meant = Callable[[Brought | None], bool]
-"""Tells whether what there is, None for nothing, is what a change is meant for."""
+"""Check that the present policy, None for none, is the one that a change is based on."""
 
 
 class Policies:
-    """Takes, gives and removes trained policies. Every method may be called from any thread.
+    """Upload, use and removal of trained policies. Any thread can call every method.
 
-    It fills `seaway.learning.policies.library.Library`. A policy is never replaced by another of its name: what a queue
-    decides by does not change under it.
+    It implements `seaway.learning.policies.library.Library`. A policy is never replaced by another one of its name, so
+    the policy of a queue does not change unnoticed.
 
     Parameters
     ----------
     trusted
-        Keys by which brought policies must be signed; none takes every policy.
+        Keys that must have signed uploaded policies; without keys, every policy is accepted.
     shipped
-        Those that come with Seaway.
+        Policies shipped with Seaway.
     try_out
-        Tries a file that comes in, where nothing is harmed by it.
+        Tests an uploaded file in isolation.
     stop_s
-        After how many seconds its models are stopped; 0 for never.
+        Time limit of its models in seconds; 0 for none.
 
     Attributes
     ----------
     profiles
-        Profiles that queues may have by their names; trained policies may be among their plugins.
+        Profiles for queues by name; trained policies can be among their plugins.
     counts
-        How those do that decide here.
+        Counters of the policies in use.
     on_change
-        Called with a name when what bears it is another, or may be, and with the names of the profiles that it is in;
-        one call at a time.
+        Called, one call at a time, with each name whose policy may have changed, and with the profiles that contain it.
     """
 
     def __init__(
@@ -107,21 +106,21 @@ class Policies:
         self._files: dict[str, tuple[PolicyRecord, PolicyFile]] = {}
         self.profiles: Mapping[str, ProfileSpec] = {}
 
-    # A library.
+    # Interface of a library.
 
     def names(self) -> list[str]:
-        """Return the names of all, sorted."""
+        """Return the names of all policies, sorted."""
         return sorted({*self._shipped.names(), *self._records()})
 
     def load(self, name: str) -> PolicyFile:
-        """Return a policy that may be used here.
+        """Return a policy that can be used.
 
         Raises
         ------
         UnknownError
-            When there is none of that name.
+            If there is none of that name.
         RejectedError
-            When it may not be used: it is damaged, or not signed by a key that is trusted.
+            If it cannot be used: it is damaged, or not signed by a trusted key.
         """
         record = self._records().get(name)
         if record is None:
@@ -131,7 +130,7 @@ class Policies:
         return file
 
     def says(self, name: str) -> str:
-        """Return what a policy or a profile does, one clause; why it cannot be used, where that is so."""
+        """Return the description of a policy or a profile in one clause, or the reason why it cannot be used."""
         if name in self.profiles:
             return f"joins {', '.join(each.policy or each.name for each in self.profiles[name].plugins)}"
         try:
@@ -140,12 +139,12 @@ class Policies:
             return error.message
 
     def offer(self, profiles: Mapping[str, ProfileSpec]) -> None:
-        """Let queues have profiles, too.
+        """Add profiles for queues.
 
         Raises
         ------
         RejectedError
-            When one has the name of a trained policy.
+            If one has the name of a trained policy.
         """
         for name in profiles:
             if name in self.names():
@@ -153,13 +152,13 @@ class Policies:
         self.profiles = profiles
 
     def profiles_with(self, name: str) -> list[str]:
-        """Return the profiles among whose plugins a trained policy is."""
+        """Return the profiles that contain a trained policy."""
         return [profile for profile, outline in self.profiles.items() if name in outline.policies]
 
-    # What operators do.
+    # Operations.
 
     def look_up(self, name: str) -> Brought:
-        """Return what there is of a name; raises as `load`, but for keys that are not trusted."""
+        """Return a policy; raises as `load`, except for untrusted keys."""
         record = self._records().get(name)
         if record is None:
             file = self._shipped.load(name)
@@ -168,7 +167,7 @@ class Policies:
         return Brought(file, signer(file), record.actor, record.at_ns)
 
     def bring(self, content: bytes, actor: str) -> tuple[Brought, bool]:
-        """Keep a policy file; the same one again changes nothing, but for its signature.
+        """Store an uploaded policy file. The same file again changes at most its signature.
 
         Returns
         -------
@@ -178,9 +177,9 @@ class Policies:
         Raises
         ------
         RejectedError
-            When it may not be used here, or its name is one of Seaway's own.
+            If it cannot be used here, or its name is reserved.
         ConflictError
-            When there is another of its name, or there are too many.
+            If there is another one of its name, or there are too many.
         """
         file = unpack(content)
         require_trusted(file, self._trusted)
@@ -206,16 +205,16 @@ class Policies:
         return self.look_up(name), there is None
 
     def remove(self, name: str, actor: str, meant: Meant | None = None) -> None:
-        """Remove a policy that was brought; who calls sees to it that no queue uses it.
+        """Remove an uploaded policy. The caller checks that no queue uses it.
 
         Raises
         ------
         UnknownError
-            When there is none of that name.
+            If there is none of that name.
         ConflictError
-            When it comes with Seaway.
+            If it is shipped with Seaway.
         StaleError
-            When this is not `meant` for what there is.
+            If the change is based on another version (`meant`).
         """
         with self._changing:
             record = self._records().get(name)
@@ -233,7 +232,7 @@ class Policies:
             self._tell_of(name)
 
     def _reported(self, record: PolicyRecord) -> Brought | None:
-        """Return what is told of a policy; None of one that cannot be read any more, which may be removed."""
+        """Return a policy; None if it cannot be read, which does not prevent its removal."""
         try:
             return self.look_up(record.name)
         except RejectedError:
@@ -251,7 +250,7 @@ class Policies:
         return file
 
     def _records(self) -> dict[str, PolicyRecord]:
-        """Return what was brought, by name; read once, for no one else writes."""
+        """Return the uploaded policies by name; read once, since no other process writes."""
         with self._changing:
             if self._stored is None:
                 self._stored = {each.name: each for each in self._store.policies()}
@@ -262,7 +261,7 @@ class Policies:
         try:
             self._writer.require(change)
         except SeawayError:
-            self._stored = None  # it may have been stored all the same
+            self._stored = None  # it may have been stored
             self._tell_of(name)
             raise
 
@@ -272,16 +271,16 @@ class Policies:
 
 
 class Gate:
-    """Lets a trained policy decide for a queue that was that queue's shadow for long enough.
+    """Check that a trained policy was the shadow of a queue for long enough before it decides for it.
 
-    It goes by what is stored of comparisons, which name the model: another one under the same name starts over.
+    It uses the stored comparisons, which name the model: another model of the same name starts from 0.
 
     Parameters
     ----------
     store
-        Has the comparisons.
+        Store of the comparisons.
     shadow_jobs
-        How many jobs it must have decided as a shadow, itself: fall-backs do not count; 0 for none.
+        Minimum number of jobs that it must have decided itself as a shadow; fallbacks do not count; 0 for none.
     """
 
     def __init__(self, store: Store, shadow_jobs: int) -> None:
@@ -289,17 +288,17 @@ class Gate:
         self._shadow_jobs = shadow_jobs
 
     def require(self, queue: Queue, profile: Profile) -> None:
-        """Make sure that a policy may decide for a queue.
+        """Check that a policy may decide for a queue.
 
         Parameters
         ----------
         queue
-            As it is now; as it is to be where there is none yet.
+            The present queue; the requested one if there is none yet.
 
         Raises
         ------
         ConflictError
-            When it may not yet; says what is missing and what to do next.
+            If it may not decide yet; the message has the missing conditions and the next step.
         """
         if not profile.version:
             return
@@ -318,7 +317,7 @@ class Gate:
         )
 
     def _seen(self, queue: str, title: str) -> tuple[int, int]:
-        """Count the jobs that a policy decided as a queue's shadow, up to as many as it takes, and its fall-backs."""
+        """Return the number of jobs that a policy decided as a shadow, up to the minimum, and of its fallbacks."""
         seen, fallbacks, before = 0, 0, 0
         while seen < self._shadow_jobs and (rows := self._store.shadows(queue, MAX_ROWS, before)):
             seen += sum(row.answered for row in rows if row.shadow == title)

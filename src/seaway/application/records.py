@@ -58,24 +58,24 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One placement of a job, and what became of it.
+    """One placement of a job, and its result.
 
     Attributes
     ----------
     number
-        From 1; the latest attempt's number is the job's.
+        Number from 1; that of the latest attempt is also in the job.
     spec
-        What it was placed and started by; a later change of the job does not touch it.
+        Request at the time of the placement; later changes of the job do not affect it.
     policy
-        Which policy chose.
+        Policy that decided.
     placements
         Node and devices of each replica.
     why
-        One sentence on the choice.
+        Reason of the decision in one sentence.
     expires_ns
-        While assumed: until when a cluster has to confirm it.
+        Deadline for the confirmation of the clusters while it is assumed.
     reason
-        Why it ended.
+        Reason of its end.
     """
 
     job_id: str
@@ -93,7 +93,7 @@ class Attempt:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The clusters it is in, each once, in the order of its replicas."""
+        """Its clusters, each once, in the order of its replicas."""
         if len(self.placements) == 1:
             return (self.placements[0].cluster,)
         return tuple(dict.fromkeys(placement.cluster for placement in self.placements))
@@ -108,7 +108,7 @@ class Verb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PendingCommand:
-    """A command that its cluster has not confirmed."""
+    """Command that its cluster has not confirmed."""
 
     job_id: str
     attempt: int
@@ -119,7 +119,7 @@ class PendingCommand:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event for timelines and live streams.
+    """Event for timelines and live streams.
 
     Attributes
     ----------
@@ -154,12 +154,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A key that a client sent with a submit, so that sending it again does nothing.
+    """Key that a client sent with a submit, so that a repetition has no effect.
 
     Attributes
     ----------
     digest
-        Of the request's body: the same key with another body is an error.
+        Digest of the body of the request: the same key with another body is an error.
     """
 
     tenant: str
@@ -173,34 +173,34 @@ class Role(Enum):
     """Permissions of a token. Each role includes those before it, except that only agents report measurements."""
 
     AGENT = "agent"
-    """Report what the agent of one gateway measured, and ask what to measure."""
+    """Report the measurements of one gateway, and read its targets."""
     VIEWER = "viewer"
-    """Look at the jobs of its tenant, and at the fleet."""
+    """Read the jobs of its tenant, and the fleet."""
     USER = "user"
     """Submit and change jobs of its tenant."""
     OPERATOR = "operator"
-    """All tenants' jobs; cordon, drain, queues, pools, policies."""
+    """Manage the jobs of all tenants, cordons, drains, queues, pools and policies."""
     ADMIN = "admin"
-    """Tokens, tenants, the audit log, the database."""
+    """Manage tokens, tenants, the audit log and the database."""
 
     @property
     def rank(self) -> int:
-        """Position in the order of power, from 0."""
+        """Position in the order of permissions, from 0."""
         return list(Role).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Leave to use the API. The secret itself is shown once and never kept.
+    """Permission to use the API. The secret is shown once and never stored.
 
     Attributes
     ----------
     digest
         SHA-256 of the secret, hexadecimal. Secrets are long and random, so that no slow hash is needed.
     tenant
-        Whose; empty for operators and admins, who are of no tenant, and for agents.
+        Tenant of a viewer or user; empty for other roles.
     gateway
-        For which gateway an agent speaks; empty for others.
+        Gateway of an agent; empty for other roles.
     """
 
     id: str
@@ -242,14 +242,14 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class Cordon:
-    """A cluster, or one node of it, that takes no new work.
+    """Cluster or node that accepts no new work.
 
     Attributes
     ----------
     node
-        Empty for the whole cluster.
+        Name of the node; empty for the whole cluster.
     drain
-        Whether what runs there is moved away as well.
+        Whether its jobs are moved away as well.
     """
 
     cluster: str
@@ -362,7 +362,7 @@ class AgentRecord:
     at_ns, address
         Time and source address of that report.
     reports, rounds
-        Accepted so far, over all its starts.
+        Numbers accepted so far, over all its starts.
     dropped
         Rounds that it dropped because its queue was full, over all its starts.
     discarded
@@ -425,18 +425,18 @@ class EvaluationRecord:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """A trained policy that a user brought.
+    """Uploaded trained policy.
 
     Attributes
     ----------
     name
-        As queues name it, and as its file does.
+        Name of the policy, in queues and in its file.
     digest
-        SHA-256 of what it says of itself, which has the digest of its model; hexadecimal.
+        SHA-256 of its manifest, which contains the digest of its model; hexadecimal.
     content
         The policy file.
     actor, at_ns
-        Who brought it, and when.
+        User and time of the upload.
     """
 
     name: str
@@ -453,7 +453,8 @@ class ShadowResult:
     Attributes
     ----------
     queue, live, shadow
-        The queue, its policy, and the shadow policy; trained ones with ``@`` and the beginning of their model's digest.
+        The queue, its policy, and the shadow policy; trained ones with ``@`` and the beginning of the digest of their
+        model.
     jobs
         Number of decided jobs.
     live_placed, shadow_placed
@@ -463,7 +464,7 @@ class ShadowResult:
     live_fragmentation_milli, shadow_fragmentation_milli
         Fragmentation of the fleet after each, thousandths.
     answered
-        Jobs that the shadow policy decided itself, including deferrals. It is not asked if nothing fits.
+        Jobs that the shadow policy decided itself, including deferrals. It is not queried if nothing fits.
     fallbacks
         Jobs that the fallback decided, wholly or in part.
     """

@@ -1,7 +1,7 @@
-"""Every step a job can take, as the change that stores it: the rows, and the event that tells of it.
+"""State transitions of jobs, as changes with the rows and the event.
 
-An attempt is only ever changed together with its job, whose version guards both. The one exception is
-the last step of an attempt, from ending to ended, which no one but the control loop takes.
+An attempt is only changed together with its job, whose version protects both. The one exception is the last step of an
+attempt, from ending to ended, which only the control loop makes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACCEPTED, TAKEN_IN = "accepted", "taken in"
 
 
 def job_event(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
-    """Tell what happened to a job, as it is after that."""
+    """Return an event for a job with its new state."""
     return Event(
         at_ns=job.changed_ns,
         kind=kind,
@@ -41,7 +41,7 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
     Raises
     ------
     ConflictError
-        When the job cannot become that from where it is.
+        If its present state does not allow this.
     """
     require_may_follow(job.state, state)
     if state.final and job.ended_ns is None:
@@ -50,18 +50,18 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
 
 
 def blocked(job: JobRecord, reason: str, actor: str, now_ns: int) -> Change:
-    """Store why a job does not go on from where it is."""
+    """Return the change for a new reason of a job in the same state."""
     after = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
     return Change(update=[after], insert=[job_event(after, actor, "blocked")])
 
 
 def accepted(job: JobRecord) -> Change:
-    """Store a new job."""
+    """Return the change for a new job."""
     return Change(insert=[job, job_event(job, job.submitted_by)])
 
 
 def stepped(job: JobRecord, actor: str) -> Change:
-    """Store a job that went on to another state."""
+    """Return the change for a job in a new state."""
     return Change(update=[job], insert=[job_event(job, actor)])
 
 
@@ -89,7 +89,7 @@ def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
 
 
 def ended(attempt: Attempt, now_ns: int) -> Change:
-    """Finish an attempt of which nothing is left."""
+    """Return the change for the end of an attempt without remaining objects."""
     change = Change(update=[replace(attempt, state=AttemptState.ENDED, ended_ns=now_ns)])
     for cluster in attempt.clusters:
         for verb in Verb:
@@ -100,7 +100,7 @@ def ended(attempt: Attempt, now_ns: int) -> Change:
 def stopped(
     job: JobRecord, attempt: Attempt | None, state: JobState, reason: str, actor: str, now_ns: int
 ) -> tuple[JobRecord, Change]:
-    """End a job, suspend it, or send it back to its queue; its live attempt, if any, is removed."""
+    """Return the change that ends, suspends or requeues a job, and removes its live attempt."""
     after = moved(job, state, reason, now_ns)
     change = stepped(after, actor)
     if attempt is not None and attempt.state.live:
@@ -111,7 +111,7 @@ def stopped(
 def sent_back(
     job: JobRecord, attempt: Attempt, reason: str, actor: str, now_ns: int, *, pause_s: float | None = None
 ) -> Change:
-    """Send a job back to its queue, to be tried again after a pause, if any; its live attempt is removed."""
+    """Return the change that requeues a job, after a pause if set, and removes its live attempt."""
     if pause_s is not None:
         job = replace(job, not_before_ns=now_ns + int(pause_s * 1e9))
     return stopped(job, attempt, JobState.QUEUED, reason, actor, now_ns)[1]
@@ -120,7 +120,7 @@ def sent_back(
 def respecified(
     job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int, *, may_stay: bool = True
 ) -> tuple[JobRecord, Change]:
-    """Change what a job asks for; where what runs no longer matches, or may not stay, it goes back to its queue."""
+    """Return the change for a new spec of a job. It is requeued if its placement does not match or may not stay."""
     reason = f"changed by {actor}"
     placed_otherwise = job.state.placed and (not may_stay or job.spec.requires_restart(spec))
     if placed_otherwise:

@@ -15,15 +15,15 @@ from seaway.domain.placement import Explanation, Placement
 
 
 class ClusterState(Enum):
-    """Whether a cluster answers."""
+    """State of the connection to a cluster."""
 
     UP = "up"
     STALE = "stale"
-    """It has not answered for a while, and gets no new jobs."""
+    """No answer for a while. The cluster gets no new jobs."""
     LOST = "lost"
-    """It has not answered for longer than the grace period. Its jobs are placed elsewhere."""
+    """No answer for longer than the grace period. Its jobs are placed elsewhere."""
     GONE = "gone"
-    """It is not in the fleet any more, but still has allocations. Its jobs are placed elsewhere."""
+    """Not in the fleet any more, but with allocations. Its jobs are placed elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,16 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class SliceView:
-    """A share of a device, and who holds it.
+    """Slice of a device and its holder.
 
     Attributes
     ----------
     job_id, job, tenant, attempt, replica
-        Which replica of which job. Of a pod that is no one's, only its name, ``namespace/pod``, as `job`.
+        Replica and job. For an unmanaged pod only its name, ``namespace/pod``, as `job`.
     pod, container
-        What holds it, ``namespace/pod``, and which container of that; empty as long as they are not known.
+        The pod, ``namespace/pod``, and its container; empty while unknown.
     used
-        What was measured of the container's use of the device, all its shares together; None where that is not known.
+        Measured use of the device by the container, over all its slices; None if unknown.
     """
 
     job_id: str
@@ -73,9 +73,9 @@ class DeviceView:
     Attributes
     ----------
     reason
-        Why it takes no new work: for its own sake, or for its node's or cluster's; empty while it does.
+        Reason why it accepts no new work, of the device, its node or its cluster; empty if it does.
     used
-        What was measured of it last; None where that is not known, or too old.
+        Latest measured use; None if unknown or too old.
     """
 
     cluster: str
@@ -95,16 +95,16 @@ class DeviceView:
 
 
 class Holding(NamedTuple):
-    """A share of a device, and the container that holds it; a tuple, for there are very many.
+    """Slice of a device and its container. A tuple, since there are very many.
 
     Attributes
     ----------
     tenant
-        Whose it is; empty for a pod that is no job's.
+        Tenant of the job; empty for an unmanaged pod.
     namespace, pod, container
-        Empty where they are not known.
+        Names; empty if unknown.
     used
-        What was measured of the container's use of the device, all its shares together.
+        Measured use of the device by the container, over all its slices.
     """
 
     tenant: str
@@ -117,7 +117,7 @@ class Holding(NamedTuple):
 
 
 class DeviceUse(NamedTuple):
-    """A device, where it is, and who holds what of it; a tuple, for there are very many."""
+    """Device with its location and holders. A tuple, since there are very many."""
 
     cluster: str
     node: str
@@ -133,13 +133,13 @@ class NodeView:
     Attributes
     ----------
     ready
-        Whether it takes new work: its cluster says so, and it is not cordoned.
+        Whether it accepts new work: its cluster reports it as ready, and it is not cordoned.
     reason
-        Why it takes none but for its `cordon`: its cluster's own reason, or its whole cluster's.
+        Reason why it accepts none, besides its `cordon`: that of the node or of its whole cluster.
     cordon
-        Who keeps new work away from it, if anybody.
+        Its cordon, if any.
     pods
-        How many it takes; None where it does not say.
+        Maximum number of pods; None if unknown.
     """
 
     cluster: str
@@ -155,7 +155,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """The devices of one model, summed up."""
+    """Totals of the devices of one model."""
 
     model: str
     devices: int
@@ -165,16 +165,16 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster, summed up.
+    """Totals of a cluster.
 
     Attributes
     ----------
     last_seen_s
-        Seconds since it answered last.
+        Seconds since its last answer.
     silence
-        Why it does not; empty while it is up, and where nothing is known.
+        Reason why it does not answer; empty while it is up, or if unknown.
     orphans
-        Copies there that no attempt known to Seaway accounts for.
+        Names of its orphaned workloads.
     """
 
     name: str
@@ -198,18 +198,18 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A node that could take a job's next replica, with what people weigh.
+    """Candidate node for the next replica of a job.
 
     Attributes
     ----------
     free_slices
-        How many more replicas like this one the node could take.
+        Number of such replicas that the node has room for.
     link
-        Between the user's gateway and the cluster's; None where either is unknown.
+        Link from the gateway of the user to that of the cluster; None if either is unknown.
     microprice_per_hour
-        What one replica costs there for an hour, millionths of the currency's unit.
+        Price of a replica per hour, millionths of the currency unit.
     chosen
-        Whether the policy takes this one.
+        Whether the policy selects it.
     """
 
     cluster: str
@@ -290,12 +290,12 @@ HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """A policy that a queue may have.
+    """Policy that queues can use.
 
     Attributes
     ----------
     queues
-        The queues that are placed by it.
+        Queues that use it.
     source
         `HEURISTIC`, `PACKAGE`, `PROFILE` or `TRAINED`.
     """

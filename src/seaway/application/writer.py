@@ -1,7 +1,7 @@
-"""The one writer: changes from every thread, stored in groups, one transaction for each group.
+"""The only writer of the database. It stores changes of all threads in groups, one transaction per group.
 
-A disk confirms a transaction in the time it takes for one or for a hundred changes, so what comes in
-while a group is on its way waits and goes as the next one.
+A disk confirms a transaction in the same time for one or a hundred changes. So changes that arrive during a transaction
+wait and form the next group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seaway.domain.errors import ConflictError, DeposedError, UnavailableError
 log = logging.getLogger(__name__)
 
 MAX_TOGETHER = 512
-"""Changes in one transaction."""
+"""Maximum number of changes in one transaction."""
 
 BUSY = 4
 GATHER_S = 0.003
@@ -79,9 +79,9 @@ class Writer:
         self._on_deposed: list[Callable[[], None]] = []
 
     def on_deposed(self, call: Callable[[], None]) -> None:
-        """Have something called, in the thread that notices, when another process took over; at once if it did.
+        """Call a function when another process becomes the leader, or now if one did.
 
-        It may not wait for what is stored: nothing is any more.
+        The call is made in the thread that notices. The function must not wait for a change to be stored.
         """
         self._on_deposed.append(call)
         if self.deposed:
@@ -105,7 +105,7 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Store what waits and end the thread."""
+        """Store the waiting changes and end the thread."""
         with self._some:
             self._stopping = True
             self._some.notify_all()
@@ -119,12 +119,12 @@ class Writer:
             return sum(len(changes) for changes, _ in self._waiting)
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes and wait for it.
+        """Store changes and wait for the result.
 
         Raises
         ------
         UnavailableError
-            Nothing is known to be stored; or nothing ever will be, because another process took over.
+            If it is unknown whether anything was stored, or if another process is the leader.
         """
         if not changes:
             return []
@@ -135,18 +135,18 @@ class Writer:
         return answer.result()
 
     def require(self, change: Change) -> None:
-        """Store one change and wait for it.
+        """Store one change and wait for the result.
 
         Raises
         ------
         ConflictError
-            When a row of it was changed by another user.
+            If another change of a row came first.
         """
         if self.commit([change]) != [Outcome.STORED]:
             raise ConflictError("it was changed at the same time; read it again and try again")
 
     async def stored_soon(self, change: Change) -> Outcome:
-        """Store one change; the event loop goes on meanwhile."""
+        """Store one change without blocking the event loop."""
         self.soon += 1
         loop = asyncio.get_running_loop()
         if self._thread is None:
@@ -180,7 +180,7 @@ class Writer:
             self._serve(group)
 
     def _take(self) -> list[tuple[Sequence[Change], _Waiter]]:
-        """Take from what waits as much as goes into one transaction, and at least one."""
+        """Take the changes of one transaction from the queue, at least one entry."""
         group, size = [self._waiting.popleft()], 0
         size = len(group[0][0])
         while self._waiting and size + len(self._waiting[0][0]) <= MAX_TOGETHER:
@@ -240,7 +240,7 @@ class Writer:
                 log.exception("a listener failed on stored changes")
 
     def _number_events(self, changes: Sequence[Change]) -> None:
-        """Give every new event its number, in the order in which they are stored."""
+        """Set the IDs of new events in the order of storage."""
         if self._last_event is None:
             try:
                 self._last_event = self._store.last_event()

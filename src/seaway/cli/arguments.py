@@ -27,29 +27,29 @@ Completion = Callable[[typer.Context, str], list[tuple[str, str]]]
 
 
 def jobs(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer ids and names of the latest jobs."""
+    """Complete IDs and names of the latest jobs."""
     return _matching(context, incomplete, _jobs)
 
 
 def clusters(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer clusters."""
+    """Complete names of clusters."""
     return _matching(context, incomplete, _clusters)
 
 
 def places(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer clusters, and once there is a slash the nodes of one."""
+    """Complete names of clusters, and after a slash those of nodes."""
     if "/" not in incomplete:
         return _matching(context, incomplete, _clusters)
     return _matching(context, incomplete, lambda client: _nodes(client, incomplete.partition("/")[0]))
 
 
 def queues(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer queues."""
+    """Complete names of queues."""
     return _matching(context, incomplete, _queues)
 
 
 def policies(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer the policies that the server has."""
+    """Complete names of the server's policies."""
     return _matching(context, incomplete, _policies)
 
 

@@ -36,7 +36,7 @@ def seaway(
         typer.Option("--version", help="Say which version this is.", callback=say_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Take the options that come before a command."""
+    """Read the options before the command."""
     context.obj = ServerOptions(server, profile)
 
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
-    """Run a command line. Print an error that the user can mend in one line, and exit with its code."""
+    """Run a command line. Print a user error in one line, and exit with its code."""
     show_warnings_plainly()
     write_what_can_be_written()
     try:

@@ -42,7 +42,7 @@ class ServerOptions:
 
 
 def connect(context: typer.Context) -> Client:
-    """Return a client for the server that the user means."""
+    """Return a client for the selected server."""
     import_httpx_alone()
     from seaway.client.retries import Pace
     from seaway.client.sync import Client
@@ -52,7 +52,7 @@ def connect(context: typer.Context) -> Client:
 
 
 def connect_to_follow(context: typer.Context) -> AsyncClient:
-    """Return a client for the same server that waits for several answers at a time, patiently."""
+    """Return a client for the selected server with concurrent requests and long timeouts."""
     import_httpx_alone()
     from seaway.client.aio import AsyncClient
     from seaway.client.retries import Pace
@@ -63,7 +63,7 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
 
 
 def connect_to_watch(context: typer.Context) -> AsyncClient:
-    """Return a client for the same server that tries once, for who shows what is wrong and asks again by himself."""
+    """Return a client for the selected server without retries, for callers that show errors and retry themselves."""
     import_httpx_alone()
     from seaway.client.aio import AsyncClient
     from seaway.client.retries import Pace
@@ -84,7 +84,7 @@ def _say_that_it_waits(why: str) -> None:
 
 
 def target(context: typer.Context) -> Target:
-    """Return which server the user means, without speaking to it."""
+    """Return the selected server without a request."""
     from seaway.client.config import Target
 
     asked = _asked(context)

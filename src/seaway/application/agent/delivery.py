@@ -89,7 +89,8 @@ log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
 FIRST_S, MAX_S = 1.0, 60.0
-"""Pause after the first failure, and the longest; in between it doubles. A random half of it is left out."""
+"""Pause after the first failure, and the maximum, in seconds; it doubles in between. Up to half is left out randomly.
+"""
 SET_NS = NS_PER_S
 """Minimum jump of the system time that counts as a clock change."""
 
@@ -294,7 +295,6 @@ class Delivery:
             self._make(good)
 
     def _try(self, what: str, call: Callable[[], None]) -> None:
-        """Make a call; schedule the next one."""
         try:
             call()
         except SeawayError as error:

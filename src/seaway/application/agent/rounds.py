@@ -20,7 +20,7 @@ MAX_DISCARDED = 1000
 """Maximum number of discarded answers that a controller accepts for one round."""
 
 SPREAD, AGAIN = 0.7, 0.2
-"""Over how much of the time that a round does not wait for answers its probes are spread, and those repeated."""
+"""Shares of the time of a round, without its timeouts, over which probes and repeated probes are spread."""
 
 
 def measure(prober: Prober, assignment: Assignment, at_ns: int) -> tuple[Reported, ...]:

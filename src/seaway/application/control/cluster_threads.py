@@ -26,7 +26,7 @@ WATCHES = 3
 """Minimum number of answers of an idle cluster before it would count as unreachable."""
 
 GATHER_S = 0.03
-"""Pause after each exchange, in which what comes next gathers."""
+"""Pause after each exchange, in which further commands or changes gather."""
 
 MAX_UNREAD = 32
 """Maximum number of uncollected reports of a cluster, for example while the database does not answer."""

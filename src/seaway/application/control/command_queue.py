@@ -28,8 +28,8 @@ def retry_ns(tries: int) -> int:
 class CommandQueue:
     """Commands for one cluster: for each attempt only the latest.
 
-    A command that was taken is in flight until `settle`. No other command for its attempt is sent before that. A failed
-    command returns to the queue, unless it was dropped since.
+    A command that `take` returned is in flight until `settle`. No other command for its attempt is sent before that. A
+    failed command returns to the queue, unless it was dropped since.
     """
 
     def __init__(self) -> None:

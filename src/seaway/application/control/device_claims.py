@@ -38,7 +38,7 @@ class DuplicateDevices:
 class Claims:
     """Record of which nodes list which devices. One node owns each device.
 
-    The previous owner keeps a device, unless only another node is ready. The other nodes lose this device only.
+    The previous owner stays the owner, unless only another node is ready. The other nodes lose this device only.
     """
 
     def __init__(self) -> None:

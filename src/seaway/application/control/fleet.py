@@ -220,7 +220,6 @@ class LiveFleet:
             self.rebuild()
 
     def _follow(self, before: Cluster, cluster: Cluster) -> None:
-        """Write the changes of a cluster into the snapshot."""
         old = {node.name: node for node in before.nodes}
         for node in cluster.nodes:
             if old.pop(node.name, None) != node:
@@ -524,5 +523,4 @@ class LiveFleet:
 
 
 def _character(cluster: Cluster) -> Cluster:
-    """Return a cluster without its nodes."""
     return replace(cluster, nodes=())

@@ -33,15 +33,7 @@ AGAIN_S = 1
 
 
 class Housekeeping:
-    """Aging of clusters, expiry of placements, time limits, moves of jobs, and samples.
-
-    Parameters
-    ----------
-    live
-        The control-plane state.
-    observer
-        Removes workloads.
-    """
+    """Aging of clusters, expiry of placements, time limits, moves of jobs, and samples."""
 
     def __init__(self, live: ControlState, observer: Observer) -> None:
         self._state = live
@@ -126,7 +118,6 @@ class Housekeeping:
         yield from self._place_elsewhere(why)
 
     def _unreachable(self) -> list[str]:
-        """Return the clusters that do not answer."""
         return [live.name for live in self._state.fleet.clusters.values() if live.state is not ClusterState.UP]
 
     def _halts(self) -> bool:
@@ -148,7 +139,6 @@ class Housekeeping:
         return self._state.clock.monotonic_ns() - self._doubted_ns <= self._state.settings.grace_period_s * NS
 
     def _holding(self, names: Iterable[str]) -> list[Key]:
-        """Return the live attempts in these clusters."""
         keys = {key for name in names for key in self._state.by_cluster.get(name, ())}
         return sorted(key for key in keys if self._state.attempts[key].state.live)
 
@@ -190,7 +180,6 @@ class Housekeeping:
             yield ended(self._state.attempts[key], self._state.clock.now_ns())
 
     def _drain(self) -> Iterator[Change]:
-        """Send jobs of drained clusters and nodes back to their queues."""
         drained = {(each.cluster, each.node) for each in self._state.fleet.cordons() if each.drain}
         for cluster in {name for name, _ in drained}:
             for key in sorted(self._state.by_cluster[cluster]):

@@ -164,7 +164,6 @@ class Observer:
             self._saw(copy, news, known, complete=report.changes.complete)
 
     def _find_missing(self, report: Observation, news: dict[Key, _News]) -> None:
-        """Find attempts that a complete listing lacks."""
         workloads = report.changes.workloads
         listed = {(copy.job_id, copy.attempt) for copy in workloads if copy.phase is not WorkloadPhase.GONE}
         for key in self._state.by_cluster[report.cluster] - listed:
@@ -251,7 +250,6 @@ class Observer:
     def _progressed(
         self, job: JobRecord, attempt: Attempt, news: _News, phases: list[WorkloadPhase | None]
     ) -> Change | None:
-        """Advance a job towards running."""
         now_ns = self._state.clock.now_ns()
         change = Change(delete=list(news.confirmed.values()))
         started = {WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED}

@@ -18,15 +18,7 @@ Known = Mapping[str, int | None]
 
 
 class Orphans:
-    """Removal of leftover workloads of known jobs, and allocation of workloads of unknown jobs.
-
-    Parameters
-    ----------
-    live
-        The control-plane state.
-    store
-        Used to look up finished jobs.
-    """
+    """Removal of leftover workloads of known jobs, and allocation of workloads of unknown jobs."""
 
     def __init__(self, live: ControlState, store: Store) -> None:
         self._state = live

@@ -111,7 +111,6 @@ class Steering:
         return made
 
     def _look(self) -> _Seen:
-        """Collect the clusters behind each gateway and the waiting jobs that were tried."""
         fleet = self._state.fleet
         behind: defaultdict[str, set[str]] = defaultdict(set)
         for live in fleet.clusters.values():
@@ -170,12 +169,10 @@ class Steering:
 
 
 def _was_tried(entry: Entry) -> bool:
-    """Report whether a job was tried without success."""
     return entry.record.state is JobState.QUEUED
 
 
 def _bounded(entry: Entry) -> bool:
-    """Report whether a job sets bounds on links."""
     return entry.job.demand.network.any or entry.job.between_replicas.any
 
 
@@ -192,7 +189,6 @@ def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str
 
 
 def _allowed(entry: Entry, clusters: set[str]) -> bool:
-    """Report whether a job may run in one of these clusters."""
     allowed = entry.job.demand.nodes.clusters
     avoided = {cluster for cluster, node in entry.job.demand.nodes.avoid if not node}
     return bool((clusters & allowed if allowed else clusters) - avoided)

@@ -289,7 +289,6 @@ class Waiting:
         return taken
 
     def _next(self, tenant: str) -> Entry | None:
-        """Return the next job of a tenant to try."""
         heap = self._untried[tenant]
         while heap:
             kind = heap[0][2].kind
@@ -333,5 +332,4 @@ class Waiting:
 
 
 def _is_fresh(record: JobRecord) -> bool:
-    """Report whether a job is not stored as queued yet."""
     return record.state is not JobState.QUEUED or record.reason.endswith(ELSEWHERE)

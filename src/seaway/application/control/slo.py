@@ -56,8 +56,6 @@ class SloViolation:
 
 @dataclass(frozen=True, slots=True)
 class _Bad:
-    """Violation by one link."""
-
     text: str
     seen_ns: int
 

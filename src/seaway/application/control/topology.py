@@ -116,7 +116,6 @@ class Topology:
         self._know(seen)
 
     def _look(self) -> bool:
-        """Query the backends; report whether they answered."""
         try:
             links = tuple(self._backends.links())  # first, since for some backends only this sends a query
             self._reported = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)

@@ -80,7 +80,6 @@ class Occupied:
         return {before, pod.node} - {""}
 
     def _allocate(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
-        """Update the allocations of some nodes."""
         held: list[tuple[Job, tuple[Placement, ...], int]] = []
         there: list[str] = []
         for node in nodes:

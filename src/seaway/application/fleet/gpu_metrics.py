@@ -23,13 +23,7 @@ PART = 4096
 
 
 class GpuMetrics:
-    """Reader of the live state. Any thread can use it; it changes nothing.
-
-    Parameters
-    ----------
-    controller
-        Controller with the state.
-    """
+    """Reader of the live state. Any thread can use it; it changes nothing."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

@@ -56,7 +56,6 @@ def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) 
 
 
 def _samples(store: Store, source: str, target: str, from_ns: int) -> Iterator[LinkSample]:
-    """Return all samples of a link from a time on, oldest first."""
     after = ("", "")
     while rows := store.link_samples(source, target, from_ns, MAX_ROWS, after):
         yield from rows

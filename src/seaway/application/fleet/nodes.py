@@ -89,7 +89,6 @@ def closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
 
 
 def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
-    """Yield the slices of replicas, by device."""
     for each in held:
         attempt, slices, pod = each.attempt, each.placement.slices, each.seen.pod if each.seen else ""
         containers = containers_of(slices, each.seen) or ("",) * len(slices)
@@ -113,7 +112,6 @@ def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[
 
 
 def _of_others(pods: Sequence[UnmanagedPod], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
-    """Yield the slices of unmanaged pods, by device."""
     for pod in pods:
         for taken, container in zip(pod.slices, pod.containers or ("",) * len(pod.slices), strict=False):
             used = _used(usage, taken.uuid, pod.name, container)
@@ -179,13 +177,7 @@ class _Around:
 
 
 class FleetViews:
-    """Views of the fleet.
-
-    Parameters
-    ----------
-    controller
-        Controller with the state.
-    """
+    """Views of the fleet."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -265,7 +257,6 @@ class FleetViews:
         )
 
     def _holders(self, cluster: str, node: str) -> list[Holder]:
-        """Return the replicas with an allocation on a node."""
         live = self._controller.live
         found = []
         for key in sorted(live.by_node.get((cluster, node), ())):
@@ -281,7 +272,6 @@ class FleetViews:
 
 
 def _orphans(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
-    """Return the allocations of orphans in a cluster, by node."""
     found: defaultdict[str, list[Holder]] = defaultdict(list)
     replicas = [each for copy in lives(orphan.copy for orphan in cluster.orphans.values()) for each in copy.replicas]
     for attempt, seen in zip(held_by_orphans(cluster), replicas, strict=True):

@@ -69,18 +69,7 @@ def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
 class Overview:
     """Reader of the live state. Any thread can use it; it changes nothing.
 
-    Parameters
-    ----------
-    controller
-        Controller with the state, which is read under its lock, held as briefly as possible.
-    store
-        Source of finished jobs.
-    backends
-        Source of manifests and logs.
-    writer
-        Source of the figures of the store.
-    policies
-        The trained policies.
+    The state is read under the lock of the controller, which is held as briefly as possible.
     """
 
     def __init__(

@@ -58,13 +58,7 @@ class Place:
 
 
 class QueueViews:
-    """Views of queues.
-
-    Parameters
-    ----------
-    controller
-        Controller with the state.
-    """
+    """Views of queues."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

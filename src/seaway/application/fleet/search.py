@@ -207,11 +207,6 @@ class FleetSearch:
 
     Columns are cached until clusters report changes. The lock of the loop is held while columns are created and while
     the figures of the engine are copied.
-
-    Parameters
-    ----------
-    controller
-        Controller with the state.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -258,7 +253,6 @@ class FleetSearch:
         return views
 
     def _look(self) -> tuple[Columns, _State]:
-        """Return the columns and the present state."""
         with self._controller.lock:
             fleet = self._controller.live.fleet
             snapshot = fleet.snapshot

@@ -193,8 +193,6 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Counters at one time."""
-
     at_ns: int
     failures: int
     took: Timed

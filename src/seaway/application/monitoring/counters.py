@@ -94,7 +94,7 @@ class CommandQueueFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All figures.
+    """Figures for monitoring.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Figures:
         Placements by policy since the start. Policies of queues are present with 0.
     failures
         Failed cycles of the control loop since the start.
-    violations, moves
+    slo_violations, moves
         Reported SLO violations, and jobs moved because of them, since the start.
     stages
         Durations by stage.

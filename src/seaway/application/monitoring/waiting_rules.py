@@ -19,21 +19,15 @@ CACHE_NS = 10_000_000_000
 """Lifetime of the cached result."""
 
 PAUSED, POLICY, GATEWAY, HELD, ROOM, OTHERS = "paused", "policy", "gateway", "held", "room", "others"
-"""Other reasons for waiting: a back-off or a pending removal; a policy that is compiled; an unknown gateway; a deferral
-by the policy; replicas that do not fit together, or reserved capacity; kinds of jobs that were not examined.
+"""Other reasons for waiting.
+
+A back-off or a pending removal; a policy that is compiled; an unknown gateway; a deferral by the policy. Then replicas
+that do not fit together, or reserved capacity; kinds of jobs that were not examined.
 """
 
 
 class WaitingRules:
-    """Number of waiting jobs by the rule that excludes most nodes. Any thread can use it.
-
-    Parameters
-    ----------
-    controller
-        Controller with the jobs.
-    tries
-        Explains why a job waits.
-    """
+    """Number of waiting jobs by the rule that excludes most nodes. Any thread can use it."""
 
     def __init__(self, controller: Controller, tries: DryRuns) -> None:
         self._controller = controller

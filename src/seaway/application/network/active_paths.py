@@ -169,7 +169,6 @@ class ActivePaths:
         return True
 
     def _choices(self, source: str) -> dict[str, set[str]]:
-        """Return the paths that a gateway can use, by target."""
         return {
             pair.target: {path.name for path in pair.paths} for pair in self._pairs(source) if not pair.load_balance
         }

@@ -264,7 +264,7 @@ class LinkTable:
         return max(1, int(self._sample_s * NS_PER_S) * self._turns())
 
     def _way(self, ends: Ends, path: str) -> object:
-        """Return the endpoints and segments that a path name stands for; None if it is not probed."""
+        """Return the endpoints and segments of a named path; None if it is not probed."""
         source, target = self._gateways.get(ends[0]), self._gateways.get(ends[1])
         if source is None or target is None or source is target:
             return None

@@ -54,7 +54,7 @@ class PathState:
     Attributes
     ----------
     way
-        Endpoints and segments, to detect that the name stands for another path.
+        Endpoints and segments, to detect a changed path of the same name.
     newest
         The latest round; None before the first.
     tallies

@@ -174,7 +174,6 @@ class Reports:
             )
 
     def _to_measure(self, gateway: str) -> frozenset[tuple[str, str]]:
-        """Return the targets and paths that an agent has to measure."""
         found = self._targets.get(gateway)
         if found is None:
             config = require_network(self._config, gateway)

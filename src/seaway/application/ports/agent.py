@@ -11,7 +11,7 @@ from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.figures import Round
 
 ANSWERED, LOSSY, UNANSWERED = "answered", "lossy", "unanswered"
-"""How a round ended: all its probes were answered, some were, none was."""
+"""Outcomes of a round: all probes were answered, some, or none."""
 
 
 @dataclass(frozen=True, slots=True)

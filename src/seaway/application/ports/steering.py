@@ -30,7 +30,7 @@ class Wanted:
 
 
 class Steerer(Protocol):
-    """The control plane as a gateway sees it. Both methods raise as `seaway.application.ports.agent.Controller` does."""
+    """The control plane as a gateway sees it. Both methods raise as `ports.agent.Controller` does."""
 
     def wanted(self) -> Wanted:
         """Return the present configuration of this gateway."""

@@ -68,7 +68,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Maximum age of rows in nanoseconds; None keeps them for ever.
+    """Maximum age of rows in nanoseconds; None for no limit.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Store(Protocol):
         """
 
     def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
-        """Return comparisons of a queue (all for an empty name), newest first, with an ID below `before` (0 for all)."""
+        """Return comparisons of a queue (all for an empty name) with an ID below `before` (0 for all), newest first."""
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove rows older than `retention`, in small transactions; return the number of rows by table.

@@ -1,4 +1,4 @@
-"""Sums of each cluster, before and after a change."""
+"""Totals of each cluster, before and after a change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """Sums of a cluster.
+    """Totals of a cluster.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class ClusterSums:
 
 @dataclass(frozen=True, slots=True)
 class ClusterChange:
-    """A cluster as it is and as it would be."""
+    """Totals of a cluster before and after a change."""
 
     name: str
     before: ClusterSums
@@ -47,12 +47,12 @@ class ClusterChange:
 
 
 def sums_of(snapshot: Snapshot, jobs: Iterable[Sequence[str]]) -> dict[str, ClusterSums]:
-    """Sum up each cluster.
+    """Return the totals of each cluster.
 
     Parameters
     ----------
     jobs
-        Where the replicas of each job are, as ``cluster/node``.
+        Locations of the replicas of each job, as ``cluster/node``.
     """
     counted = Counter(cluster for places in jobs for cluster in {place.partition("/")[0] for place in places})
     is_open = snapshot.arrays.nodes[NODE_OPEN]

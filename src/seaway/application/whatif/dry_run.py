@@ -1,4 +1,4 @@
-"""Trying things on a copy of the live fleet: would a job fit, where, and why or why not."""
+"""Dry runs on a copy of the live fleet: placement of a job, and the reasons if it does not fit."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 KEPT = "; but the free resources are reserved for the first job of a queue"
 
 MAX_ROOM = 10_000
-"""More replicas are not counted."""
+"""Maximum number of replicas that is counted."""
 
 AVOIDED = "avoid_uuids"
-"""The field of a demand that names devices to keep away from."""
+"""Field of a demand with the devices to avoid."""
 
 ORDER_CACHE_NS = 2_000_000_000
 """Maximum age of the order of queues from which positions are read."""
@@ -62,30 +62,26 @@ _Answer = tuple[str, dict[str, str | int], str]
 
 
 class DryRuns:
-    """Answers questions on copies of the live fleet.
-
-    Parameters
-    ----------
-    controller
-        Whose fleet and queues are asked about.
-    """
+    """Dry runs and explanations on copies of the live fleet."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with reservations
-        self._known: dict[tuple[Demand, DataSource, int], Explanation] = {}  # on the copy, for jobs that hold nothing
+        self._known: dict[
+            tuple[Demand, DataSource, int], Explanation
+        ] = {}  # on the copy, for jobs without an allocation
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
     def dry_run(self, spec: JobSpec) -> DryRun:
-        """Try a job by the policy of its queue.
+        """Place a job by the policy of its queue on a copy.
 
         Raises
         ------
         RejectedError
-            When the job names a gateway that the fleet does not have.
+            If the job names a gateway that the fleet does not have.
         UnavailableError
-            While the policy is being compiled, or what runs is being read again.
+            While the policy is compiled, or the state is read again.
         """
         scheduler = self._controller.scheduler
         known = self._controller.names.queues.get(spec.queue)  # the loop may not have applied it yet
@@ -105,7 +101,7 @@ class DryRuns:
 
     def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
         """Place a job on a copy, without reserved capacity unless it may use that."""
-        assert self._copy is not None  # the job was staged
+        assert self._copy is not None  # `_stage` sets it
         with self._controller.lock:
             passes = self._controller.scheduler.reservations.lets_pass(spec.max_duration_s, job.name)
         snapshot = self._copy[1] if passes else self._copy[2]
@@ -115,7 +111,7 @@ class DryRuns:
         return placements
 
     def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
-        """Say why a job is where it is; `attempt` is its latest."""
+        """Explain the state of a job; `attempt` is its latest."""
         placements = attempt.placements if attempt and job.state.placed else ()
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
@@ -138,30 +134,30 @@ class DryRuns:
         return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params)
 
     def explained(self, job: JobRecord) -> Explanation | None:
-        """Explain a job that waits on the fleet as it is; None while its gateway is not there.
+        """Explain a waiting job on the present fleet; None while its gateway is missing.
 
         Raises
         ------
         UnavailableError
-            While what runs is being read again.
+            While the state is read again.
         """
         with self._copying:
             return self._as_it_came(job, self._explained(job))
 
     def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
-        """Report the deferral of a deferred job: asked again, its policy may not answer in time."""
+        """Add the recorded deferral of a job, since a new query of its policy may time out."""
         with self._controller.lock:
             entry = self._controller.live.waiting.get(job.id)
             held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
         return replace(explanation, deferral_reason=held, message="") if explanation and held else explanation
 
     def _shortage(self, job: JobRecord) -> str:
-        """Say what keeps the replicas of a job that waits from having room together; empty when nothing does."""
+        """Return a text on replicas of a waiting job that do not fit together; empty if they fit."""
         snapshot, profile, seen = self._stage(job.spec, job.id)
         return shortage(snapshot, seen, profile)
 
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
-        """Say why a job waits: of which kind that is, the names and figures in it, and in words."""
+        """Return the kind of reason for the wait of a job, its parameters, and its text."""
         with self._controller.lock:
             adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
@@ -197,7 +193,7 @@ class DryRuns:
         return code, {}, f"waits: {said}{KEPT if code == 'reserved_for_others' else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
-        """Explain a job on the fleet as it is, without what it holds itself."""
+        """Explain a job on the present fleet without its own allocation."""
         try:
             snapshot, profile, seen = self._stage(job.spec, job.id)
         except RejectedError:
@@ -224,7 +220,7 @@ class DryRuns:
             profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
             if not self._copy_is_current():
                 retained = live.fleet.snapshot.copy()
-                retained.unshare_demands()  # the loop goes on writing into its own
+                retained.unshare_demands()  # the loop continues to write into its own
                 free = retained
                 if self._controller.scheduler.reservations.made():
                     free = retained.copy()
@@ -240,7 +236,6 @@ class DryRuns:
         return self._copy[1], profile, replace(job, demand=refusals.retained(job.demand))
 
     def _state(self) -> tuple[int, int, int]:
-        """Tell states of the live fleet apart."""
         fleet = self._controller.live.fleet
         return id(fleet.snapshot), fleet.version, int(fleet.snapshot.arrays.head[0])
 
@@ -262,7 +257,7 @@ class DryRuns:
         own = self._controller.live.entry(job).order
         return bisect_left(self._orders[1].get((job.spec.tenant, job.spec.queue), []), own)
 
-    # What people weigh.
+    # Candidates.
 
     def _choice(self, snapshot: Snapshot, job: Job, candidate: Candidate, chosen: set[tuple[str, str]]) -> Choice:
         cluster = snapshot.clusters[snapshot.cluster_index(candidate.cluster)]
@@ -280,14 +275,14 @@ class DryRuns:
 
 
 def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:
-    """Leave out the remedy that would let a job go where it was refused: that it keeps away is no wish of its own."""
+    """Remove the remedy to allow avoided devices, since the job itself does not request to avoid them."""
     if spec.demand.devices.avoid_uuids:
         return explanation
     return replace(explanation, remedies=tuple(each for each in explanation.remedies if each.field != AVOIDED))
 
 
 def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
-    """Return how many replicas like a job's node `n` could take, by amounts alone."""
+    """Return the number of such replicas that node `n` has room for, by amounts alone."""
     request = job.demand.request.filled()
     node = snapshot.arrays.nodes[:, n]
     bounds = [MAX_ROOM]
@@ -308,7 +303,7 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
 
 
 def _memory_needed(devices: Int32, request: ResourceRequest) -> Int64:
-    """Return what a slice needs of each device's memory, MiB, shape (D,)."""
+    """Return the memory of a slice on each device, MiB, shape (D,)."""
     total, step = devices[DEVICE_MEMORY].astype(np.int64), devices[DEVICE_MEMORY_STEP]
     asked = np.where(request.gpu_memory_mib > 0, request.gpu_memory_mib, total * request.gpu_memory_percent // 100)
     each = np.maximum(step, 1)
@@ -317,7 +312,7 @@ def _memory_needed(devices: Int32, request: ResourceRequest) -> Int64:
 
 
 def _cores_needed(devices: Int32, request: ResourceRequest) -> Int64:
-    """Return what a slice needs of each device's cores, thousandths, shape (D,)."""
+    """Return the cores of a slice on each device, thousandths, shape (D,)."""
     steps = devices[DEVICE_CORE_STEPS].astype(np.int64)
     asked = np.full_like(steps, request.gpu_milli)
     whole = -(-asked * steps // WHOLE_DEVICE_MILLI) * WHOLE_DEVICE_MILLI // np.maximum(steps, 1)
@@ -326,14 +321,14 @@ def _cores_needed(devices: Int32, request: ResourceRequest) -> Int64:
 
 
 def _in_even_shares(asked: Int64, total: Int64, devices: Int32) -> Int64:
-    """Return what the fewest even shares of devices come to that hold what is asked; that itself if none do."""
+    """Return the amount of the fewest even shares that cover the request; the request itself if none do."""
     shares = np.maximum(devices[DEVICE_SLOTS], 1).astype(np.int64)
     count = np.maximum(-(-asked * shares // np.maximum(total, 1)), 1)
     return np.where((asked > total) | (total == 0), asked, count * total // shares)
 
 
 def _sets(room: Int64, gpus: int) -> int:
-    """Return how often `gpus` different devices can be drawn from devices with so much room each."""
+    """Return how many sets of `gpus` different devices the free slots of devices allow."""
     least, most = 0, int(room.sum()) // gpus
     while least < most:
         middle = (least + most + 1) // 2

@@ -28,7 +28,7 @@ from seaway.scheduling.snapshot.update import put_node
 from seaway.simulation.measures import use, used_shares
 
 ASKED = "asked-"
-"""Begins the names of jobs that a question brings; no id has a hyphen."""
+"""Prefix of the names of jobs in a question; no ID has a hyphen."""
 
 TOO_LARGE = "resources"
 """Field of an admission error for a job that is too large for the fleet."""
@@ -37,12 +37,12 @@ MAX_EXPLAINED = 20
 """Maximum number of kinds of jobs whose wait is explained."""
 
 MAX_NODES = 1000
-"""Nodes that a question may add."""
+"""Maximum number of nodes that a question can add."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewNodes:
-    """Nodes to add to a cluster, each like one that it has."""
+    """Nodes to add to a cluster, each a copy of an existing node."""
 
     cluster: str
     like: str
@@ -75,13 +75,13 @@ class Question:
 
     @property
     def everything(self) -> bool:
-        """Whether all live jobs are placed again."""
+        """True if all live jobs are placed again."""
         return self.replan or bool(self.policy)
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums of a fleet.
+    """Totals of a fleet.
 
     Attributes
     ----------
@@ -101,12 +101,12 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A job, and where it is and would be: cluster and node of each replica; empty for nowhere.
+    """Placement of a job before and after: cluster and node of each replica, empty without a placement.
 
     Attributes
     ----------
     why
-        Why it would wait; empty where it would not, and where many kinds of jobs would.
+        Reason why it would wait; empty if it would not, or if too many kinds of jobs would.
     """
 
     job_id: str
@@ -117,24 +117,24 @@ class Move:
 
     @property
     def asked(self) -> bool:
-        """Tell whether only the question has it: it was never submitted."""
+        """True if the job is part of the question and was never submitted."""
         return self.job_id.startswith(ASKED)
 
 
 @dataclass(frozen=True, slots=True)
 class Consequences:
-    """The answer.
+    """Answer to a question.
 
     Attributes
     ----------
     moved
         Jobs that would run elsewhere.
     started
-        Jobs that wait, or are asked about, and would run.
+        Jobs that wait, or are in the question, and would run.
     stopped
         Jobs that run and would have to wait.
     waiting
-        Jobs that wait, or are asked about, and would wait.
+        Jobs that wait, or are in the question, and would wait.
     message
         The answer in one sentence.
     clusters
@@ -153,8 +153,6 @@ class Consequences:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A job to be placed on the copy."""
-
     job: Job
     name: str
     queue: str
@@ -162,14 +160,14 @@ class _Task:
 
 
 class WhatIf:
-    """Answers questions.
+    """Answers to what-if questions.
 
     Parameters
     ----------
     controller
-        Whose fleet and queues are asked about.
-    door
-        Turns away jobs that a submit would turn away, and takes them in as that would.
+        Controller with the fleet and the queues.
+    admission
+        Rejects the jobs that a submit would reject, and adds the traits of their templates.
     """
 
     def __init__(self, controller: Controller, admission: Admission) -> None:
@@ -177,14 +175,14 @@ class WhatIf:
         self._admission = admission
 
     def ask(self, question: Question) -> Consequences:
-        """Work out what would follow.
+        """Return the consequences of a question.
 
         Raises
         ------
         RejectedError
-            When the question names something that is not there, or a job would be turned away.
+            If the question names something unknown, or a job would be rejected.
         UnavailableError
-            While what runs is being read again, or a policy is being compiled.
+            While the state is read again, or a policy is compiled.
         """
         question = replace(question, jobs=tuple(map(self._admission.with_template_traits, question.jobs)))
         self._check(question)
@@ -192,7 +190,7 @@ class WhatIf:
             self._controller.require_read()
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
-            snapshot.unshare_demands()  # the loop goes on writing into its own
+            snapshot.unshare_demands()  # the loop continues to write into its own
             self._controller.scheduler.reservations.lift_from(snapshot)
             queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
             queues |= {attempt.spec.queue for attempt in live.attempts.values()}
@@ -221,7 +219,7 @@ class WhatIf:
         return replace(answer, clusters=changes)
 
     def _check(self, question: Question) -> None:
-        """Turn away what could not be done either, and have policies made ready while no one waits for that."""
+        """Reject invalid questions, and compile policies without the lock."""
         if question.policy:
             require_policy(self._controller.scheduler, question.policy, "policy")
         for at, spec in enumerate(question.jobs):
@@ -233,7 +231,7 @@ class WhatIf:
         scheduler.readiness.require(*wanted)
 
     def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
-        """Turn a job away that a submit would turn away; one that is too large may fit a fleet that grows."""
+        """Reject a job that a submit would reject, unless it is only too large and the question adds nodes."""
         try:
             self._admission.admit(spec)
         except RejectedError as error:
@@ -249,7 +247,7 @@ class WhatIf:
     def _leaving(
         self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Allocation]]
     ) -> list[tuple[Attempt, Allocation]]:
-        """Close what is drained on the copy, and let go of what would must be placed again, oldest first."""
+        """Close drained nodes on the copy, and release the jobs to place again, oldest first."""
         drained = _close(snapshot, question.drain)
         leaving = [
             (attempt, booking)
@@ -262,7 +260,6 @@ class WhatIf:
 
 
 def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
-    """Close clusters and nodes; return which nodes those are."""
     drained: set[tuple[str, str]] = set()
     for place in places:
         cluster, _, node = place.partition("/")
@@ -303,7 +300,7 @@ def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:
 
 
 def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, tuple[str, ...]]:
-    """Place tasks in order, each by the policy of its queue; return where each went that fits."""
+    """Place jobs in order, each by the policy of its queue; return the locations of those that fit."""
     went: dict[str, tuple[str, ...]] = {}
     first = 0
     while first < len(tasks):
@@ -324,7 +321,7 @@ def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profi
 
 
 def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, str]:
-    """Say why jobs would wait, by their names: of those that are asked about first, and of so many kinds."""
+    """Return why jobs would wait, by name: first jobs of the question, for a limited number of kinds."""
     known: dict[Hashable, str] = {}
     why = {}
     for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):

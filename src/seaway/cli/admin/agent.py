@@ -174,14 +174,13 @@ def agent(  # options
     once: Annotated[bool, typer.Option("--once", help="Probe once, print the result, report nothing, end.")] = False,
     output: Annotated[Format, typer.Option("--output", "-o", help="json: a line for each result.")] = Format.TABLE,
 ) -> None:
-    """Probe all other gateways from this one, round by round, and report to the control plane.
+    """Measure the links from this gateway to all others, and report them to the control plane.
 
-    Runs on each gateway, under a service manager. Started as root, or with the
-    capability CAP_NET_RAW, it opens its sockets and goes on as no one without any
-    privilege. While the control plane is away it keeps what it measures and brings
-    it later, in order. What it does, and what it says: docs/agent.md.
+    Run it on each gateway under a service manager. It needs root or CAP_NET_RAW to
+    open its sockets, and then drops all privileges. While the control plane does not
+    answer, results are queued and sent later in order. See docs/agent.md.
 
-    The token is one for this gateway alone:
+    Create a token for this gateway:
 
       [cyan]seaway token create gw-1 --role agent --gateway gw-1[/cyan]
 
@@ -189,7 +188,7 @@ def agent(  # options
 
       [cyan]seaway agent --gateway gw-1 --server https://seaway.example --token-file agent.token[/cyan]
 
-    Without a server, to try things out: a table that lives, then a single round:
+    Without a server: a live table, then a single round:
 
       [cyan]seaway agent --gateway gw-1 -f network.yaml[/cyan]
 

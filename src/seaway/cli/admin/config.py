@@ -89,7 +89,7 @@ OURS = re.compile(r"(sw_[^_]+)_.+")
 
 @app.callback()
 def config() -> None:
-    """Show where each setting of the client, or of the server, comes from.
+    """Show each setting of the client or the server, and its source.
 
     [bold]Example[/bold]
 
@@ -107,16 +107,16 @@ def show_config(
     data: Annotated[Path | None, typer.Option(help="With --server: the data folder, as for `seaway up`.")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the server and the token that commands use, and where each comes from. Secrets are masked.
+    """Show the server and the token that commands use, with their sources. Secrets are masked.
 
-    A server is looked for in --server, SEAWAY_SERVER, the profile (--profile, SEAWAY_PROFILE, or the file's
-    default) and this machine's own server; a token in SEAWAY_TOKEN, the profile, and this machine's own server.
+    The server comes from --server, SEAWAY_SERVER, the profile (--profile, SEAWAY_PROFILE, or the default of the
+    file), or this machine's own server. The token comes from SEAWAY_TOKEN, the profile, or this machine's own server.
 
     [bold]Examples[/bold]
 
       [cyan]SEAWAY_PROFILE=berlin seaway config show[/cyan]
 
-    What `seaway up --config seaway.toml` would use:
+    The settings of `seaway up --config seaway.toml`:
 
       [cyan]seaway config show --server --config seaway.toml[/cyan]
     """
@@ -149,10 +149,9 @@ def login(
         Path | None, typer.Option(help="Certificates to trust, PEM, if the system's do not verify the server.")
     ] = None,
 ) -> None:
-    """Store a server and a token as a profile, after trying them; the profile is then the default.
+    """Check a server and a token, and store them as the default profile.
 
-    The server is that of --server before the command. The token is asked for, or read from standard input where
-    that is no terminal.
+    Set the server with --server before the command. Type the token at the prompt, or pipe it to standard input.
 
     [bold]Examples[/bold]
 

@@ -21,7 +21,7 @@ app = typer.Typer(
 
 @app.callback()
 def db(context: typer.Context) -> None:
-    """Look after the database; what is written is for its owner's eyes only."""
+    """Back up, restore, check and migrate the database. Only its owner can read the files."""
     from seaway.bootstrap.data import private
 
     context.with_resource(private())
@@ -84,7 +84,7 @@ def backup(
     database: Database = None,
     data: Data = None,
 ) -> None:
-    """Write everything to one file, while the server goes on or not.
+    """Write a backup of the whole database to one file. The server can continue to run.
 
     The file can be restored to any kind of database: seaway db restore FILE --database postgresql://...
     """
@@ -106,10 +106,10 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace the contents of the database.")] = False,
     revoke_tokens: Annotated[bool, typer.Option("--revoke-tokens", help="Revoke all tokens of the backup.")] = False,
 ) -> None:
-    """Put a backup back, all of it or nothing. A server that still writes to the database is shut out.
+    """Restore a backup, completely or not at all. A server that still writes to the database is stopped.
 
-    Tokens that this database knows as revoked stay so. Into another database, those come back that were revoked since
-    the backup was taken.
+    Tokens that were revoked in this database stay revoked. In another database, tokens that were revoked after the
+    backup become valid again.
     """
     from seaway.adapters.sqlalchemy.backups import restore as read
 
@@ -132,7 +132,7 @@ def restore(
 
 @app.command()
 def check(database: Database = None, data: Data = None) -> None:
-    """Check that the database is whole and keeps Seaway's rules; ends with 1 when it does not."""
+    """Check the integrity of the database; exit with 1 if it is damaged."""
     from seaway.adapters.sqlalchemy.checks import check as look
 
     with progress_bar("Checking") as progress:
@@ -146,7 +146,7 @@ def check(database: Database = None, data: Data = None) -> None:
 
 @app.command()
 def migrate(database: Database = None, data: Data = None) -> None:
-    """Bring the tables up to this version of Seaway; `seaway up` does so by itself."""
+    """Migrate the tables to this version of Seaway. `seaway up` does this automatically."""
     from seaway.adapters.sqlalchemy.schema import current
     from seaway.adapters.sqlalchemy.schema import migrate as bring_up
 
@@ -167,7 +167,7 @@ def prune(
     samples_days: Annotated[int, typer.Option(min=0, help="Keep the fleet's history.")] = 30,
     keys_days: Annotated[int, typer.Option(min=0, help="Keep idempotency keys.")] = 2,
 ) -> None:
-    """Remove what is old. The server does so by itself, by its [database] settings."""
+    """Remove old records. The server does this automatically, see its [database] settings."""
     from seaway.adapters.sqlalchemy.store import open_store
     from seaway.bootstrap.scheduled_tasks import retention
     from seaway.bootstrap.settings import DatabaseSettings
@@ -191,9 +191,9 @@ def prune(
 
 @app.command("new-admin-token")
 def new_admin_token(database: Database = None, data: Data = None) -> None:
-    """Make a token for an admin when the others are lost, and leave it in the data folder. Stop the server first.
+    """Create an admin token in the data folder after all others were lost. Stop the server first.
 
-    Commands on this machine find it there. A server that writes to the same database from elsewhere is shut out.
+    Commands on this machine find it there. A server that still writes to the database is stopped.
     """
     from random import SystemRandom
 

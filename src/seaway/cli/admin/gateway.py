@@ -50,12 +50,12 @@ STATE = Path("/run/seaway")
 
 @app.callback()
 def gateway() -> None:
-    """Make this machine an SRv6 gateway: SIDs, routes that wrap packets into segment lists, and the settings they need.
+    """Configure this machine as an SRv6 gateway: SIDs, routes with segment lists, and kernel settings.
 
-    One file describes all gateways, and each takes its part of it. Seaway marks
-    its routes with the protocol number 151, touches no others, and remembers what
-    settings were before, so that [cyan]remove[/cyan] leaves nothing behind. A change of path
-    replaces a route in one step, which loses no packet.
+    One file describes all gateways; each machine uses its part. Seaway marks its
+    routes with protocol 151 and changes no others. It stores the previous kernel
+    settings, and [cyan]remove[/cyan] restores them. A change of path replaces a route
+    atomically, without packet loss.
 
     [bold]Examples[/bold]
 
@@ -73,7 +73,7 @@ def gateway() -> None:
 def check(
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="The network; - is standard input.")],
 ) -> None:
-    """Check a file: locators, SIDs, paths, loops, MTU. All mistakes are told at once, with their lines. Needs no root.
+    """Check locators, SIDs, paths, loops and MTU of a file, and print all errors with their lines. Needs no root.
 
     [bold]Example[/bold]
 
@@ -98,13 +98,13 @@ def plan(
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what apply would change on this machine, and change nothing. + is new, ~ changes, - goes.
+    """Show what apply would change on this machine: + is added, ~ is changed, - is removed.
 
     [bold]Examples[/bold]
 
       [cyan]seaway gateway plan -f network.yaml --gateway gw-1[/cyan]
 
-    For people who apply it by other means:
+    Print commands, to apply them by other means:
 
       [cyan]seaway gateway plan -f network.yaml --gateway gw-1 --commands[/cyan]
     """
@@ -133,13 +133,13 @@ def apply(
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Give this machine what it must have as a gateway, and say what was done. Doing it again changes nothing.
+    """Apply the configuration of a gateway to this machine, and print the changes. It is idempotent.
 
     [bold]Examples[/bold]
 
       [cyan]seaway gateway apply -f network.yaml --gateway gw-1[/cyan]
 
-    As the server wants it:
+    With the configuration of the server:
 
       [cyan]seaway gateway apply --gateway gw-1[/cyan]
     """
@@ -161,10 +161,10 @@ def remove(
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Take away all that Seaway wrote, and set settings back to what they were before it. Other routes stay.
+    """Remove all routes and SIDs of Seaway, and restore the kernel settings. Other routes stay.
 
-    A setting that another user changed in the meantime stays as it is. What cannot
-    be set back, as of an interface that has another name by now, is told.
+    A setting that another program changed in the meantime stays. A setting that
+    cannot be restored, such as that of a renamed interface, is reported.
 
     [bold]Example[/bold]
 
@@ -188,7 +188,7 @@ def show(
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what this machine has of Seaway now; with a file, SIDs by their gateways' names.
+    """Show the routes and SIDs of Seaway on this machine; with a file, SIDs by gateway name.
 
     [bold]Example[/bold]
 

@@ -54,14 +54,14 @@ def follow(
         Path, typer.Option(metavar="FOLDER", help="Remembers what settings were before.", show_default=True)
     ] = Path("/run/seaway"),
 ) -> None:
-    """Keep this machine as the control plane wants it, until SIGTERM; it stays so afterwards. Takes root.
+    """Reconcile this machine with the control plane's configuration until SIGTERM (requires root).
 
-    It asks every five seconds, writes what became different, as when another path is
-    chosen, puts right what another user changed of it, and confirms what it wrote.
-    While the control plane is away, everything stays as it is.
+    Every five seconds it fetches the configuration, applies changes such as a new
+    path, repairs changes by other programs, and confirms the result. While the
+    control plane does not answer, and after the end, everything stays as it is.
 
-    It uses the settings and the token of `seaway agent`, but is another process: that
-    one needs no rights, and this one does.
+    It uses the settings and the token of `seaway agent`, but runs as a process of its
+    own, since the agent has no privileges.
 
     [bold]Example[/bold]
 

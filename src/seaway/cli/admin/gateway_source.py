@@ -61,12 +61,12 @@ def read_network(file: str) -> NetworkConfig:
 
 
 def wanted(context: typer.Context, file: str | None, gateway: str | None, via: list[str]) -> Wanted:
-    """Return what is wanted, by a file or else by the server.
+    """Return the configuration from a file, or else from the server.
 
     Raises
     ------
     RejectedError
-        When it is not clear which gateway is meant, or the file or a choice is wrong.
+        When the gateway is ambiguous, or the file or a path selection is invalid.
     """
     chosen = dict(map(_choice, via))
     if file is None:

@@ -46,7 +46,7 @@ class Form(StrEnum):
 
 @app.callback()
 def network() -> None:
-    """Set the network between gateways: gateways, paths between them, and how links are measured.
+    """Configure the network between gateways: gateways, paths, and the measurement of links.
 
     [bold]Examples[/bold]
 
@@ -61,7 +61,7 @@ def get_network(
     context: typer.Context,
     output: Annotated[Form, typer.Option("--output", "-o", help="How it is written.")] = Form.YAML,
 ) -> None:
-    """Show it as the file that `seaway network put` takes."""
+    """Print the network as a file for `seaway network put`."""
     from seaway.client.calls.network import network as call
 
     with connect(context) as client:
@@ -78,7 +78,7 @@ def put_network(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Set it, as a whole, and say what becomes different. What is wrong is told with where it stands.
+    """Replace the network, and print the changes. Errors are reported with their lines.
 
     [bold]Example[/bold]
 
@@ -105,7 +105,7 @@ def put_network(
 
 @app.command("delete")
 def delete_network(context: typer.Context, force: Force = False) -> None:
-    """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
+    """Remove the network: measurements stop, and links that clusters report are used again."""
     from seaway.client.calls.network import delete_network as call
 
     with connect(context) as client:
@@ -115,7 +115,7 @@ def delete_network(context: typer.Context, force: Force = False) -> None:
 
 @app.command()
 def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List the agents of all gateways: which report, which are silent, and what came of their reports."""
+    """List the agents of all gateways, with their state and the number of their reports."""
     from seaway.client.calls.network import agents as call
     from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import NONE, ago

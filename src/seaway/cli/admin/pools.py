@@ -48,7 +48,7 @@ def set_pool(
     ] = None,
     description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
 ) -> None:
-    """Make a pool, or set one again."""
+    """Create or replace a pool."""
     from seaway.client.calls.tenancy import put_pool
 
     with connect(context) as client:

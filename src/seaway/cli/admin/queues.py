@@ -26,7 +26,7 @@ class Seen(NamedTuple):
 
 @app.callback(invoke_without_command=True)
 def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List, set and remove queues; compare a policy with one in its shadow.
+    """List, set and remove queues; compare their policies with shadow policies.
 
     [bold]Examples[/bold]
 
@@ -74,7 +74,7 @@ def set_queue(
     open_: Annotated[bool | None, typer.Option("--open/--closed", help="Whether it takes new jobs.")] = None,
     description: Annotated[str | None, typer.Option(help="A sentence for people.")] = None,
 ) -> None:
-    """Make a queue, or change one; what is not said stays as it is."""
+    """Create or change a queue. Omitted options keep their value."""
     from seaway.client.calls.tenancy import put_queue, queue
 
     given = {
@@ -114,7 +114,7 @@ def set_queue(
 
 @app.command()
 def delete(context: typer.Context, name: Name) -> None:
-    """Remove a queue in which no job waits or runs."""
+    """Remove a queue without waiting or running jobs."""
     from seaway.client.calls.tenancy import delete_queue
 
     with connect(context) as client:
@@ -129,10 +129,10 @@ def shadows(
     limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show how policies in the shadow decided where the live ones decided.
+    """Compare the decisions of shadow policies with those of the live policies.
 
-    DECIDED is how many jobs the shadow decided itself, FELL BACK how many something else decided because it had no
-    answer. A trained policy is not asked about a job that fits nowhere.
+    DECIDED is the number of jobs that the shadow policy decided itself, FELL BACK the number that the fallback decided
+    in its place. A trained policy does not decide about jobs that fit nowhere.
     """
     from seaway.client.calls.tenancy import shadows as call
     from seaway.terminal.columns import Column, Rows

@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode="rich")
 
 @app.callback(invoke_without_command=True)
 def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List, set and remove tenants: who jobs belong to. Viewers and users see their own.
+    """List, set and remove tenants, the owners of jobs. Viewers and users see their own tenant only.
 
     [bold]Examples[/bold]
 
@@ -42,7 +42,7 @@ def set_tenant(
     name: Annotated[str, typer.Argument(help="The tenant.")],
     description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
 ) -> None:
-    """Make a tenant, or describe one again."""
+    """Create a tenant, or change its description."""
     from seaway.client.calls.tenancy import put_tenant
 
     with connect(context) as client:

@@ -29,7 +29,7 @@ class Role(StrEnum):
 
 @app.callback()
 def token() -> None:
-    """Make, list and revoke tokens. Takes an admin.
+    """Manage API tokens (requires the admin role).
 
     [bold]Examples[/bold]
 
@@ -59,7 +59,7 @@ def create(
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make a token. It is printed this once, alone on standard output, and never again.
+    """Create a token, and print it to standard output. It is shown only once.
 
     [bold]Examples[/bold]
 
@@ -82,7 +82,7 @@ def create(
 
 @app.command("list")
 def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List tokens, revoked ones too; their secrets are kept nowhere."""
+    """List all tokens, including revoked ones. Secrets are not stored."""
     from seaway.client.calls.service import tokens as call
     from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import NONE, day
@@ -109,7 +109,7 @@ def revoke(
     tokens: Annotated[list[str], typer.Argument(help="IDs of the tokens, from `seaway token list`.", metavar="ID...")],
     force: Annotated[bool, typer.Option("--force", help="Even the last one of an admin.")] = False,
 ) -> None:
-    """End tokens; from now on no one gets in with them."""
+    """Revoke tokens. They stop working immediately."""
     from seaway.client.calls.service import revoke_token
 
     with connect(context) as client:
@@ -125,7 +125,7 @@ def audit(
     limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 50,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show who asked for what, and what came of it. Takes an admin.
+    """Show the audit log of all requests (requires the admin role).
 
     [bold]Example[/bold]
 

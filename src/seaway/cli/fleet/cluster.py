@@ -35,11 +35,11 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_d
 
 @app.callback()
 def cluster() -> None:
-    """Join real clusters, list those that were joined, and leave them.
+    """Join real clusters, list them, leave them, and remove them.
 
-    Kubeconfigs are kept in the data folder; `seaway up` on that folder drives these clusters in place of simulated
-    ones, and notices one that joins or leaves while it runs. Members of a Karmada control plane need not be joined:
-    name its kubeconfig in the setting [cyan]clusters.karmada.kubeconfig[/cyan].
+    Kubeconfigs are stored in the data folder. `seaway up` with that folder uses these clusters instead of simulated
+    ones, and picks up changes while it runs. Members of a Karmada control plane need not be joined: set
+    [cyan]clusters.karmada.kubeconfig[/cyan].
 
     [bold]Examples[/bold]
 
@@ -60,16 +60,15 @@ def join(
     ] = False,
     data: Data = None,
 ) -> None:
-    """Join a cluster: see that it answers and what GPUs it has, then keep its kubeconfig.
+    """Join a cluster: check its connection and GPUs, and store its kubeconfig.
 
-    Certificates that the kubeconfig names are put into the copy; a token's file and a program that gives
-    tokens stay where they are.
+    The stored kubeconfig embeds certificates. Token files and exec plugins stay in their place.
 
     [bold]Examples[/bold]
 
       [cyan]seaway cluster join --kubeconfig alpha.kubeconfig[/cyan]
 
-    Its token expired, and here is another:
+    Replace an expired token:
 
       [cyan]seaway cluster join --kubeconfig alpha.kubeconfig --replace[/cyan]
     """
@@ -84,7 +83,7 @@ def join(
 
 @app.command("list")
 def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
-    """List the clusters that were joined on this machine; `seaway fleet` says how they are."""
+    """List the joined clusters of this machine; `seaway fleet` shows their state."""
     from seaway.bootstrap.cluster_join import joined
     from seaway.terminal.columns import Column, Rows
 
@@ -98,7 +97,7 @@ def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
 
 @app.command()
 def leave(name: Annotated[str, typer.Argument(help="The cluster.")], data: Data = None) -> None:
-    """Leave a cluster: its kubeconfig is removed. What runs there goes on; drain it first to take it along."""
+    """Leave a cluster: remove its kubeconfig. Running jobs continue there; drain it first to move them."""
     from seaway.bootstrap.cluster_join import joined
     from seaway.bootstrap.cluster_join import leave as do
 
@@ -142,10 +141,10 @@ def remove_cluster(
         ),
     ],
 ) -> None:
-    """Remove a cluster that left the fleet, and free the resources that its jobs hold there.
+    """Remove a cluster that left the fleet, and release the resources of its jobs.
 
-    The server places the jobs of the cluster elsewhere at once. It no longer manages workloads that still run
-    there: make sure that the cluster is switched off or empty.
+    Its jobs are placed elsewhere immediately. Seaway does not manage the workloads in it any more: make sure that the
+    cluster is switched off or empty.
 
     [bold]Example[/bold]
 

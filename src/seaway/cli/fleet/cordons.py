@@ -25,7 +25,7 @@ def cordon(
     reason: Reason = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Keep new work away from a cluster or a node; what runs there goes on.
+    """Mark a cluster or node as unschedulable. Running jobs continue.
 
     [bold]Examples[/bold]
 
@@ -57,7 +57,7 @@ def cordon(
 
 
 def uncordon(context: typer.Context, place: Place) -> None:
-    """Let new work come to a cluster or a node again.
+    """Mark a cluster or node as schedulable again.
 
     [bold]Example[/bold]
 
@@ -71,9 +71,9 @@ def uncordon(context: typer.Context, place: Place) -> None:
 
 
 def drain(context: typer.Context, place: Place, reason: Reason = "") -> None:
-    """Keep new work away from a cluster or a node, and move away what runs there.
+    """Mark a cluster or node as unschedulable, and move its jobs elsewhere.
 
-    See before what that would do: [cyan]seaway whatif --drain PLACE[/cyan].
+    To see the effect first: [cyan]seaway whatif --drain PLACE[/cyan].
 
     [bold]Example[/bold]
 

@@ -36,7 +36,7 @@ Ready = Annotated[
 
 @app.callback(invoke_without_command=True)
 def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """Show clusters, nodes, devices and slices, and how much is taken; alone, every cluster.
+    """Show clusters, nodes, devices and slices with their allocation. Default: all clusters.
 
     [bold]Examples[/bold]
 
@@ -64,7 +64,7 @@ def nodes(
     ready: Ready = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show nodes, with their devices drawn side by side."""
+    """Show nodes with a bar for each device."""
     from seaway.client.calls.fleet import nodes as call
 
     mib, milli = _free(free_memory, free_cores)
@@ -87,7 +87,7 @@ def devices(
     ready: Ready = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show devices, with what is taken of their memory and cores, and by how many slices."""
+    """Show devices with their allocated memory, cores and slices."""
     from seaway.client.calls.fleet import devices as call
 
     mib, milli = _free(free_memory, free_cores)
@@ -114,7 +114,7 @@ def slices(
     model: Model = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show slices of devices, and which jobs hold them."""
+    """Show the slices of devices and their jobs."""
     from seaway.client.calls.fleet import slices as call
 
     with connect(context) as client:
@@ -288,7 +288,7 @@ def metrics(
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the metrics of clusters, devices and vGPUs, as Prometheus reads them.
+    """Show the metrics of clusters, devices and vGPUs in Prometheus format.
 
     [bold]Examples[/bold]
 

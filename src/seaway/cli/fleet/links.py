@@ -35,9 +35,9 @@ def links(  # options of a command
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show links between gateways: round-trip time, jitter, loss, bandwidth, and how old that is.
+    """Show links between gateways: round-trip time, jitter, loss, bandwidth and age.
 
-    Decisions go by figures that stay where they are until it matters; [bold]--raw[/bold] shows the latest round.
+    Decisions use smoothed figures that change only by significant amounts; [bold]--raw[/bold] shows the latest round.
 
     [bold]Examples[/bold]
 
@@ -71,7 +71,7 @@ def history(
     hours: Annotated[float, typer.Option(min=0.01, max=24 * 366, help="How far back.")] = 6,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show how a link was, as a line for each figure; every sample with [bold]-o wide[/bold].
+    """Show the history of a link, one sparkline per figure; [bold]-o wide[/bold] shows every sample.
 
     [bold]Example[/bold]
 
@@ -87,7 +87,7 @@ def history(
 
 
 def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """Show gateways: the network's doors to clusters and to users.
+    """List the gateways of clusters and of user sites.
 
     [bold]Example[/bold]
 

@@ -21,9 +21,9 @@ def orphans(
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List copies that no job accounts for, as after restoring an older backup, and have them removed.
+    """List and remove orphaned workloads, for example after an older backup was restored.
 
-    What they hold is kept from others until they are gone. Those that ended go by themselves after a while.
+    Their resources stay allocated until they are removed. Finished ones are removed automatically.
 
     [bold]Examples[/bold]
 
@@ -61,7 +61,7 @@ def remove(
     cluster: Annotated[str, typer.Argument(help="The cluster.", autocompletion=arguments.clusters)],
     name: Annotated[str, typer.Argument(help="The copy; all orphans of the cluster without it.")] = "",
 ) -> None:
-    """Have a cluster remove an orphan, or all it has; be sure that they are not another user's."""
+    """Remove one orphaned workload of a cluster, or all. Make sure that no other control plane owns them."""
     from seaway.client.calls.orphans import remove_orphans
 
     with connect(context) as client:

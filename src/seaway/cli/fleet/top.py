@@ -26,10 +26,10 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print how things are now as text, and end.")] = False,
     light: Annotated[bool, typer.Option("--light", help="Dark letters on a light ground; t changes that.")] = False,
 ) -> None:
-    """Show fleet, queue, jobs and links on the whole screen, and keep up with what happens.
+    """Show fleet, queue, jobs and links in a live full-screen view.
 
-    1 to 4 or tab choose the view, arrows and enter look closer, / finds, esc goes back, ? lists all keys, q leaves.
-    With the role for it, x cancels a job and c cordons a cluster or node; both ask first.
+    Keys: 1 to 4 or tab select a view, arrows and enter open details, / searches, esc goes back, ? lists all keys, q
+    quits. If your role allows it, x cancels a job and c cordons a cluster or node, after a confirmation.
 
     [bold]Examples[/bold]
 

@@ -45,9 +45,9 @@ def whatif(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Ask what would happen, on a copy of the fleet and its queue as they are now. Nothing is touched.
+    """Show the effect of a change on a copy of the present fleet and its queues. Nothing changes.
 
-    What is asked together holds together. Takes an operator.
+    All options apply together. Requires the operator role.
 
     [bold]Examples[/bold]
 

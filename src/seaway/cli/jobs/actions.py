@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cancel(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
-    """End jobs; their records stay.
+    """Cancel jobs. Their records stay.
 
     [bold]Examples[/bold]
 
@@ -28,7 +28,7 @@ def cancel(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
 
 
 def suspend(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
-    """Stop jobs until a user resumes them; what they hold goes to others.
+    """Suspend jobs until a user resumes them. They release their resources.
 
     [bold]Example[/bold]
 
@@ -40,7 +40,7 @@ def suspend(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
 
 
 def resume(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
-    """Send suspended jobs back to their queues.
+    """Resume suspended jobs: return them to their queues.
 
     [bold]Example[/bold]
 
@@ -56,7 +56,7 @@ def reprioritize(
     job: Job,
     priority: Annotated[int, typer.Argument(help="Higher goes first; 0 is what jobs have by default.", metavar="N")],
 ) -> None:
-    """Give a job another priority; it is not stopped for that.
+    """Change the priority of a job. A running job continues.
 
     [bold]Example[/bold]
 
@@ -73,7 +73,7 @@ def reprioritize(
 
 
 def delete(context: typer.Context, jobs: Jobs) -> None:
-    """End unfinished jobs, and list them no longer.
+    """Delete jobs: cancel them if they run, and hide their records.
 
     [bold]Example[/bold]
 

@@ -93,10 +93,10 @@ def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new events until the job ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the timeline of a job: every change, when, why and who did it.
+    """Show the timeline of a job: each event with its time, reason and actor.
 
-    With -f it goes on live until the job is over, and exits with 1 if it did not complete. Without a job,
-    -f follows everything that you may see. With -o json each live event is one line.
+    With -f, follow new events until the job ends, and exit with 1 if it did not complete. Without a job, -f follows
+    all events that are visible to you. With -o json, each event is one line.
 
     [bold]Examples[/bold]
 

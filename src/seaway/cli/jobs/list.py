@@ -48,15 +48,15 @@ def jobs(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List jobs, new to old, with where they are and why. Exits with 1 when none matches.
+    """List jobs, newest first, with their nodes and reasons. Exits with 1 if none matches.
 
     [bold]Examples[/bold]
 
-    What waits in one queue:
+    Waiting jobs of a queue:
 
       [cyan]seaway jobs --queue batch -s queued -s pending[/cyan]
 
-    End all of a sweep:
+    Cancel all jobs of a sweep:
 
       [cyan]seaway cancel $(seaway jobs -l sweep=7 -o name)[/cyan]
     """

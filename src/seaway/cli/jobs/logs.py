@@ -35,7 +35,7 @@ def logs(
         typer.Option("--prefix/--no-prefix", help="Prefix each line with its source. Default: only for several logs."),
     ] = None,
 ) -> None:
-    """Show what a job wrote, where its cluster keeps that: its first replica, others or all.
+    """Show the logs of a job: of its first replica, of others, or of all.
 
     [bold]Examples[/bold]
 
@@ -64,7 +64,7 @@ def logs(
 
 
 def manifest(context: typer.Context, job: Job, output: OutputOption = Output.TABLE) -> None:
-    """Print the objects that a job became in its clusters, as YAML, or as JSON with -o json.
+    """Print the Kubernetes objects of a job as YAML, or as JSON with -o json.
 
     [bold]Example[/bold]
 

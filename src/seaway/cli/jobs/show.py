@@ -23,13 +23,13 @@ def show_job(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a job: its state and why, what it asks for, and each attempt to run it.
+    """Show a job: its state and reason, its request, and all attempts.
 
     [bold]Examples[/bold]
 
       [cyan]seaway show train[/cyan]
 
-    Submit a job once more, changed a little:
+    Submit a changed copy of a job:
 
       [cyan]seaway show train --spec > job.yaml; seaway submit -f job.yaml --replicas 4[/cyan]
     """
@@ -83,7 +83,7 @@ def explain(
     ] = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Say why a job is where it is: in one sentence, with -v in a few lines, with -vv in full.
+    """Explain the state and placement of a job: in one sentence, with -v in a few lines, with -vv in full.
 
     [bold]Examples[/bold]
 

@@ -180,10 +180,10 @@ def submit(
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    r"""Submit jobs: show where each could go, send it, and stay with it until it is over.
+    r"""Submit jobs: show the candidate nodes, submit, and follow the job until it ends.
 
-    Options go over what the file says. Ctrl-C detaches; the job goes on. Several jobs, or another output
-    than a table, detach at once. Exits with 1 when the job does not complete.
+    Options override the file. Ctrl-C detaches; the job continues. Several jobs, or another output than a table, detach
+    immediately. Exits with 1 if the job does not complete.
 
     [bold]Examples[/bold]
 

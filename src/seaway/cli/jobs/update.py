@@ -54,10 +54,10 @@ def update(
         typer.Option("--dry-run", help="Show what would change and whether it would be taken; change nothing."),
     ] = False,
 ) -> None:
-    """Change what a job asks for. One that runs is stopped and restarted where it must be.
+    """Change the request of a job. A running job restarts if the change requires it.
 
-    Fields are those of job files, and only those that are named change; lists are replaced. Nothing happens if
-    another user changes the job meanwhile.
+    Fields are those of job files. Only the given fields change; lists are replaced. After a concurrent change of
+    the job, the command fails and changes nothing.
 
     [bold]Examples[/bold]
 

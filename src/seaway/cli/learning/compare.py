@@ -27,10 +27,9 @@ def compare(
     departures: bool = False,
     offers: int = 1,
 ) -> list[Outcome]:
-    """Replay jobs by each policy in turn, each on an empty fleet.
+    """Replay jobs with each policy in turn, each on an empty fleet.
 
-    Progress goes to standard error, and only where that is a terminal; that the engine is being compiled
-    is said there in any case.
+    Progress is printed to standard error if that is a terminal. A note about compilation is always printed there.
     """
     run = replay_with_departures if departures else partial(replay, offers=offers)
     console = Console(stderr=True)

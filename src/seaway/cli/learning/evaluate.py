@@ -151,23 +151,22 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Compare policies on instances: jobs placed, fragmentation, balance, use, decision time.
+    """Compare policies on instances: placed jobs, fragmentation, balance, utilization, decision time.
 
-    A job counts as [italic]refused[/italic] when nothing could have held it, as [italic]failed[/italic] when something
-    could have. [italic]right[/italic] is placed and refused together. [italic]ratio[/italic] is placed over the best
-    packing known. Policies decide one job after the other and see none that comes later. A job that a policy has wait
-    is offered once more after the last arrival, whatever the policy. Trained policies of the published kind run as
-    published: an illegal choice loses the job.
+    A job counts as [italic]refused[/italic] if no node could hold it, and as [italic]failed[/italic] if a node could.
+    [italic]right[/italic] is placed plus refused. [italic]ratio[/italic] is placed divided by the best known packing.
+    Policies decide jobs in order and do not see later ones. A deferred job is offered once more after the last arrival.
+    Trained policies of the published kind run as published: an illegal choice loses the job.
 
     [bold]Examples[/bold]
 
     [cyan]seaway evaluate --instances placement-16x4-seed*[/cyan]
 
-    A run on what it was trained on, and on another instance, beside two heuristics:
+    A run on its training instance and on another, with two heuristics:
 
     [cyan]seaway evaluate --instances seed0 seed1 --policy runs/eade,seaway,bestfit@cluster -o csv[/cyan]
 
-    Many runs, one of each algorithm and instance, with pictures:
+    Many runs, one per algorithm and instance, with charts:
 
     [cyan]seaway evaluate --instances placement-16x4-seed* --policy runs,utilization@cluster --plots pictures[/cyan]
     """

@@ -42,21 +42,21 @@ def list_when_alone(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    r"""List the policies by which jobs can be placed, and the plugins that a profile file may join.
+    r"""List the policies and the plugins for profile files.
 
-    Those that other packages bring are listed too, and trained ones. Compare some with
-    [bold]seaway replay --policy[/bold], choose one for a queue with [bold]seaway queues set --policy[/bold].
+    The list includes policies of other packages and trained ones. Compare policies with
+    [bold]seaway replay --policy[/bold]; set the policy of a queue with [bold]seaway queues set --policy[/bold].
 
       [cyan]seaway policies --remote -o wide[/cyan]
 
-    A trained policy goes from training to a queue, whose shadow it is before it may decide:
+    Import a trained policy and run it as a shadow policy first:
 
       [cyan]seaway policies show runs/mine/best.policy[/cyan]
       [cyan]seaway policies import runs/mine/best.policy --name mine --remote[/cyan]
       [cyan]seaway policies activate mine --queue batch --shadow[/cyan]
 
     A profile file is TOML: a name, and a [bold]\[\[plugin]][/bold] with name, weight and settings for each
-    plugin. Name it wherever [bold]seaway replay[/bold] asks for a policy:
+    plugin. [bold]seaway replay --policy[/bold] accepts it:
 
       name = "near-and-tight"
 
@@ -74,7 +74,7 @@ def list_when_alone(
 
 @policies.command("list")
 def list_policies(context: typer.Context, remote: Remote = False, output: OutputOption = Output.TABLE) -> None:
-    """List the policies by which jobs can be placed, as without a verb."""
+    """List the policies. Same as without a subcommand."""
     _list(context, remote, output)
 
 
@@ -85,10 +85,10 @@ def show_policy(
     remote: Remote = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a policy: of a trained one, what it says of itself, how it was made, and who signed it.
+    """Show a policy: for a trained one, its description, training and signature.
 
-    With [bold]--remote[/bold] operators also see how it did as the shadow of queues: how many jobs it decided, and how
-    many something else decided because it had no answer.
+    With [bold]--remote[/bold], operators also see its results as a shadow policy: the jobs that it decided, and those
+    that the fallback decided.
     """
     compared: list[Body] = []
     if not remote and what.endswith(".policy"):
@@ -103,9 +103,9 @@ def show_policy(
 
 @policies.command("import")
 def import_policy(context: typer.Context, file: File, name: NewName = "", remote: Remote = False) -> None:
-    """Check a policy file and keep it, on this machine or on the server, under its own name or another.
+    """Check a policy file and store it, on this machine or on the server, under its own or another name.
 
-    It is refused where it is damaged, holds more than a plain network, or does not answer as it did where it was made.
+    A file is rejected if it is damaged, has more than a plain network, or fails its recorded test questions.
     """
     read = _read(file)
     if name and name != read.manifest.name:
@@ -125,7 +125,7 @@ def export_policy(
     remote: Remote = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite a file.")] = False,
 ) -> None:
-    """Write a trained policy to a file, NAME.policy if not told where; as .onnx only its network."""
+    """Write a trained policy to a file, by default NAME.policy; with .onnx, only its network."""
     from seaway.learning.policies.file import SUFFIX, unpack
 
     path = to or Path(f"{name}{SUFFIX}")
@@ -148,10 +148,10 @@ def sign(
     ],
     out: Annotated[Path | None, typer.Option(help="Write the signed policy here, instead of over the file.")] = None,
 ) -> None:
-    """Sign a policy file, so that servers take it that trust the key.
+    """Sign a policy file for servers that trust the key.
 
-    The digest of its content (SHA-256) is in it in any case. Standard output is the line for the servers'
-    [bold]trusted_keys[/bold].
+    The command prints the line for [bold]trusted_keys[/bold] of the servers. Each policy file includes its SHA-256
+    digest in any case.
     """
     from seaway.cli.errors import note
     from seaway.learning.policies.file import pack
@@ -183,7 +183,7 @@ def activate(
         bool, typer.Option("--shadow", help="Run it as a shadow policy; the queue keeps its policy.")
     ] = False,
 ) -> None:
-    """Let a policy of the server decide for a queue; a trained one only after it was the queue's shadow for a while."""
+    """Set the policy of a queue. A trained policy must have been the shadow policy of the queue for a while."""
     from seaway.cli.remote import connect
     from seaway.client.calls.policies import activate_policy
 
@@ -198,7 +198,7 @@ def activate(
 
 @policies.command("rm")
 def remove(context: typer.Context, name: Name, remote: Remote = False) -> None:
-    """Remove a trained policy that was imported, where no queue has it."""
+    """Remove an imported policy that no queue uses."""
     with store_of(context, remote=remote) as store:
         store.remove(name)
     typer.echo(f"policy {name} is removed")

@@ -174,25 +174,25 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Replay a trace by one or more policies and compare how well each used the fleet.
+    """Replay a trace with one or more policies, and compare their use of the fleet.
 
-    Jobs arrive one after the other. What does not fit is lost, unless [bold]--departures[/bold] lets
-    jobs wait; with [bold]--offers 2[/bold] a policy may put a job back once, until all have arrived. A job
-    counts as [italic]refused[/italic] when nothing could have held it at that moment, and as
-    [italic]failed[/italic] when something could have but the policy did not place it there.
+    Jobs arrive one after the other. A job that does not fit is lost, unless [bold]--departures[/bold] lets jobs wait.
+    With [bold]--offers 2[/bold] a policy can defer a job once, until all have arrived. A job counts as
+    [italic]refused[/italic] if no node could hold it at that moment, and as [italic]failed[/italic] if a node could but
+    the policy did not place it.
 
     [bold]Examples[/bold]
 
-    Two policies on a trace, until 130 % of the GPUs have been asked for, with a picture:
+    Two policies on a trace, until 130 % of the GPUs are requested, with a chart:
 
     [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --policy fgd,seaway
     --arrived 1.3 --plot curve.png[/cyan]
 
-    Clusters with a network between them and their users, for a script:
+    Clusters with network links, as JSON:
 
     [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --links links.csv --policy bestfit -o json[/cyan]
 
-    How long jobs wait when they come and go:
+    Waiting times, with jobs that end:
 
     [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --policy bestfit --departures[/cyan]
     """
@@ -250,7 +250,7 @@ def policy_list(text: str) -> list[str]:
 
 
 def check_policies(names: list[str], options: PolicyOptions) -> None:
-    """Make each policy once, so that a wrong name is told before any file is read."""
+    """Create each policy once, so that an unknown name is reported before any file is read."""
     from seaway.bootstrap.policies import policy_of
 
     for name in names:

@@ -135,14 +135,13 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Have an algorithm learn to place jobs, in episodes.
+    """Train a policy with an algorithm.
 
-    The run is kept in a folder: settings, checkpoints, one line an episode, curves for TensorBoard, and at the end
-    the best policy as a file that Seaway can decide by. The best is the one that placed most jobs when it was
-    evaluated without noise, and of those the one with the lowest GPU load variance.
+    A run is a folder with its settings, checkpoints, a table of episodes, TensorBoard curves, and the best policy as a
+    file. The best policy placed most jobs in an evaluation without noise; ties go to the lowest GPU load variance.
 
-    Ctrl-C ends the run where it can go on later, with [bold]--resume[/bold]; so it does after a kill, from the last
-    checkpoint. With one thread, as is usual, that gives the same weights as a run that was never stopped.
+    Ctrl-C stops the run, and [bold]--resume[/bold] continues it, also after a kill, from the last checkpoint. With one
+    thread, the default, the result equals that of an uninterrupted run.
 
     [bold]Examples[/bold]
 
@@ -152,7 +151,7 @@ def train(
 
     [cyan]seaway train --algo td3 --instances instances/toy-0 --seed 3 --set discount=0.99[/cyan]
 
-    Two algorithms, each instance for itself, three seeds of each, four runs at once:
+    Two algorithms, separate runs per instance, three seeds, four concurrent runs:
 
     [cyan]seaway train --algo eade-ddpg,ddpg --instances instances --each --seeds 3 --workers 4 --out runs/all[/cyan]
     """

@@ -52,12 +52,12 @@ def serve(
         typer.Option(metavar="NAME=FIGURE", help="How much of one thing goes wrong, by chance; repeat it for several."),
     ] = None,
 ) -> None:
-    """Serve simulated clusters until Ctrl-C, apart from the control plane, which may come and go.
+    """Serve simulated clusters until Ctrl-C, in a process separate from the control plane.
 
-    Clusters keep books of their own: what would overbook a device or node is refused. With --data they write down
-    everything that happens, and go on from there when they are started again.
+    The clusters account for their own resources, and reject deployments that exceed a device or node. With --data they
+    write a journal, and continue from it after a restart.
 
-    Chances for --fault are shares from 0 to 1: [bold]refused slow start_fails run_fails vanishes request_lost
+    Probabilities for --fault, from 0 to 1: [bold]refused slow start_fails run_fails vanishes request_lost
     answer_lost hangs[/bold]. Rates are per hour: [bold]node_failures_per_h device_failures_per_h
     outages_per_h[/bold]. Times are seconds: [bold]slow_s within_s repair_s outage_s[/bold].
 
@@ -103,18 +103,18 @@ def fault(
     ] = None,
     server: ServerOption = URL,
 ) -> None:
-    """Have something go wrong in a cluster, now.
+    """Inject a fault into a cluster.
 
-    What can go wrong:
+    Faults:
       node NODE        a node fails, with everything on it
-      device DEVICE    a device becomes unhealthy, and what uses it fails
+      device DEVICE    a device becomes unhealthy, and its workloads fail
       cut              the cluster cannot be reached; running jobs continue
       hang             calls hang until they time out
-      slow SECONDS     copies to come take so long to start
-      refuse [REASON]  deployments to come are refused
-      start [REASON]   copies to come fail at their start
-      copy COPY        a copy fails while it runs, like sw-06f8n2k4qw3rt-1
-      vanish COPY      a copy is removed behind Seaway's back
+      slow SECONDS     new workloads take so long to start
+      refuse [REASON]  new deployments are rejected
+      start [REASON]   new workloads fail at their start
+      copy COPY        a running workload fails, like sw-06f8n2k4qw3rt-1
+      vanish COPY      a workload is removed by another program
 
     For example:
 
@@ -144,7 +144,7 @@ def heal(
     target: Annotated[str, typer.Argument(help="Which node or device.", show_default=False)] = "",
     server: ServerOption = URL,
 ) -> None:
-    """End what goes wrong in a cluster. What failed stays failed.
+    """End a fault in a cluster. Failed workloads stay failed.
 
     For example:
 
@@ -164,7 +164,7 @@ def audit(
     data: Annotated[Path, typer.Option(metavar="DIR", help="The folder that the clusters keep their state in.")],
     fleet: FleetOption = "demo",
 ) -> None:
-    """Prove from what the clusters wrote down that nothing ran twice and nothing was overbooked; exit 1 if it did.
+    """Check the journals of the clusters: no job ran twice and no resource was overcommitted; exit with 1 otherwise.
 
     For example:
 

@@ -45,21 +45,21 @@ def up(
         Output | None, typer.Option("--output", "-o", help="How --once prints its result.", show_default="table")
     ] = None,
 ) -> None:
-    r"""Start Seaway: REST API, live events and control loop, until Ctrl-C or SIGTERM. State is kept.
+    r"""Start the server: REST API, web pages and control loop, until Ctrl-C or SIGTERM.
 
-    Without options it listens on 127.0.0.1:8080, keeps everything in a SQLite database and drives three
-    small simulated clusters. Commands on this machine find it, and its first token, by themselves.
+    Without options it listens on 127.0.0.1:8080, stores its state in a SQLite database, and uses three small simulated
+    clusters. Commands on this machine find the server and its first token automatically.
 
-    Settings come from options, from variables like SEAWAY_SERVER_PORT, and from the file of --config; what comes
-    first here wins. `seaway config show --server` says what they are and where each comes from.
+    Settings come from options, then from variables like SEAWAY_SERVER_PORT, then from the file of --config.
+    `seaway config show --server` shows each setting and its source.
 
     [bold]Examples[/bold]
 
       [cyan]seaway up --port 9090 --data /var/lib/seaway[/cyan]
 
-    With a file of settings, here a port and a database:
+    With a settings file:
 
-      [cyan]printf '\[server]\nport = 9090\n\[database]\nbackup_every_h = 6\n' > seaway.toml[/cyan]
+      [cyan]printf '\[server]\nport = 9090\n\[database]\nbackup_interval_h = 6\n' > seaway.toml[/cyan]
 
       [cyan]seaway up --config seaway.toml[/cyan]
     """

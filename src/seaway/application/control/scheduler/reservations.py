@@ -60,15 +60,7 @@ class Reservation:
 
 
 class Reservations:
-    """Reservations, at most one for each queue.
-
-    Parameters
-    ----------
-    live
-        The control-plane state.
-    profile
-        Returns the policy of a queue.
-    """
+    """Reservations, at most one for each queue."""
 
     def __init__(self, live: ControlState, profile: Callable[[str], Profile]) -> None:
         self._state = live
@@ -259,7 +251,6 @@ class Reservations:
 
 
 def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
-    """Report whether a node accepts work."""
     n = snapshot.node_index.get((cluster, node))
     if n is None:
         return False

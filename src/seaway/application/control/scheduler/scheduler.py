@@ -352,7 +352,7 @@ class Scheduler:
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Skip jobs that the engine cannot handle, for example because their gateway is gone; they wait on."""
+        """Skip jobs that the engine cannot handle, for example because their gateway is gone; they continue to wait."""
         known = []
         for entry in batch:
             try:

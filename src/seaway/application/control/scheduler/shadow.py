@@ -25,13 +25,7 @@ MAX_STORED = 1000
 
 
 class Shadows:
-    """Comparison of challengers with live policies.
-
-    Parameters
-    ----------
-    live
-        The control-plane state.
-    """
+    """Comparison of challengers with live policies."""
 
     def __init__(self, live: ControlState) -> None:
         self._state = live
