@@ -47,7 +47,7 @@ Thing = TypeVar("Thing")
 
 routes = router("fleet")
 
-InCluster = Annotated[Word, Query(description="Only in this cluster.")]
+InCluster = Annotated[Word, Query(description="Filter by cluster.")]
 OnlyNode = Annotated[Word, Query(description="Only this node.")]
 Named = Annotated[Word, Query(description="Only with this in the name.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
@@ -232,7 +232,7 @@ def _following(first: int, among: int) -> str | None:
 
 @operation(routes, "GET", "/fleet/orphans", Role.OPERATOR, {200: OrphanList})
 async def list_orphans(
-    request: Request, cluster: Annotated[Word, Query(description="Only in this cluster.")] = ""
+    request: Request, cluster: Annotated[Word, Query(description="Filter by cluster.")] = ""
 ) -> Response:
     """List copies that no job accounts for, as after an older backup was restored, with what they hold."""
     pipeline = pipeline_of(request)

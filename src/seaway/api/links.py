@@ -33,8 +33,8 @@ from seaway.wire.times import at_ns
 
 routes = router("fleet")
 
-OfSource = Annotated[Word, Query(description="Only from this gateway.")]
-OfTarget = Annotated[Word, Query(description="Only to this gateway.")]
+OfSource = Annotated[Word, Query(description="Filter by source gateway.")]
+OfTarget = Annotated[Word, Query(description="Filter by target gateway.")]
 OfCluster = Annotated[Word, Query(description="Only those that begin or end at this cluster.")]
 OfGateway = Annotated[Word, Query(description="Only those that begin or end at this gateway.")]
 OfSite = Annotated[Word, Query(description="Only those that begin or end at this user site.")]

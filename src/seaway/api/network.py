@@ -43,7 +43,7 @@ agent_routes = router("network")
 Gateway = Annotated[
     Word, Query(min_length=1, description="Gateway of the agent; an agent can use its own gateway only.")
 ]
-Force = Annotated[bool, Query(description="Even if jobs run by a gateway that goes.")]
+Force = Annotated[bool, Query(description="Remove gateways even if running jobs use them.")]
 
 
 @operation(
@@ -68,7 +68,9 @@ async def get_network(request: Request) -> Response:
 )
 async def put_network(
     request: Request,
-    dry_run: Annotated[bool, Query(description="Only check it, and say what would become different.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="Validate the file, and print the changes without applying them.")
+    ] = False,
     force: Force = False,
 ) -> Response:
     """Set how the network between gateways is meant to be, as a whole; agents and gateways follow within seconds.

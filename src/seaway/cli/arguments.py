@@ -103,9 +103,9 @@ def _body(client: Client, call: Any) -> Body:  # noqa: ANN401  # any call
     return client.body(call)
 
 
-JOB = typer.Argument(help="A job's id, or its name: then the latest of that name.", autocompletion=jobs)
+JOB = typer.Argument(help="ID or name of a job; a name means the latest job with it.", autocompletion=jobs)
 
 Job = Annotated[str, JOB]
-Jobs = Annotated[list[str], typer.Argument(help="Ids or names of jobs.", autocompletion=jobs, metavar="JOB...")]
+Jobs = Annotated[list[str], typer.Argument(help="IDs or names of jobs.", autocompletion=jobs, metavar="JOB...")]
 Place = Annotated[str, typer.Argument(help="A cluster, or CLUSTER/NODE.", autocompletion=places, metavar="PLACE")]
-Reason = Annotated[str, typer.Option(help="Why, a sentence that others read in the events.")]
+Reason = Annotated[str, typer.Option(help="Reason, shown in the events.")]

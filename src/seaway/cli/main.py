@@ -26,14 +26,17 @@ def seaway(
     context: typer.Context,
     server: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The server, before SEAWAY_SERVER and profiles; this machine's without any."),
+        typer.Option(
+            metavar="URL",
+            help="URL of the server; overrides SEAWAY_SERVER and profiles. Default: this machine's server.",
+        ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A profile that `seaway login` stored; before SEAWAY_PROFILE.")
+        str | None, typer.Option(metavar="NAME", help="Profile stored by `seaway login`; overrides SEAWAY_PROFILE.")
     ] = None,
     version: Annotated[  # noqa: ARG001  # its callback has seen it
         bool,
-        typer.Option("--version", help="Say which version this is.", callback=say_version, is_eager=True),
+        typer.Option("--version", help="Print the version.", callback=say_version, is_eager=True),
     ] = False,
 ) -> None:
     """Read the options before the command."""

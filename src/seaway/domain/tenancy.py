@@ -68,7 +68,7 @@ class Queue:
     tenant
         Whose jobs it takes; empty takes every tenant's.
     pool
-        Which part of the fleet its jobs may use.
+        Pool of clusters for its jobs.
     policy
         By which policy its jobs are placed.
     shadow

@@ -141,7 +141,7 @@ class RunIn(Incoming):
     """What each replica runs."""
 
     image: ReferenceOrNone = ""
-    """The container's image."""
+    """Container image."""
     command: Annotated[list[Text], Field(max_length=256)] = no_entries()
     """Instead of the image's entry point."""
     args: Annotated[list[Text], Field(max_length=256)] = no_entries()
@@ -185,9 +185,9 @@ class JobIn(Incoming):
     tenant: NameOrNone = ""
     """Whose it is; left out, your own tenant's, or `default` where you have none."""
     queue: Name = DEFAULT
-    """Where it waits."""
+    """Queue of the job."""
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """Higher goes first."""
+    """Priority; higher goes first."""
     gateway: ReferenceOrNone = ""
     """The gateway that you reach clusters from; bounds on the network are measured there."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1

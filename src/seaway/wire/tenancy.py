@@ -132,13 +132,13 @@ class QueueIn(Incoming):
     tenant: NameOrNone = ""
     """Whose jobs it takes; empty takes every tenant's."""
     pool: Name = DEFAULT
-    """Which part of the fleet its jobs may use."""
+    """Pool of clusters for its jobs."""
     policy: Name = "bestfit"
     """By which policy its jobs are placed."""
     shadow: NameOrNone = ""
     """A policy that decides beside it without consequences, to compare; empty for none."""
     open: bool = True
-    """Whether it takes new jobs."""
+    """Accept new jobs, or reject them."""
     description: Line = ""
 
     def queue(self, name: str) -> Queue:

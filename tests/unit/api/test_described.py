@@ -77,7 +77,7 @@ def test_every_body_has_an_example(rig: Rig) -> None:
     [
         ("JobIn", "run", "What each replica runs."),
         ("RequestOut", "cpu_milli", "CPU of the node, thousandths of a core."),
-        ("JobIn", "priority", "Higher goes first."),
+        ("JobIn", "priority", "Priority; higher goes first."),
         ("MetricsOut", "data", "Series by the metric's name."),
     ],
 )

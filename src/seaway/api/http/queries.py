@@ -93,11 +93,11 @@ class FleetQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     cluster: Word = ""
-    """Only in this cluster."""
+    """Filter by cluster."""
     node: Word = ""
     """Only on this node."""
     name: Word = ""
-    """Only nodes with this in the name."""
+    """Filter nodes by a part of their name."""
     device: Word = ""
     """Only devices with this in the uuid; of nodes, those that have such a device, and likewise with what follows."""
     model: Word = ""

@@ -149,30 +149,31 @@ class Format(StrEnum):
 
 def agent(  # options
     context: typer.Context,
-    gateway: Annotated[str | None, typer.Option(help="Which gateway this is, as the network calls it.")] = None,
-    server: Annotated[str | None, typer.Option(metavar="URL", help="The control plane to report to.")] = None,
+    gateway: Annotated[str | None, typer.Option(help="Name of this gateway in the network.")] = None,
+    server: Annotated[str | None, typer.Option(metavar="URL", help="URL of the control plane.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File with the agent's token.", show_default="SEAWAY_TOKEN")
     ] = None,
     network: Annotated[
         Path | None,
-        typer.Option("--network", "-f", help="Network file: what to probe without a server, or until it answers."),
+        typer.Option("--network", "-f", help="Network file with the targets without a server, or until it answers."),
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(
-            help="Own address that probes come from; any: as routes lead.", show_default="as the network says"
-        ),
+        typer.Option(help="Source address of probes; any: by the routing table.", show_default="as the network says"),
     ] = None,
     netns: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Network namespace to probe from; reports leave from this one.")
+        str | None,
+        typer.Option(metavar="NAME", help="Network namespace of probes; reports are sent from the present one."),
     ] = None,
     user: Annotated[
         str | None, typer.Option(help="User to switch to once the sockets are open.", show_default="nobody")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings in TOML, table agent: docs/settings.md.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Probe once, print the result, report nothing, end.")] = False,
-    output: Annotated[Format, typer.Option("--output", "-o", help="json: a line for each result.")] = Format.TABLE,
+    config: Annotated[Path | None, typer.Option(help="Settings file in TOML, table agent: docs/settings.md.")] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Probe once, print the result, and exit without a report.")
+    ] = False,
+    output: Annotated[Format, typer.Option("--output", "-o", help="json: one line per result.")] = Format.TABLE,
 ) -> None:
     """Measure the links from this gateway to all others, and report them to the control plane.
 

@@ -101,9 +101,9 @@ def config() -> None:
 def show_config(
     context: typer.Context,
     server: Annotated[
-        bool, typer.Option("--server", help="Show the settings of the server instead: those `seaway up` would use.")
+        bool, typer.Option("--server", help="Show the settings that `seaway up` would use instead.")
     ] = False,
-    config: Annotated[Path | None, typer.Option(help="With --server: settings in TOML, as for `seaway up`.")] = None,
+    config: Annotated[Path | None, typer.Option(help="With --server: the settings file, as for `seaway up`.")] = None,
     data: Annotated[Path | None, typer.Option(help="With --server: the data folder, as for `seaway up`.")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -144,9 +144,10 @@ def show_config(
 
 def login(
     context: typer.Context,
-    name: Annotated[str, typer.Option("--name", "-n", help="What to call the profile.")] = "default",
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the profile.")] = "default",
     ca_file: Annotated[
-        Path | None, typer.Option(help="Certificates to trust, PEM, if the system's do not verify the server.")
+        Path | None,
+        typer.Option(help="CA certificates in PEM format, if those of the system do not verify the server."),
     ] = None,
 ) -> None:
     """Check a server and a token, and store them as the default profile.

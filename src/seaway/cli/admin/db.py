@@ -13,7 +13,7 @@ import typer
 from seaway.client.config import data_folder
 
 app = typer.Typer(
-    help="Look after the database: prune, back up, restore, check, migrate, make an admin token.",
+    help="Manage the database: prune, back up, restore, check, migrate, create an admin token.",
     epilog="Each takes the database of the data folder, unless --database or SEAWAY_DATABASE_URL names another.",
     no_args_is_help=True,
 )
@@ -80,7 +80,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; may not be there yet.")],
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     database: Database = None,
     data: Data = None,
 ) -> None:
@@ -100,7 +100,7 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.", exists=True, dir_okay=False)],
+    file: Annotated[Path, typer.Argument(help="Backup file.", exists=True, dir_okay=False)],
     database: Database = None,
     data: Data = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the contents of the database.")] = False,
@@ -162,10 +162,10 @@ def migrate(database: Database = None, data: Data = None) -> None:
 def prune(
     database: Database = None,
     data: Data = None,
-    jobs_days: Annotated[int, typer.Option(min=0, help="Keep finished jobs for so many days.")] = 30,
-    audit_days: Annotated[int, typer.Option(min=0, help="Keep the audit log.")] = 365,
-    samples_days: Annotated[int, typer.Option(min=0, help="Keep the fleet's history.")] = 30,
-    keys_days: Annotated[int, typer.Option(min=0, help="Keep idempotency keys.")] = 2,
+    jobs_days: Annotated[int, typer.Option(min=0, help="Retention of finished jobs.")] = 30,
+    audit_days: Annotated[int, typer.Option(min=0, help="Retention of the audit log.")] = 365,
+    samples_days: Annotated[int, typer.Option(min=0, help="Retention of samples of the fleet.")] = 30,
+    keys_days: Annotated[int, typer.Option(min=0, help="Retention of idempotency keys.")] = 2,
 ) -> None:
     """Remove old records. The server does this automatically, see its [database] settings."""
     from seaway.adapters.sqlalchemy.store import open_store

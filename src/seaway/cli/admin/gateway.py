@@ -30,20 +30,24 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 File = Annotated[
     str | None,
-    typer.Option("--file", "-f", metavar="FILE", help="The network; - is standard input. Left out, the server's."),
+    typer.Option(
+        "--file", "-f", metavar="FILE", help="Network file; - reads standard input. Default: the server's network."
+    ),
 ]
 GatewayOption = Annotated[
-    str | None, typer.Option("--gateway", "-g", metavar="NAME", help="Which of its gateways this machine is.")
+    str | None, typer.Option("--gateway", "-g", metavar="NAME", help="Name of this machine's gateway.")
 ]
 Netns = Annotated[
-    str, typer.Option("--netns", metavar="NAME", help="A network namespace, as `ip netns` has it, instead of this one.")
+    str, typer.Option("--netns", metavar="NAME", help="Network namespace (see `ip netns`). Default: the present one.")
 ]
 Via = Annotated[
     list[str] | None,
-    typer.Option("--via", metavar="TARGET=PATH", help="Take this path to a gateway, not the best liked. Repeatable."),
+    typer.Option(
+        "--via", metavar="TARGET=PATH", help="Use this path to a gateway instead of the first one. Repeatable."
+    ),
 ]
 State = Annotated[
-    Path, typer.Option("--state", metavar="FOLDER", help="Remembers what settings were before.", show_default=True)
+    Path, typer.Option("--state", metavar="FOLDER", help="File with the previous kernel settings.", show_default=True)
 ]
 STATE = Path("/run/seaway")
 
@@ -71,7 +75,7 @@ def gateway() -> None:
 
 @app.command()
 def check(
-    file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="The network; - is standard input.")],
+    file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="Network file; - reads standard input.")],
 ) -> None:
     """Check locators, SIDs, paths, loops and MTU of a file, and print all errors with their lines. Needs no root.
 
@@ -92,9 +96,7 @@ def plan(
     gateway: GatewayOption = None,
     netns: Netns = "",
     via: Via = None,
-    commands: Annotated[
-        bool, typer.Option("--commands", help="Print the ip and sysctl commands that do the same, to do it by hand.")
-    ] = False,
+    commands: Annotated[bool, typer.Option("--commands", help="Print the equivalent ip and sysctl commands.")] = False,
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -157,7 +159,7 @@ app.command()(follow)
 @app.command()
 def remove(
     netns: Netns = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed.")] = False,
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -41,17 +41,19 @@ class Steering:
 
 def follow(
     context: typer.Context,
-    gateway: Annotated[str | None, typer.Option("--gateway", "-g", help="Which gateway this machine is.")] = None,
-    server: Annotated[str | None, typer.Option(metavar="URL", help="The control plane to follow.")] = None,
+    gateway: Annotated[str | None, typer.Option("--gateway", "-g", help="Name of this machine's gateway.")] = None,
+    server: Annotated[str | None, typer.Option(metavar="URL", help="URL of the control plane.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="File with the token of the gateway's agent.", show_default="SEAWAY_TOKEN")
+        Path | None, typer.Option(help="File with the agent's token.", show_default="SEAWAY_TOKEN")
     ] = None,
     netns: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A network namespace, as `ip netns` has it, instead of this one.")
+        str | None, typer.Option(metavar="NAME", help="Network namespace (see `ip netns`). Default: the present one.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings in TOML, table agent, as for `seaway agent`.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file in TOML, table agent, as for `seaway agent`.")
+    ] = None,
     state: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Remembers what settings were before.", show_default=True)
+        Path, typer.Option(metavar="FOLDER", help="File with the previous kernel settings.", show_default=True)
     ] = Path("/run/seaway"),
 ) -> None:
     """Reconcile this machine with the control plane's configuration until SIGTERM (requires root).

@@ -34,7 +34,7 @@ def read_network_file(file: str) -> Written:
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
-Force = Annotated[bool, typer.Option("--force", help="Even if jobs run by a gateway that goes.")]
+Force = Annotated[bool, typer.Option("--force", help="Remove gateways even if running jobs use them.")]
 
 
 class Form(StrEnum):
@@ -59,7 +59,7 @@ def network() -> None:
 @app.command("get")
 def get_network(
     context: typer.Context,
-    output: Annotated[Form, typer.Option("--output", "-o", help="How it is written.")] = Form.YAML,
+    output: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.YAML,
 ) -> None:
     """Print the network as a file for `seaway network put`."""
     from seaway.client.calls.network import network as call
@@ -72,9 +72,9 @@ def get_network(
 @app.command("put")
 def put_network(
     context: typer.Context,
-    file: Annotated[str, typer.Option("--file", "-f", help="The network as YAML; - reads standard input.")],
+    file: Annotated[str, typer.Option("--file", "-f", help="Network file in YAML; - reads standard input.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check it, and say what would become different.")
+        bool, typer.Option("--dry-run", help="Validate the file, and print the changes without applying them.")
     ] = False,
     force: Force = False,
 ) -> None:

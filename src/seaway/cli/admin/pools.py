@@ -41,12 +41,17 @@ def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
 @app.command("set")
 def set_pool(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The pool.")],
+    name: Annotated[str, typer.Argument(help="Name of the pool.")],
     cluster: Annotated[
         list[str] | None,
-        typer.Option("--cluster", "-c", help="A cluster of it; without any, all.", autocompletion=arguments.clusters),
+        typer.Option(
+            "--cluster",
+            "-c",
+            help="Cluster in the pool. Repeatable. Default: all clusters.",
+            autocompletion=arguments.clusters,
+        ),
     ] = None,
-    description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
+    description: Annotated[str, typer.Option(help="Description.")] = "",
 ) -> None:
     """Create or replace a pool."""
     from seaway.client.calls.tenancy import put_pool
@@ -57,7 +62,7 @@ def set_pool(
 
 
 @app.command()
-def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="The pool.")]) -> None:
+def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the pool.")]) -> None:
     """Remove a pool that no queue uses."""
     from seaway.client.calls.tenancy import delete_pool
 

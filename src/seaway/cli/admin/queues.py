@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode="rich")
 
 TRIES = 3
 FIELDS = ("tenant", "pool", "policy", "shadow", "open", "description")
-Name = Annotated[str, typer.Argument(help="The queue.", autocompletion=arguments.queues)]
+Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=arguments.queues)]
 
 
 class Seen(NamedTuple):
@@ -60,19 +60,17 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
 def set_queue(
     context: typer.Context,
     name: Name,
-    policy: Annotated[
-        str | None, typer.Option(help="By which its jobs are placed.", autocompletion=arguments.policies)
-    ] = None,
-    pool: Annotated[str | None, typer.Option(help="Which part of the fleet its jobs may use.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy of the queue.", autocompletion=arguments.policies)] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool of clusters for its jobs.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Accepts jobs of this tenant only; '' for all tenants.")] = None,
     shadow: Annotated[
         str | None,
         typer.Option(
-            help="A policy that decides beside it without consequences; '' for none.", autocompletion=arguments.policies
+            help="Shadow policy, which decides without effect; '' for none.", autocompletion=arguments.policies
         ),
     ] = None,
-    open_: Annotated[bool | None, typer.Option("--open/--closed", help="Whether it takes new jobs.")] = None,
-    description: Annotated[str | None, typer.Option(help="A sentence for people.")] = None,
+    open_: Annotated[bool | None, typer.Option("--open/--closed", help="Accept new jobs, or reject them.")] = None,
+    description: Annotated[str | None, typer.Option(help="Description.")] = None,
 ) -> None:
     """Create or change a queue. Omitted options keep their value."""
     from seaway.client.calls.tenancy import put_queue, queue
@@ -125,8 +123,8 @@ def delete(context: typer.Context, name: Name) -> None:
 @app.command()
 def shadows(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Only of this queue.", autocompletion=arguments.queues)] = "",
-    limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 20,
+    name: Annotated[str, typer.Argument(help="Filter by queue.", autocompletion=arguments.queues)] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Compare the decisions of shadow policies with those of the live policies.

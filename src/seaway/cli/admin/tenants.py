@@ -39,8 +39,8 @@ def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None
 @app.command("set")
 def set_tenant(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The tenant.")],
-    description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of the tenant.")],
+    description: Annotated[str, typer.Option(help="Description.")] = "",
 ) -> None:
     """Create a tenant, or change its description."""
     from seaway.client.calls.tenancy import put_tenant
@@ -51,7 +51,7 @@ def set_tenant(
 
 
 @app.command()
-def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="The tenant.")]) -> None:
+def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the tenant.")]) -> None:
     """Remove a tenant without queues and without unfinished jobs."""
     from seaway.client.calls.tenancy import delete_tenant
 

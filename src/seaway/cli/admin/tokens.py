@@ -53,7 +53,7 @@ def create(
         ),
     ] = Role.USER,
     tenant: Annotated[str, typer.Option(help="Tenant of the token; required for viewers and users.")] = "",
-    gateway: Annotated[str, typer.Option(help="For which gateway an agent speaks; needed for agents.")] = "",
+    gateway: Annotated[str, typer.Option(help="Gateway of an agent; required for agents.")] = "",
     expires_in: Annotated[
         str | None, typer.Option(metavar="TIME", help="Lifetime, like 30d. Default: unlimited.")
     ] = None,
@@ -107,7 +107,7 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
 def revoke(
     context: typer.Context,
     tokens: Annotated[list[str], typer.Argument(help="IDs of the tokens, from `seaway token list`.", metavar="ID...")],
-    force: Annotated[bool, typer.Option("--force", help="Even the last one of an admin.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Revoke even the last admin token.")] = False,
 ) -> None:
     """Revoke tokens. They stop working immediately."""
     from seaway.client.calls.service import revoke_token
@@ -122,7 +122,7 @@ def revoke(
 
 def audit(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the audit log of all requests (requires the admin role).

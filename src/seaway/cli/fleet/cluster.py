@@ -51,12 +51,13 @@ def cluster() -> None:
 
 @app.command()
 def join(
-    kubeconfig: Annotated[Path, typer.Option(help="A kubeconfig that reaches the cluster.", envvar="KUBECONFIG")],
-    context: Annotated[str, typer.Option(help="Which of its contexts.", show_default="the current one")] = "",
-    name: Annotated[str, typer.Option(help="What to call the cluster.", show_default="the context's name")] = "",
-    look: Annotated[bool, typer.Option("--look/--no-look", help="Try the cluster before it is joined.")] = True,
+    kubeconfig: Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", envvar="KUBECONFIG")],
+    context: Annotated[str, typer.Option(help="Context in the kubeconfig.", show_default="the current one")] = "",
+    name: Annotated[str, typer.Option(help="Name of the cluster.", show_default="the context's name")] = "",
+    look: Annotated[bool, typer.Option("--look/--no-look", help="Check the connection before joining.")] = True,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Take this kubeconfig for a cluster that was joined, as with a new token.")
+        bool,
+        typer.Option("--replace", help="Replace the kubeconfig of a joined cluster, for example with a new token."),
     ] = False,
     data: Data = None,
 ) -> None:
@@ -96,7 +97,7 @@ def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
 
 
 @app.command()
-def leave(name: Annotated[str, typer.Argument(help="The cluster.")], data: Data = None) -> None:
+def leave(name: Annotated[str, typer.Argument(help="Name of the cluster.")], data: Data = None) -> None:
     """Leave a cluster: remove its kubeconfig. Running jobs continue there; drain it first to move them."""
     from seaway.bootstrap.cluster_join import joined
     from seaway.bootstrap.cluster_join import leave as do

@@ -20,18 +20,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode="rich")
 
-Cluster = Annotated[
-    str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=arguments.clusters)
-]
-Node = Annotated[str, typer.Option(help="Only of this node.")]
-Name = Annotated[str, typer.Option(help="Only nodes with this in the name.")]
-Device = Annotated[str, typer.Option(help="Only devices with this in the uuid.")]
-Model = Annotated[str, typer.Option(help="Only devices with this in the model, like A100.")]
-FreeMemory = Annotated[str, typer.Option(help="Only devices with at least so much free memory, like 24Gi.")]
-FreeCores = Annotated[str, typer.Option(help="Only devices with at least so many free cores, like 50%.")]
-Ready = Annotated[
-    bool | None, typer.Option("--ready/--not-ready", help="Only what takes new work, or only what does not.")
-]
+Cluster = Annotated[str, typer.Option("--cluster", "-c", help="Filter by cluster.", autocompletion=arguments.clusters)]
+Node = Annotated[str, typer.Option(help="Filter by node.")]
+Name = Annotated[str, typer.Option(help="Filter nodes by a part of their name.")]
+Device = Annotated[str, typer.Option(help="Filter devices by a part of their UUID.")]
+Model = Annotated[str, typer.Option(help="Filter devices by a part of their model, like A100.")]
+FreeMemory = Annotated[str, typer.Option(help="Minimum free memory of a device, like 24Gi.")]
+FreeCores = Annotated[str, typer.Option(help="Minimum free cores of a device, like 50%.")]
+Ready = Annotated[bool | None, typer.Option("--ready/--not-ready", help="Filter by whether it accepts new jobs.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -282,9 +278,11 @@ def _slices(body: Body, *, wide: bool) -> RenderableType:
 
 def metrics(
     context: typer.Context,
-    metric: Annotated[str, typer.Argument(help="Like [bold]GPUDeviceMemoryAllocated[/bold]; all when left out.")] = "",
+    metric: Annotated[
+        str, typer.Argument(help="Metric, like [bold]GPUDeviceMemoryAllocated[/bold]. Default: all.")
+    ] = "",
     cluster: Annotated[
-        str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=arguments.clusters)
+        str, typer.Option("--cluster", "-c", help="Filter by cluster.", autocompletion=arguments.clusters)
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -23,16 +23,18 @@ app = typer.Typer(rich_markup_mode="rich")
 @app.callback(invoke_without_command=True)
 def links(  # options of a command
     context: typer.Context,
-    source: Annotated[str, typer.Option("--source", "-s", help="Only from this gateway.")] = "",
-    target: Annotated[str, typer.Option("--target", "-t", help="Only to this gateway.")] = "",
+    source: Annotated[str, typer.Option("--source", "-s", help="Filter by source gateway.")] = "",
+    target: Annotated[str, typer.Option("--target", "-t", help="Filter by target gateway.")] = "",
     cluster: Annotated[
         str,
-        typer.Option("--cluster", "-c", help="Only those that end at this cluster.", autocompletion=arguments.clusters),
+        typer.Option("--cluster", "-c", help="Filter by target cluster.", autocompletion=arguments.clusters),
     ] = "",
-    as_matrix: Annotated[bool, typer.Option("--matrix", "-m", help="From each gateway to each other.")] = False,
-    figure: Annotated[Figure, typer.Option(help="What the matrix shows.")] = Figure.RTT,
-    raw: Annotated[bool, typer.Option("--raw", help="The latest round of probes, not what decisions go by.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
+    as_matrix: Annotated[bool, typer.Option("--matrix", "-m", help="Show a matrix of all gateways.")] = False,
+    figure: Annotated[Figure, typer.Option(help="Figure in the matrix.")] = Figure.RTT,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Show the latest round of probes instead of the smoothed figures.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Update continuously. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show links between gateways: round-trip time, jitter, loss, bandwidth and age.
@@ -66,9 +68,9 @@ def links(  # options of a command
 @app.command()
 def history(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(help="The gateway that it is from.")],
-    target: Annotated[str, typer.Argument(help="The gateway that it is to.")],
-    hours: Annotated[float, typer.Option(min=0.01, max=24 * 366, help="How far back.")] = 6,
+    source: Annotated[str, typer.Argument(help="Source gateway.")],
+    target: Annotated[str, typer.Argument(help="Target gateway.")],
+    hours: Annotated[float, typer.Option(min=0.01, max=24 * 366, help="Length of the history.")] = 6,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the history of a link, one sparkline per figure; [bold]-o wide[/bold] shows every sample.

@@ -17,7 +17,7 @@ app = typer.Typer(rich_markup_mode="rich")
 def orphans(
     context: typer.Context,
     cluster: Annotated[
-        str, typer.Option("--cluster", "-c", help="Only in this cluster.", autocompletion=arguments.clusters)
+        str, typer.Option("--cluster", "-c", help="Filter by cluster.", autocompletion=arguments.clusters)
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -58,8 +58,8 @@ def orphans(
 @app.command()
 def remove(
     context: typer.Context,
-    cluster: Annotated[str, typer.Argument(help="The cluster.", autocompletion=arguments.clusters)],
-    name: Annotated[str, typer.Argument(help="The copy; all orphans of the cluster without it.")] = "",
+    cluster: Annotated[str, typer.Argument(help="Name of the cluster.", autocompletion=arguments.clusters)],
+    name: Annotated[str, typer.Argument(help="Name of the workload. Default: all orphans of the cluster.")] = "",
 ) -> None:
     """Remove one orphaned workload of a cluster, or all. Make sure that no other control plane owns them."""
     from seaway.client.calls.orphans import remove_orphans

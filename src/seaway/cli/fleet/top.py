@@ -23,8 +23,8 @@ MOST = 20
 
 def top(
     context: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Print how things are now as text, and end.")] = False,
-    light: Annotated[bool, typer.Option("--light", help="Dark letters on a light ground; t changes that.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the present state as text, and exit.")] = False,
+    light: Annotated[bool, typer.Option("--light", help="Light theme; t switches it.")] = False,
 ) -> None:
     """Show fleet, queue, jobs and links in a live full-screen view.
 

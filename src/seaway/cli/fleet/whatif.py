@@ -24,24 +24,26 @@ def whatif(
     drain: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PLACE", help="A cluster or CLUSTER/NODE goes; may be repeated.", autocompletion=arguments.places
+            metavar="PLACE", help="Drain a cluster or CLUSTER/NODE. Repeatable.", autocompletion=arguments.places
         ),
     ] = None,
     add_nodes: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CLUSTER/NODE",
-            help="More nodes like this one come; may be repeated.",
+            help="Add nodes like this one. Repeatable.",
             autocompletion=arguments.places,
         ),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many of each, with --add-nodes.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Number of nodes for each --add-nodes.")] = 1,
     policy: Annotated[
-        str | None, typer.Option(help="This policy places everything again.", autocompletion=arguments.policies)
+        str | None, typer.Option(help="Place all jobs again with this policy.", autocompletion=arguments.policies)
     ] = None,
-    file: Annotated[str | None, typer.Option("--file", "-f", help="These jobs come; - reads standard input.")] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="Submit the jobs of this file; - reads standard input.")
+    ] = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Everything is placed again, by the policies of its queues.")
+        bool, typer.Option("--replay", help="Place all jobs again with the policies of their queues.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:

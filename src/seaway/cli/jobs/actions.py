@@ -54,7 +54,7 @@ def resume(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
 def reprioritize(
     context: typer.Context,
     job: Job,
-    priority: Annotated[int, typer.Argument(help="Higher goes first; 0 is what jobs have by default.", metavar="N")],
+    priority: Annotated[int, typer.Argument(help="Priority; higher goes first. Jobs have 0 by default.", metavar="N")],
 ) -> None:
     """Change the priority of a job. A running job continues.
 

@@ -25,27 +25,29 @@ def jobs(
     context: typer.Context,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", "-s", help="In this state; repeat it for several.", rich_help_panel=FILTERS),
+        typer.Option("--state", "-s", help="Filter by state. Repeatable.", rich_help_panel=FILTERS),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(help="Of this queue.", autocompletion=arguments.queues, rich_help_panel=FILTERS)
+        str | None, typer.Option(help="Filter by queue.", autocompletion=arguments.queues, rich_help_panel=FILTERS)
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="In this cluster.", autocompletion=arguments.clusters, rich_help_panel=FILTERS)
+        str | None, typer.Option(help="Filter by cluster.", autocompletion=arguments.clusters, rich_help_panel=FILTERS)
     ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Of this tenant.", rich_help_panel=FILTERS)] = None,
-    name: Annotated[str | None, typer.Option(help="With this in the name.", rich_help_panel=FILTERS)] = None,
+    tenant: Annotated[str | None, typer.Option(help="Filter by tenant.", rich_help_panel=FILTERS)] = None,
+    name: Annotated[str | None, typer.Option(help="Filter by a part of the name.", rich_help_panel=FILTERS)] = None,
     label: Annotated[
-        str | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="With this label.", rich_help_panel=FILTERS)
+        str | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Filter by label.", rich_help_panel=FILTERS)
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Submitted by this token.", rich_help_panel=FILTERS)] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Filter by the name of the submitting token.", rich_help_panel=FILTERS)
+    ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Submitted from 2026-11-21T10:00:00Z on.", rich_help_panel=FILTERS),
+        typer.Option(metavar="TIME", help="Earliest submission, like 2026-11-21T10:00:00Z.", rich_help_panel=FILTERS),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="MARK", help="Continue after the previous page.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Update continuously. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List jobs, newest first, with their nodes and reasons. Exits with 1 if none matches.

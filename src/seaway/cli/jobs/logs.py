@@ -21,15 +21,13 @@ def logs(
     context: typer.Context,
     job: Job,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until the job ends.")] = False,
-    replica: Annotated[
-        list[int] | None, typer.Option(min=0, help="Which replica, from 0; may be given several times.")
-    ] = None,
+    replica: Annotated[list[int] | None, typer.Option(min=0, help="Number of a replica, from 0. Repeatable.")] = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="All replicas.")] = False,
     container: Annotated[
         str, typer.Option("--container", "-c", help="Name of the container; default: the first.")
     ] = "",
     every_container: Annotated[bool, typer.Option("--all-containers", help="All containers.")] = False,
-    tail: Annotated[int, typer.Option(min=1, max=MAX_LINES, help="Lines from the end, of each.")] = 100,
+    tail: Annotated[int, typer.Option(min=1, max=MAX_LINES, help="Number of last lines of each log.")] = 100,
     prefix: Annotated[
         bool | None,
         typer.Option("--prefix/--no-prefix", help="Prefix each line with its source. Default: only for several logs."),

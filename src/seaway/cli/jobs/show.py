@@ -19,7 +19,7 @@ def show_job(
     job: Job,
     spec: Annotated[bool, typer.Option("--spec", help="Print the request as YAML for `seaway submit -f`.")] = False,
     normalised: Annotated[
-        bool, typer.Option("--normalised", help="Print what the scheduler sees, in exact figures, as JSON.")
+        bool, typer.Option("--normalised", help="Print the job as the scheduler sees it, as JSON.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -76,8 +76,10 @@ def explain(
             "--verbose",
             "-v",
             count=True,
-            help="Once: place in the queue, and how many nodes each rule refuses. "
-            "Twice: the scores of every candidate, and what would admit it.",
+            help=(
+                "Once: position in the queue, and nodes excluded by each rule. Twice: scores of all "
+                "candidates, and changes that would admit the job."
+            ),
             show_default=False,
         ),
     ] = 0,

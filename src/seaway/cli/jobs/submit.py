@@ -87,7 +87,7 @@ NEEDS, RUNS, WHERE = "Resources", "Program", "Where and when"
 def submit(
     context: typer.Context,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What each replica runs, after two dashes.")
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Command of each replica, after two dashes.")
     ] = None,
     file: Annotated[
         list[Path] | None,
@@ -100,7 +100,7 @@ def submit(
     ] = None,
     gpu_cores: Annotated[str | None, typer.Option(help="Cores of each device: 30%.", rich_help_panel=NEEDS)] = None,
     gpu_model: Annotated[
-        list[str] | None, typer.Option(help="An accepted product name; may be repeated.", rich_help_panel=NEEDS)
+        list[str] | None, typer.Option(help="Accepted GPU model. Repeatable.", rich_help_panel=NEEDS)
     ] = None,
     cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
@@ -111,9 +111,10 @@ def submit(
         bool | None,
         typer.Option("--gang/--no-gang", help="All replicas start together, or none.", rich_help_panel=NEEDS),
     ] = None,
-    image: Annotated[str | None, typer.Option(help="The container's image.", rich_help_panel=RUNS)] = None,
+    image: Annotated[str | None, typer.Option(help="Container image.", rich_help_panel=RUNS)] = None,
     env: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be repeated.", rich_help_panel=RUNS)
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Environment variable or label. Repeatable.", rich_help_panel=RUNS),
     ] = None,
     template: Annotated[
         str | None,
@@ -126,36 +127,32 @@ def submit(
         ),
     ] = None,
     expected_duration: Annotated[
-        str | None, typer.Option(help="How long you expect it to run: 10m, 2h.", rich_help_panel=RUNS)
+        str | None, typer.Option(help="Expected duration, like 10m or 2h.", rich_help_panel=RUNS)
     ] = None,
-    time_limit: Annotated[str | None, typer.Option(help="Stop it after this: 1d.", rich_help_panel=RUNS)] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Time limit, like 1d.", rich_help_panel=RUNS)] = None,
     retries: Annotated[
-        int | None, typer.Option(help="How often it is started again after it failed.", rich_help_panel=RUNS)
+        int | None, typer.Option(help="Maximum number of restarts after failures.", rich_help_panel=RUNS)
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option("--queue", "-q", help="Where it waits.", autocompletion=arguments.queues, rich_help_panel=WHERE),
+        typer.Option("--queue", "-q", help="Queue of the job.", autocompletion=arguments.queues, rich_help_panel=WHERE),
     ] = None,
-    priority: Annotated[int | None, typer.Option(help="Higher goes first.", rich_help_panel=WHERE)] = None,
+    priority: Annotated[int | None, typer.Option(help="Priority; higher goes first.", rich_help_panel=WHERE)] = None,
     tenant: Annotated[str | None, typer.Option(help="Tenant of the job.", rich_help_panel=WHERE)] = None,
     cluster: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A cluster to consider; may be repeated.", autocompletion=arguments.clusters, rich_help_panel=WHERE
-        ),
+        typer.Option(help="Allowed cluster. Repeatable.", autocompletion=arguments.clusters, rich_help_panel=WHERE),
     ] = None,
-    gateway: Annotated[
-        str | None, typer.Option(help="The gateway that you reach clusters from.", rich_help_panel=WHERE)
-    ] = None,
+    gateway: Annotated[str | None, typer.Option(help="Gateway of the user's site.", rich_help_panel=WHERE)] = None,
     max_latency: Annotated[
-        str | None, typer.Option(help="Largest round-trip time from there: 20ms.", rich_help_panel=WHERE)
+        str | None, typer.Option(help="Maximum round-trip time from there, like 20ms.", rich_help_panel=WHERE)
     ] = None,
     min_bandwidth: Annotated[
-        str | None, typer.Option(help="Bandwidth that it takes: 1Gbps.", rich_help_panel=WHERE)
+        str | None, typer.Option(help="Reserved bandwidth, like 1Gbps.", rich_help_panel=WHERE)
     ] = None,
     on_violation: Annotated[
         OnViolation | None,
-        typer.Option(help="What to do when its links break its bounds while it runs.", rich_help_panel=WHERE),
+        typer.Option(help="Action if its links violate its bounds while it runs.", rich_help_panel=WHERE),
     ] = None,
     data: Annotated[
         str | None,
@@ -169,14 +166,23 @@ def submit(
     data_size: Annotated[str | None, typer.Option(help="Amount of data, like 200GB.", rich_help_panel=WHERE)] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option("--label", "-l", metavar="KEY=VALUE", help="May be repeated.", rich_help_panel=WHERE),
+        typer.Option(
+            "--label",
+            "-l",
+            metavar="KEY=VALUE",
+            help="Environment variable or label. Repeatable.",
+            rich_help_panel=WHERE,
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show where it would go; exits with 1 if it would have to wait.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Show the decision of the scheduler without a submit; exit with 1 if the job would wait."
+        ),
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave when it is stored.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return after the submit.")] = False,
     key: Annotated[
-        str, typer.Option(help="An idempotency key: the same job sent twice with it is one job.", show_default=False)
+        str, typer.Option(help="Idempotency key: repeated submits with it create one job.", show_default=False)
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -43,15 +43,15 @@ def update(
     context: typer.Context,
     job: Job,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="YAML with the fields that change; - is standard input.")
+        str | None, typer.Option("--file", "-f", help="YAML file with the changed fields; - reads standard input.")
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="A field by its path; null takes it back to its default."),
+        typer.Option("--set", metavar="FIELD=VALUE", help="Field by its path; null resets it to its default."),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show what would change and whether it would be taken; change nothing."),
+        typer.Option("--dry-run", help="Validate the update, and print the changes without applying them."),
     ] = False,
 ) -> None:
     """Change the request of a job. A running job restarts if the change requires it.

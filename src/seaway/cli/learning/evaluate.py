@@ -36,7 +36,7 @@ class Output(StrEnum):
 def evaluate(
     more: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR ...]", help="More folders, after the first.", show_default=False),
+        typer.Argument(metavar="[DIR ...]", help="Further folders.", show_default=False),
     ] = None,
     instances: Annotated[
         list[Path] | None,
@@ -54,7 +54,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="N or N,N,...",
-            help="How many seeds to try where a policy is random, or which: [bold]7,[/bold] is seed 7 alone.",
+            help="Number of seeds for random policies, or a list: [bold]7,[/bold] is seed 7 alone.",
             rich_help_panel=ON,
         ),
     ] = "5",
@@ -81,24 +81,27 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Names ([bold]bestfit[/bold], [bold]bestfit@cluster[/bold]), profile files (.toml), trained policies "
-            "(.policy), runs of [bold]seaway train[/bold], or a folder of runs: each of those is measured only on what "
-            "it was trained on, under its algorithm's name. Without this: the published heuristics among clusters, "
-            "all policies among nodes, and the trained ones that come with Seaway.",
+            help=(
+                "Names ([bold]bestfit[/bold], [bold]bestfit@cluster[/bold]), profile files (.toml), "
+                "trained policies (.policy), runs of [bold]seaway train[/bold], or a folder of runs, each "
+                "of which is evaluated on its training instances under its algorithm's name. Default: the "
+                "published heuristics at the level of clusters, all policies at the level of nodes, and "
+                "the built-in trained ones."
+            ),
             rich_help_panel=WHO,
             show_default=False,
         ),
     ] = None,
     level: Annotated[
         Level,
-        typer.Option(help="What names without [bold]@[/bold] choose among.", rich_help_panel=WHO),
+        typer.Option(help="Level of names without [bold]@[/bold].", rich_help_panel=WHO),
     ] = Level.NODE,
     output: Annotated[
         Output,
         typer.Option(
             "--output",
             "-o",
-            help="[bold]csv[/bold] and [bold]json[/bold]: a row for each policy, instance and seed.",
+            help="[bold]csv[/bold] and [bold]json[/bold]: one row per policy, instance and seed.",
             rich_help_panel=OUT,
         ),
     ] = Output.TABLE,
@@ -106,7 +109,7 @@ def evaluate(
         bool,
         typer.Option(
             "--summary",
-            help="In csv and json: a row for each policy instead, with deviations and intervals.",
+            help="With csv and json: one row per policy, with deviations and intervals.",
             rich_help_panel=OUT,
         ),
     ] = False,
@@ -125,7 +128,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Draw pictures there, each as PNG and SVG: the comparison, use by cluster, curves of runs.",
+            help="Folder for charts as PNG and SVG: comparison, utilization by cluster, learning curves.",
             rich_help_panel=OUT,
         ),
     ] = None,
@@ -135,7 +138,7 @@ def evaluate(
             "--workers",
             "--jobs",
             metavar="N",
-            help="How many processes; times of decisions are truest with 1.",
+            help="Number of processes; decision times are most accurate with 1.",
             rich_help_panel=MANY,
         ),
     ] = 1,

@@ -26,12 +26,13 @@ policies = typer.Typer(rich_markup_mode="rich")
 
 ONNX = ".onnx"
 
-Remote = Annotated[bool, typer.Option("--remote", "-r", help="On the server, instead of this machine.")]
-Name = Annotated[str, typer.Argument(help="The policy.", autocompletion=arguments.policies)]
+Remote = Annotated[bool, typer.Option("--remote", "-r", help="Use the server instead of this machine.")]
+Name = Annotated[str, typer.Argument(help="Name of the policy.", autocompletion=arguments.policies)]
 NewName = Annotated[
-    str, typer.Option("--name", help="Another name than the file's own. That invalidates a signature: sign it again.")
+    str,
+    typer.Option("--name", help="Name instead of that in the file. It invalidates the signature: sign the file again."),
 ]
-File = Annotated[Path, typer.Argument(help="A policy file.", show_default=False)]
+File = Annotated[Path, typer.Argument(help="Policy file.", show_default=False)]
 
 
 @policies.callback(invoke_without_command=True)
@@ -81,7 +82,7 @@ def list_policies(context: typer.Context, remote: Remote = False, output: Output
 @policies.command("show")
 def show_policy(
     context: typer.Context,
-    what: Annotated[str, typer.Argument(help="A policy, or a policy file.", autocompletion=arguments.policies)],
+    what: Annotated[str, typer.Argument(help="Name of a policy, or policy file.", autocompletion=arguments.policies)],
     remote: Remote = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -120,10 +121,10 @@ def export_policy(
     context: typer.Context,
     name: Name,
     to: Annotated[
-        Path | None, typer.Argument(help="Where to: a .policy file, or its model alone as .onnx.", show_default=False)
+        Path | None, typer.Argument(help="Output file: .policy, or .onnx for its model only.", show_default=False)
     ] = None,
     remote: Remote = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite a file.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a trained policy to a file, by default NAME.policy; with .onnx, only its network."""
     from seaway.learning.policies.file import SUFFIX, unpack
@@ -144,9 +145,11 @@ def sign(
     file: File,
     key_file: Annotated[
         Path,
-        typer.Option("--key-file", "-k", help="A private Ed25519 key: ssh-keygen -t ed25519 -N '' -f KEY makes one."),
+        typer.Option(
+            "--key-file", "-k", help="Private Ed25519 key; create one with ssh-keygen -t ed25519 -N '' -f KEY."
+        ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Write the signed policy here, instead of over the file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Output file. Default: overwrite the input.")] = None,
 ) -> None:
     """Sign a policy file for servers that trust the key.
 
@@ -177,7 +180,8 @@ def activate(
     context: typer.Context,
     name: Name,
     queue: Annotated[
-        str, typer.Option("--queue", "-q", help="For which queue.", autocompletion=arguments.queues, show_default=False)
+        str,
+        typer.Option("--queue", "-q", help="Queue of the policy.", autocompletion=arguments.queues, show_default=False),
     ],
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Run it as a shadow policy; the queue keeps its policy.")

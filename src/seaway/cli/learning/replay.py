@@ -61,8 +61,7 @@ def replay(
         str,
         typer.Option(
             metavar="NAME,...",
-            help="Which policies, see [bold]seaway policies[/bold], files of trained ones (.policy), or profile files "
-            "(.toml) that join plugins.",
+            help="Policies (see [bold]seaway policies[/bold]), policy files (.policy), or profile files (.toml).",
             rich_help_panel=POLICIES,
         ),
     ] = "seaway",
@@ -79,7 +78,7 @@ def replay(
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Who arrives when, by name; a name that comes again is another copy of that job.",
+            help="Order of arrivals, by name; a repeated name is another copy of that job.",
             rich_help_panel=TRACE,
         ),
     ] = None,
@@ -87,7 +86,7 @@ def replay(
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Every node once, by sn or node: of equal ones the first is taken.",
+            help="Order of nodes, by sn or node; ties go to the first.",
             rich_help_panel=TRACE,
         ),
     ] = None,
@@ -137,16 +136,20 @@ def replay(
     level: Annotated[
         Level,
         typer.Option(
-            help="Choose among all nodes, or first a cluster and then a node of it.",
+            help="Select among all nodes, or first a cluster and then a node in it.",
             rich_help_panel=POLICIES,
         ),
     ] = Level.NODE,
     plain: Annotated[
         bool,
-        typer.Option("--plain", help="Do without compiled policies: slow, the same plans.", rich_help_panel=POLICIES),
+        typer.Option(
+            "--plain",
+            help="Use plain Python instead of compiled policies: slow, with the same plans.",
+            rich_help_panel=POLICIES,
+        ),
     ] = False,
     output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to print the figures.", rich_help_panel=OUTPUT)
+        Output, typer.Option("--output", "-o", help="Output format.", rich_help_panel=OUTPUT)
     ] = Output.TABLE,
     bound: Annotated[
         bool,
@@ -169,7 +172,7 @@ def replay(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw the same as a picture (.png, .svg or .pdf).",
+            help="Write the same as a chart (.png, .svg or .pdf).",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

@@ -19,13 +19,13 @@ WHAT, LEARNING, RUN, MANY = "Algorithm", "The algorithm", "The run", "Several ru
 def train(
     more: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR ...]", help="More folders, after the first.", show_default=False),
+        typer.Argument(metavar="[DIR ...]", help="Further folders.", show_default=False),
     ] = None,
     algo: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Ours: pilot. The published one: eade-ddpg. Its rivals: ddpg, td3, sac, ppo, sb3-ddpg.",
+            help="Seaway's own: pilot. Published: eade-ddpg. Baselines: ddpg, td3, sac, ppo, sb3-ddpg.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -46,14 +46,14 @@ def train(
         ),
     ] = None,
     episodes: Annotated[
-        int | None, typer.Option(metavar="N", help="How many at most; 1000 without it.", rich_help_panel=RUN)
+        int | None, typer.Option(metavar="N", help="Maximum number of episodes; default 1000.", rich_help_panel=RUN)
     ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Seed of all random choices; default 0.", rich_help_panel=RUN)
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to keep the run; runs/ALGO-INSTANCE-seedN.", rich_help_panel=RUN),
+        typer.Option(metavar="DIR", help="Folder of the run; default runs/ALGO-INSTANCE-seedN.", rich_help_panel=RUN),
     ] = None,
     resume: Annotated[
         bool,
@@ -61,24 +61,25 @@ def train(
     ] = False,
     evaluate_every: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Episodes between evaluations, which are without noise; 5.", rich_help_panel=RUN
-        ),
+        typer.Option(metavar="N", help="Episodes between evaluations without noise; default 5.", rich_help_panel=RUN),
     ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="End after this many evaluations without a better one; 0 plays all episodes.",
+            help="Stop after so many evaluations without improvement; 0 plays all episodes.",
             rich_help_panel=RUN,
         ),
     ] = None,
     hidden: Annotated[
-        str | None, typer.Option(metavar="N-N", help="Sizes of the hidden layers; 128-64.", rich_help_panel=LEARNING)
+        str | None,
+        typer.Option(metavar="N-N", help="Sizes of the hidden layers; default 128-64.", rich_help_panel=LEARNING),
     ] = None,
     attention: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Width of the attention layer of eade-ddpg; 128.", rich_help_panel=LEARNING),
+        typer.Option(
+            metavar="N", help="Width of the attention layer of eade-ddpg; default 128.", rich_help_panel=LEARNING
+        ),
     ] = None,
     expert_share: Annotated[
         float | None,
@@ -89,7 +90,7 @@ def train(
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(metavar="N", help="Transitions in each update.", rich_help_panel=LEARNING)
+        int | None, typer.Option(metavar="N", help="Transitions per update.", rich_help_panel=LEARNING)
     ] = None,
     actor_rate: Annotated[
         float | None,
@@ -104,14 +105,14 @@ def train(
         typer.Option(
             metavar="N or N,N,...",
             help=(
-                "A run for each seed: how many, or which; [bold]7,[/bold] is seed 7 alone. --out is then "
+                "One run per seed: a number, or a list; [bold]7,[/bold] is seed 7 alone. --out is then "
                 "the parent folder of all runs, also with --each and with several algorithms."
             ),
             rich_help_panel=MANY,
         ),
     ] = None,
     each: Annotated[
-        bool, typer.Option("--each", help="A run for each instance, not one for all.", rich_help_panel=MANY)
+        bool, typer.Option("--each", help="One run per instance instead of one for all.", rich_help_panel=MANY)
     ] = False,
     workers: Annotated[int, typer.Option(metavar="N", help="Number of concurrent runs.", rich_help_panel=MANY)] = 1,
     ray: Annotated[
@@ -130,7 +131,7 @@ def train(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting, of the algorithm or the run; repeat it for several. A wrong name lists them all.",
+            help="Other setting of the algorithm or the run. Repeatable. An unknown name lists them all.",
             rich_help_panel=LEARNING,
         ),
     ] = None,

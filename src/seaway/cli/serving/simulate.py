@@ -21,35 +21,31 @@ FOUND = 1
 
 app = typer.Typer(
     name="simulate",
-    help="Serve simulated clusters, and have things go wrong in them.",
+    help="Serve simulated clusters, and inject faults.",
     rich_markup_mode="rich",
     no_args_is_help=True,
 )
 
 FleetOption = Annotated[
     str,
-    typer.Option(metavar="demo|FILE", help="A made-up fleet, or a YAML file like examples/fleets/three-clusters.yaml."),
+    typer.Option(metavar="demo|FILE", help="Built-in fleet, or a YAML file like examples/fleets/three-clusters.yaml."),
 ]
-ServerOption = Annotated[str, typer.Option(metavar="URL", help="The server that [bold]serve[/bold] started.")]
+ServerOption = Annotated[str, typer.Option(metavar="URL", help="URL of the server that [bold]serve[/bold] started.")]
 
 
 @app.command()
 def serve(
     fleet: FleetOption = "demo",
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Where to listen, on this machine only; 0 for any.")
-    ] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on loopback; 0 for any free one.")] = PORT,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the state, which the next start continues. Default: none."),
     ] = None,
-    start_delay: Annotated[str, typer.Option(metavar="TIME", help="How long a copy takes to start.")] = "1s",
-    fault_seed: Annotated[
-        int, typer.Option(min=0, help="Have a little of everything go wrong by chance, by this seed; 0 for nothing.")
-    ] = 0,
+    start_delay: Annotated[str, typer.Option(metavar="TIME", help="Start-up time of workloads.")] = "1s",
+    fault_seed: Annotated[int, typer.Option(min=0, help="Seed of random faults of all kinds; 0 for none.")] = 0,
     fault: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FIGURE", help="How much of one thing goes wrong, by chance; repeat it for several."),
+        typer.Option(metavar="NAME=FIGURE", help="Rate of one kind of random faults. Repeatable."),
     ] = None,
 ) -> None:
     """Serve simulated clusters until Ctrl-C, in a process separate from the control plane.
@@ -92,10 +88,10 @@ def serve(
 
 @app.command()
 def fault(
-    kind: Annotated[str, typer.Argument(help="What goes wrong.", show_default=False)],
-    cluster: Annotated[str, typer.Argument(help="Where.", show_default=False)],
+    kind: Annotated[str, typer.Argument(help="Kind of fault.", show_default=False)],
+    cluster: Annotated[str, typer.Argument(help="Name of the cluster.", show_default=False)],
     target: Annotated[
-        str, typer.Argument(help="Which node, device or copy, or how; see above.", show_default=False)
+        str, typer.Argument(help="Node, device or workload, or a parameter; see above.", show_default=False)
     ] = "",
     lasts: Annotated[
         str | None,
@@ -140,8 +136,8 @@ def heal(
     kind: Annotated[
         str, typer.Argument(help="The fault to end, as in [bold]fault[/bold]; or all.", show_default=False)
     ],
-    cluster: Annotated[str, typer.Argument(help="Where.", show_default=False)],
-    target: Annotated[str, typer.Argument(help="Which node or device.", show_default=False)] = "",
+    cluster: Annotated[str, typer.Argument(help="Name of the cluster.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="Node or device.", show_default=False)] = "",
     server: ServerOption = URL,
 ) -> None:
     """End a fault in a cluster. Failed workloads stay failed.
@@ -161,7 +157,7 @@ def heal(
 
 @app.command()
 def audit(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="The folder that the clusters keep their state in.")],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="State folder of the clusters.")],
     fleet: FleetOption = "demo",
 ) -> None:
     """Check the journals of the clusters: no job ran twice and no resource was overcommitted; exit with 1 otherwise.

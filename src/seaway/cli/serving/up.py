@@ -16,7 +16,7 @@ from seaway.domain.errors import RejectedError
 def up(
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default="8080")
+        int | None, typer.Option(help="Port to listen on; 0 for any free one.", show_default="8080")
     ] = None,
     data: Annotated[
         Path | None,
@@ -26,23 +26,24 @@ def up(
         str | None, typer.Option(help="Simulated clusters: demo, or a fleet file.", show_default="demo")
     ] = None,
     simulated: Annotated[
-        str | None, typer.Option(metavar="URL", help="Simulated clusters of another process (seaway simulate serve).")
+        str | None,
+        typer.Option(metavar="URL", help="URL of simulated clusters in another process (seaway simulate serve)."),
     ] = None,
     database: Annotated[
         str | None,
         typer.Option(metavar="URL", help="sqlite:///, mysql:// or postgresql://.", show_default="SQLite in --data"),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings in TOML: docs/settings.md has them all.")] = None,
-    tls_certificate: Annotated[Path | None, typer.Option(help="Certificate, PEM; serves https.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, PEM.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file in TOML: docs/settings.md.")] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(help="TLS certificate in PEM format.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Private key in PEM format.")] = None,
     no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Everybody is an admin. Only on loopback, for trying things out.")
+        bool, typer.Option("--no-auth", help="Treat all callers as admins. Only on loopback, for tests.")
     ] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Run a demo workload on a simulated clock until it completes, then exit.")
     ] = False,
     output: Annotated[
-        Output | None, typer.Option("--output", "-o", help="How --once prints its result.", show_default="table")
+        Output | None, typer.Option("--output", "-o", help="Output format of --once.", show_default="table")
     ] = None,
 ) -> None:
     r"""Start the server: REST API, web pages and control loop, until Ctrl-C or SIGTERM.

@@ -38,9 +38,9 @@ def put_network(
     network
         As in the file of `seaway network put`: gateways, paths, probe, mesh.
     dry_run
-        Only check it, and say what would become different.
+        Validate the file, and print the changes without applying them.
     force
-        Even if jobs run by a gateway that goes.
+        Remove gateways even if running jobs use them.
     version
         The version that it was when the change was thought of, as `agents` and earlier changes told it: refused with
         `StaleError` if it is another by now. Empty changes whichever there is.

@@ -79,7 +79,7 @@ def create_token(
     tenant
         Tenant of the token; required for viewers and users.
     gateway
-        For which gateway an agent speaks; needed for agents.
+        Gateway of an agent; required for agents.
     expires_in
         For how long it lasts, like ``30d``; None for ever.
     """

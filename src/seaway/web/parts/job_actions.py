@@ -116,7 +116,9 @@ class Actions:
                 raise ConflictError(said)
             await self._visit.ask(jobs.update(job.id, {"priority": wanted}, seen=now))
 
-        field = Field("priority", words("Priority"), value=str(job.priority), hint=words("Higher goes first."))
+        field = Field(
+            "priority", words("Priority"), value=str(job.priority), hint=words("Priority; higher goes first.")
+        )
         Form(words, words("Change the priority of {job}", job=job.name), [field], words("Change"), send)
 
     def _delete(self) -> None:
