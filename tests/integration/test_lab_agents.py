@@ -76,7 +76,7 @@ def test_what_is_printed_can_be_typed(plane: Running, capsys: pytest.CaptureFixt
     without = [each for each in UP if each != "--agents"]
     assert lab(*without, "--links", str(links)) == 0
     typed = next(each for each in capsys.readouterr().out.splitlines() if "--agents" in each)
-    assert lab(*shlex.split(typed)[2:]) == 0
+    assert lab(*shlex.split(typed)[1:]) == 0
     assert len(holding(plane)) == 2
     assert {each.conditions.delay_ns for each in labs.find(NAME).emulation.read().links if all(each.ends)} == {
         3_000_000

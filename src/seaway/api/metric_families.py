@@ -68,7 +68,7 @@ class NetworkMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
         states = {state.value: self._states.get(state.value, 0) for state in LinkState}
-        yield gauge_by("seaway_links", "Links by state.", "state", states)
+        yield gauge_by("seaway_links", "Links between gateways, by state.", "state", states)
         yield gauge_by(
             "seaway_agent_last_seen_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
         )

@@ -220,7 +220,7 @@ class Policies:
             record = self._records().get(name)
             if record is None:
                 if name in policy_names() or name in self._shipped.names():
-                    raise ConflictError(f"policy {name!r} comes with Seaway and is always there")
+                    raise ConflictError(f"policy {name!r} is built in and cannot be removed")
                 if name in self.profiles:
                     raise ConflictError(f"policy {name!r} is a file in policies.profiles_dir; remove that, and restart")
                 raise UnknownError(f"trained policy {name!r} not found")

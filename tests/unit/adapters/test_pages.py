@@ -76,7 +76,7 @@ def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "why"), [("/elsewhere", "elsewhere"), ("/compressed", "compressed"), ("/long", f"more than {MAX_BYTES}")]
+    ("path", "why"), [("/elsewhere", "redirects"), ("/compressed", "compressed"), ("/long", f"more than {MAX_BYTES}")]
 )
 def test_what_is_not_read_is_told(path: str, why: str) -> None:
     """Redirects, compressed pages and long pages are rejected."""

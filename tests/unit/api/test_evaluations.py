@@ -76,7 +76,7 @@ async def test_only_operators_bring_evaluations(rig: Rig) -> None:
         ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "ratio": NaN}]', "finite number"),
         ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "p50_us": 1e300}]', "at most"),
         (json.dumps(as_json(rows(fgd=(11,)))), "more jobs are placed than came"),
-        (json.dumps(as_json(rows(fgd=(1,)) * 2)), "stand there twice"),
+        (json.dumps(as_json(rows(fgd=(1,)) * 2)), "are duplicated"),
     ],
 )
 async def test_what_is_no_evaluation_in_json_is_refused(rig: Rig, given: str, says: str) -> None:
@@ -90,9 +90,9 @@ async def test_what_is_no_evaluation_in_json_is_refused(rig: Rig, given: str, sa
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (b"", "these are no rows"),
+        (b"", "these are not rows"),
         (b"\xff\xfe", "not a text in UTF-8"),
-        (as_csv(rows(fgd=(1, 2))).encode()[:-20], "cut off"),
+        (as_csv(rows(fgd=(1, 2))).encode()[:-20], "fewer fields"),
         (as_csv(rows(fgd=(1,))).replace(",1.5,", ",much,").encode(), "[0].fragmentation: is not a figure"),
         (b"policy,level,instances,runs\nfgd,node,1,1\n", "without --summary"),
         (b'policy,"level\n', "not CSV"),

@@ -130,7 +130,7 @@ async def test_a_list_can_be_filtered(rig: Rig) -> None:
         for params in ({"stat": "x"}, {"state": "x"}, {"limit": 0}, {"after": "x"}, {"submitted_from": "now"}):
             assert (await client.get(JOBS, params=params)).status_code == 422, params
         reported = (await client.get(JOBS, params={"label": "=="})).text
-        assert "'==' does not do; a label is written key=value, like team=a" in reported
+        assert "'==' is not valid; a label is written key=value, like team=a" in reported
 
 
 async def test_a_change_names_the_version_it_is_meant_for(rig: Rig) -> None:
@@ -333,7 +333,7 @@ async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
     job = await rig.submit()
     async with rig.client("user") as client:
         answer = await client.get(f"{JOBS}/{job['id']}%2fexplain")
-        assert (answer.status_code, "no name has a '/'" in answer.json()["detail"]) == (404, True)
+        assert (answer.status_code, "names have no '/'" in answer.json()["detail"]) == (404, True)
         assert (await client.get(f"{JOBS}/{job['id']}/explain")).status_code == 200
 
 

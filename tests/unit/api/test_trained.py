@@ -121,7 +121,7 @@ async def test_a_trained_policy_decides_beside_other_plugins(tmp_path: Path) -> 
         assert (listed["both"]["source"], listed["both"]["description"]) == ("profile", "joins tiny, BestFit")
         early = await client.put(queue, json={"shadow": "both"})
         assert early.status_code == 422
-        assert "plugin 'trained' with policy 'tiny': there is no trained policy 'tiny'" in early.text
+        assert "plugin 'trained' with policy 'tiny': trained policy 'tiny' not found" in early.text
         rig.plane.policies.bring(pack(node_policy()), "ada")
         untried = await client.put(queue, json={"policy": "both"})
         assert "it decided 0 of 1 jobs in its shadow" in untried.json()["detail"]
@@ -162,5 +162,5 @@ async def test_a_profile_whose_policy_has_no_answer_still_decides(tmp_path: Path
 def test_a_profile_may_not_take_the_name_of_a_trained_policy(tmp_path: Path) -> None:
     """The name would be ambiguous, so the server does not start."""
     (tmp_path / "mine.toml").write_text(BOTH.replace("both", "pilot"), encoding="utf-8")
-    with pytest.raises(RejectedError, match="there is a trained policy 'pilot'"):
+    with pytest.raises(RejectedError, match="a trained policy 'pilot' exists"):
         make_rig(policies=PolicySettings(profiles_dir=str(tmp_path)))

@@ -50,7 +50,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
     writer.commit([Change(put=[Tenant("team"), pool, queue])])
     assert "new" not in made.plane.controller.live.queues
     assert not refused(made, queue="new", tenant="team")
-    assert "5 replicas are more" in refused(made, queue="new", tenant="team", replicas=5)["resources"]
+    assert "5 replicas exceed" in refused(made, queue="new", tenant="team", replicas=5)["resources"]
     trial = made.plane.overview.dry_run(spec(queue="new", tenant="team"))
     assert {each.cluster for each in trial.placements} == {"alpha"}
     writer.commit([Change(put=[replace(queue, open=False)])])
@@ -64,9 +64,9 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"gpus": 3}, "no cluster could ever hold it"),
-        ({"models": {"NVIDIA H100"}}, "no cluster could ever hold it"),
-        ({"replicas": 5}, "5 replicas are more than the empty fleet holds: 4 like these fit"),
+        ({"gpus": 3}, "infeasible in every cluster"),
+        ({"models": {"NVIDIA H100"}}, "infeasible in every cluster"),
+        ({"replicas": 5}, "5 replicas exceed the capacity of the empty fleet: 4 of them fit"),
         ({"replicas": 5, "gang": True}, "placed together, even on the empty fleet; it would fit with 4 replicas"),
         (
             {"replicas": 3, "gang": True, "single_cluster": True},
@@ -182,7 +182,7 @@ def test_a_change_is_held_against_what_it_changes() -> None:
     for worse, why in (({"queue": "closed"}, "'closed' is closed"), ({"clusters": {"lost"}}, "unknown cluster 'lost'")):
         with pytest.raises(RejectedError, match=why):
             admission.admit(spec(**{"queue": "shut", "gpus": 99, **worse}), before=before)
-    with pytest.raises(RejectedError, match="no cluster could ever hold it"):
+    with pytest.raises(RejectedError, match="infeasible in every cluster"):
         admission.admit(spec(gpus=98), before=spec(gpus=99))
 
 
@@ -196,7 +196,7 @@ def test_only_what_is_remembered_is_answered_at_once() -> None:
     assert not admission.admits_at_once(spec(gpus=99))
     with pytest.raises(RejectedError):
         admission.admit(spec(gpus=99))
-    with pytest.raises(RejectedError, match="no cluster could ever hold it"):
+    with pytest.raises(RejectedError, match="infeasible in every cluster"):
         admission.admits_at_once(spec(gpus=99))
     with pytest.raises(RejectedError, match="unknown queue"):
         admission.admits_at_once(spec(queue="nowhere"))

@@ -66,7 +66,10 @@ def test_what_takes_no_work_says_why() -> None:
     live.tell(replace(cluster, nodes=(down,)))
     assert reported() == (down.reason, ["tainted xid=79:NoExecute", f"its node: {down.reason}"])
     live.tell(replace(cluster, nodes=(replace(node, ready=False),)))
-    assert reported() == (mute.replace("healthy", "ready"), [f"its node: {mute.replace('healthy', 'ready')}"] * 2)
+    assert reported() == (
+        mute.replace("unhealthy", "not ready"),
+        [f"its node: {mute.replace('unhealthy', 'not ready')}"] * 2,
+    )
     live.tell(cluster)
     made.plane.operations.cordon("alpha", "node-0", "ada", "repair")
     made.plane.settle()

@@ -58,7 +58,7 @@ def test_a_job_s_pods_have_the_names_that_their_cluster_tells() -> None:
 
 
 def test_others_pods_and_orphans_hold_like_jobs() -> None:
-    """By their own names; an ended orphan holds nothing."""
+    """By their own names; an ended orphan this one has nothing."""
     made = scene()
     live = made.plane.controller.live.fleet
     alpha = live.clusters["alpha"].cluster

@@ -210,7 +210,7 @@ def test_the_key_of_a_job_that_is_gone_says_so() -> None:
     made.plane.jobs.delete(job.id, "ada")
     made.plane.settle()
     made.plane.store.prune(Retention(None, None, None, None), made.clock.now_ns())
-    with pytest.raises(ConflictError, match="for a job that is gone"):
+    with pytest.raises(ConflictError, match="for a deleted job"):
         submit(made.plane.jobs, SubmitKey("k", "digest"))
 
 

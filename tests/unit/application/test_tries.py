@@ -107,7 +107,7 @@ def test_reasons_follow_a_job() -> None:
     made.clock.advance_s(3)
     reason = made.plane.overview.reason(made.job(head))
     assert (reason.position, reason.ahead) == (1, 0)
-    assert "is kept for it, free in" in reason.message
+    assert "is reserved for it, free in" in reason.message
     reason = made.plane.overview.reason(made.job(other))
     assert reason.position == 2
     assert reason.message.startswith("waits: 0 of 2 nodes fit")
@@ -190,9 +190,9 @@ def test_a_question_names_what_there_is() -> None:
     assert error.value.where == "jobs.1.queue"
     with pytest.raises(RejectedError, match="unknown tenant"):
         ask(Question(jobs=(spec(tenant="nobody"),)))
-    with pytest.raises(RejectedError, match="no cluster could ever hold it"):
+    with pytest.raises(RejectedError, match="infeasible in every cluster"):
         ask(Question(jobs=(spec(gpus=9),)))
-    with pytest.raises(RejectedError, match="more than the empty fleet holds"):
+    with pytest.raises(RejectedError, match="exceed the capacity of the empty fleet"):
         ask(Question(jobs=(spec(replicas=5),)))
 
 
@@ -249,7 +249,10 @@ def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
 
 def test_several_nodes_are_kept_and_one_is() -> None:
     """What is said of the first of a queue is a sentence, whether one node is kept for it or more."""
-    for replicas, said in ((1, ", and alpha/node-0 is kept for it"), (2, "alpha/node-0, beta/node-0 are kept for it")):
+    for replicas, said in (
+        (1, ", and alpha/node-0 is reserved for it"),
+        (2, "alpha/node-0, beta/node-0 are reserved for it"),
+    ):
         made = scene()
         made.submit(gpus=2, expected_duration_s=100)
         made.submit(gpus=2, expected_duration_s=100)
@@ -265,7 +268,7 @@ def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
     made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=3, expected_duration_s=10)
     gang = made.submit(replicas=2, gang=True)
-    assert "is kept for it" in made.plane.overview.reason(made.job(head)).message
+    assert "is reserved for it" in made.plane.overview.reason(made.job(head)).message
     assert made.plane.overview.reason(made.job(gang)).message.endswith(KEPT)
     assert made.plane.overview.dry_run(spec(replicas=2, gang=True)).message.endswith(KEPT)
 
@@ -278,7 +281,7 @@ def test_a_job_that_was_refused_on_all_devices_says_so() -> None:
     job_id = made.submit()
     made.plane.run(99)
     reason = made.plane.overview.reason(made.job(job_id))
-    assert reason.message.endswith("; it is kept for a while from 4 devices where it was refused"), reason.message
+    assert reason.message.endswith("; it avoids 4 devices that rejected it, for a while"), reason.message
     assert reason.explanation is not None
     assert not reason.explanation.fits
     assert not reason.explanation.remedies, "it is not the job that says where it keeps away from"

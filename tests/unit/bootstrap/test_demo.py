@@ -37,7 +37,7 @@ def test_a_demo_ends_on_a_fleet_that_cannot_hold_every_job() -> None:
     assert result.jobs
     assert result.refused
     assert len(result.jobs) + len(result.refused) == 30
-    assert all("no cluster could ever hold it" in reason for reason in result.refused.values())
+    assert all("infeasible in every cluster" in reason for reason in result.refused.values())
 
 
 def test_a_demo_without_a_job_that_fits_ends_at_once() -> None:

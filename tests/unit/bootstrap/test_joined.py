@@ -131,13 +131,13 @@ def damaged(file: PolicyFile) -> bytes:
 BAD = {
     '[[plugin]]\nname = "trained"': 'plugin 1: needs a trained policy, like policy = "pilot"',
     '[[plugin]]\nname = "trained"\npolicy = 3': 'plugin 1: needs a trained policy, like policy = "pilot"',
-    '[[plugin]]\nname = "trained"\npolicy = "nobody"': "'nobody': there is no trained policy 'nobody'; available: ",
-    '[[plugin]]\nname = "trained"\npolicy = "seaway"': "'seaway': there is no trained policy 'seaway'; available: ",
+    '[[plugin]]\nname = "trained"\npolicy = "nobody"': "'nobody': trained policy 'nobody' not found; available: ",
+    '[[plugin]]\nname = "trained"\npolicy = "seaway"': "'seaway': trained policy 'seaway' not found; available: ",
     '[[plugin]]\nname = "trained"\npolicy = "none.policy"': "none.policy: ",
     '[[plugin]]\nname = "trained"\npolicy = "cut.policy"': "cut.policy: not a policy file",
     '[[plugin]]\nname = "trained"\npolicy = "other.policy"': "other.policy: ",
-    '[[plugin]]\nname = "trained"\npolicy = "tiny"\nsettings = { depth = 3 }': "cannot be told depth, policy",
-    '[[plugin]]\nname = "BestFit"\npolicy = "tiny"': "plugin 'BestFit' cannot be told policy",
+    '[[plugin]]\nname = "trained"\npolicy = "tiny"\nsettings = { depth = 3 }': "does not accept depth, policy",
+    '[[plugin]]\nname = "BestFit"\npolicy = "tiny"': "plugin 'BestFit' does not accept policy",
     '[[plugin]]\nname = "Trained"\npolicy = "tiny"': "unknown plugin 'Trained'; available: BestFit, ",
     2 * '[[plugin]]\nname = "trained"\npolicy = "tiny"\n': "has the plugin 'tiny' more than once",
 }

@@ -42,7 +42,7 @@ def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> 
     found = join(kubeconfig, "", "", tmp_path)
     assert (found.name, found.cluster.name if found.cluster else "") == ("alpha", "alpha")
     assert found.file.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(RejectedError, match="there is a cluster 'alpha' already"):
+    with pytest.raises(RejectedError, match="a cluster 'alpha' exists already"):
         join(kubeconfig, "alpha", "", tmp_path)
     assert join(kubeconfig, "alpha", "", tmp_path, replace=True).file == found.file
     join(kubeconfig, "alpha", "other", tmp_path, look=False)
@@ -74,7 +74,7 @@ def test_a_name_is_one_clusters_for_ever(kubeconfig: Path, tmp_path: Path) -> No
     join(kubeconfig, "", "", tmp_path)
     with ApiServer("alpha", seed=1) as other:
         file = other.kubeconfig(tmp_path / "other")
-        with pytest.raises(RejectedError, match="'alpha' is another cluster, whose jobs are stored by that name"):
+        with pytest.raises(RejectedError, match="'alpha' is another cluster, whose jobs are stored under that name"):
             join(file, "", "", tmp_path, replace=True)
         leave("alpha", tmp_path)
         with pytest.raises(RejectedError, match="choose another --name"):
@@ -183,7 +183,7 @@ def site(code: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("code", "says"), [(404, "answers 404 with a web page"), (200, "answers what is no Kubernetes")]
+    ("code", "says"), [(404, "answers 404 with a web page"), (200, "does not answer like Kubernetes")]
 )
 def test_a_web_site_is_no_cluster(kubeconfig: Path, tmp_path: Path, code: int, says: str) -> None:
     """Where pages come instead of objects, that is said, and no page is printed."""

@@ -64,7 +64,7 @@ BAD = {
     '[[plugin]]\nname = "BestFit"\nweight = true': "plugin 1: weight must be a whole number from 1 up",
     '[[plugin]]\nname = "BestFit"\nsettings = 3': "plugin 1: settings must be a table, like { price = 2 }",
     '[[plugin]]\nname = "Bestfit"': "unknown plugin 'Bestfit'; available: BestFit, ",
-    '[[plugin]]\nname = "BestFit"\nsettings = { a = 1 }': "plugin 'BestFit' cannot be told a",
+    '[[plugin]]\nname = "BestFit"\nsettings = { a = 1 }': "plugin 'BestFit' does not accept a",
     '[[plugin]]\nname = "ClusterScore"\nsettings = { price = "x" }': "weights of the cluster score are whole numbers",
     '[[plugin]]\nname = "BestFit"\n[[plugin]]\nname = "BestFit"': "has the plugin 'BestFit' more than once",
     '[[plugin]]\nname = "PrioritySort"': "has no plugin that scores nodes",

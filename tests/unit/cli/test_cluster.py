@@ -29,7 +29,7 @@ def kubeconfig(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("driven", "says"),
     [
-        ("simulated", "restart it to drive alpha. Unfinished jobs by then go there after the grace period"),
+        ("simulated", "Restart it to use alpha. Unfinished jobs then move there after the grace period"),
         ("set", "runs on the clusters that its settings name, and does not look at those that are joined"),
         ("joined", ""),
     ],
@@ -54,9 +54,9 @@ def test_who_leaves_the_last_cluster_is_told_how_it_goes_on(
     """Nothing is simulated in its place; where there are others its jobs go there."""
     for name in ("one", "two"):
         say(capsys, "join", "--kubeconfig", str(kubeconfig), "--no-look", "--name", name, "--data", str(tmp_path))
-    assert "jobs there are placed elsewhere after the grace period" in say(
+    assert "its jobs are placed elsewhere after the grace period" in say(
         capsys, "leave", "one", "--data", str(tmp_path)
     )
     said = say(capsys, "leave", "two", "--data", str(tmp_path))
     assert "was the last: its jobs count as running there until another cluster is joined" in said
-    assert f"to have simulated ones again, remove {tmp_path / 'kubeconfigs'}" in said
+    assert f"to get simulated ones again, remove {tmp_path / 'kubeconfigs'}" in said

@@ -35,7 +35,7 @@ def test_no_database_is_made_where_there_is_none(
     """A slip in the name of an SQLite file is told; no empty database takes its place."""
     arguments = [each.format(tmp_path) for each in command]
     assert run(*arguments, "--database", f"sqlite:///{tmp_path}/nope.db") == 2
-    assert f"{tmp_path}/nope.db: there is no database" in capsys.readouterr().err.replace("\n", " ")
+    assert f"{tmp_path}/nope.db: this SQLite file does not exist" in capsys.readouterr().err.replace("\n", " ")
     assert run(*arguments, "--data", str(tmp_path / "data")) == 2
     assert list(tmp_path.iterdir()) == []
 
@@ -52,7 +52,7 @@ def test_a_new_admin_token_lets_one_in_again(folder: Path, capsys: pytest.Captur
     file = folder / "admin-token"
     reported = capsys.readouterr().out
     assert str(file) in reported
-    assert "still hold" in reported
+    assert "still valid" in reported
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     store = open_store(url)
     access = Access(store, Writer(store), VirtualClock())

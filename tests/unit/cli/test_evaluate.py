@@ -219,7 +219,7 @@ def test_figures_stand_beside_their_bars() -> None:
     ("arguments", "reported"),
     [
         ((), "--instances: name folders"),
-        (("--instances", "absent"), "there is no such folder"),
+        (("--instances", "absent"), "folder not found"),
         (("--instances", "{folder}", "--policy", "nonsense"), "--policy: unknown policy 'nonsense'; available: seaway"),
         (("--instances", "{folder}", "--policy", "bestfit@planet"), "--policy: 'bestfit@planet': there is no level"),
         (("--instances", "{folder}", "--policy", "seaway@cluster"), "has no level 'cluster'"),

@@ -92,7 +92,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_check_says_how_much_there_is_and_how_large_packets_may_be(run: Run, file: str) -> None:
     """A file that is fine is summed up in a line, with the room that wrapping leaves."""
     assert run("check", "-f", file) == (
-        "fine: 3 gateways, 6 pairs with 7 paths; packets of up to 8920 bytes fit on every path\n"
+        "fine: 3 gateways, 6 pairs with 7 paths; every path carries packets of up to 8920 bytes\n"
     )
 
 
@@ -175,7 +175,7 @@ def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: Fake
     machine.present = replace(machine.present, settings=retained)
     for arguments in (["remove", "--dry-run"], ["remove"]):
         run(*arguments)
-        assert "note: MTU of wan was 1500 and became 9000, and cannot be set back" in run.err
+        assert "note: MTU of wan was 1500 and became 9000, and cannot be restored" in run.err
     run("remove")
     assert run.err == ""
 

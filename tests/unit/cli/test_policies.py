@@ -61,7 +61,7 @@ def test_a_policy_is_imported_listed_and_removed(capsys: pytest.CaptureFixture[s
 def test_what_was_not_imported_is_neither_removed_nor_exported(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     """What comes with Seaway is always there, as on a server; a heuristic has no file that could be written."""
     for name in ("pilot", "seaway"):
-        assert f"policy '{name}' comes with Seaway and is always there" in run(capsys, "rm", name, code=2)
+        assert f"policy '{name}' is built in and cannot be removed" in run(capsys, "rm", name, code=2)
     assert "is a heuristic and has no file" in run(capsys, "export", "seaway", code=2)
     assert not data.exists()
     assert not Path("seaway.policy").exists()
@@ -93,7 +93,7 @@ def test_a_policy_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     body = json.loads(run(capsys, "show", "mine", "-o", "json"))
     assert body["trained"]["digest"] == read_policy(Path("best.policy")).digest
     assert json.loads(run(capsys, "show", "fgd", "-o", "json"))["trained"] is None
-    assert "no trained policy 'none'" in run(capsys, "show", "none", code=1)
+    assert "trained policy 'none' not found" in run(capsys, "show", "none", code=1)
 
 
 def test_a_policy_is_exported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +179,7 @@ def test_a_policy_is_signed_by_a_key_as_openssh_makes_them(capsys: pytest.Captur
     assert line.split()[:2] == key.with_suffix(".pub").read_text().split()[:2]
     require_trusted(read_policy(Path("best.policy")), read_trusted(line))
     assert "SHA256:" in run(capsys, "show", "best.policy")
-    assert "no private key" in run(capsys, "sign", "best.policy", "--key-file", f"{key}.pub", code=2)
+    assert "not a private key" in run(capsys, "sign", "best.policy", "--key-file", f"{key}.pub", code=2)
     assert "cannot be read" in run(capsys, "sign", "best.policy", "--key-file", "none", code=2)
     run(capsys, "import", "best.policy", "--name", "renamed")
     assert json.loads(run(capsys, "show", "renamed", "-o", "json"))["trained"]["signed_by"] == ""

@@ -99,7 +99,7 @@ def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
     assert replay(*files, "--policy", "bestfit", "--curve", str(curve)) == 0
     assert curve.read_text().splitlines()[1] == "bestfit,,"
     assert replay(*files, "--policy", "bestfit", "--plot", str(tmp_path / "curve.png")) == 2
-    assert capsys.readouterr().err.startswith("error: --plot: no GPUs are asked for")
+    assert capsys.readouterr().err.startswith("error: --plot: no GPUs are requested")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from seaway.learning.training.listener import Plan
 
 
 @pytest.mark.parametrize(
-    ("exporting", "says"), [(False, "ending after this episode"), (True, "its policy file is being written")]
+    ("exporting", "says"), [(False, "stopping after this episode"), (True, "writes its policy file")]
 )
 def test_a_signal_is_answered_by_what_it_does(exporting: bool, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     """No episode ends, and there is nothing to go on with, once the policy file is being written."""

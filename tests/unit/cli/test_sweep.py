@@ -70,7 +70,7 @@ def test_runs_that_are_there_are_not_written_over(toys: str, tmp_path: Path) -> 
     """Where one of the runs is there already nothing begins, unless it is to go on."""
     typed = ["--algo", "ddpg", "--instances", toys, "--seeds", "2", "--out", str(tmp_path / "o"), *SHORT]
     run(*typed[:5], "0,", *typed[6:])
-    with pytest.raises(RejectedError, match="holds a run"):
+    with pytest.raises(RejectedError, match="has a run"):
         run(*typed)
     assert len(learned(tmp_path / "o")) == 1
     assert run(*typed, "--resume").exit_code == 0

@@ -42,9 +42,9 @@ def toy(tmp_path: Path) -> str:
     ("arguments", "says"),
     [
         ("", "--algo: choose an algorithm: eade-ddpg"),
-        ("--algo eade", "--algo: there is no 'eade'"),
+        ("--algo eade", "--algo: 'eade' not found"),
         ("--algo td3", "--instances: nothing to learn on"),
-        ("--algo td3 --instances missing", "missing: there is no such folder"),
+        ("--algo td3 --instances missing", "missing: folder not found"),
         ("--algo td3 --draw cats", "--draw: instances of the kind 'cats' cannot be generated; available: placement"),
         ("--algo td3 --instances TOY --batch 0", "--batch: 0 is not from 1 to 10000000"),
         ("--algo td3 --instances TOY --set batsh=1", "--set batsh: td3 has no 'batsh'; did you mean 'batch'"),
@@ -55,7 +55,7 @@ def toy(tmp_path: Path) -> str:
         ("--algo ddpg --instances TOY --set updates=0", "--set updates: 0 is not at least 1"),
         ("--algo ppo --instances TOY --batch 1", "--batch: 1 is not at least 2, as ppo needs it"),
         ("--resume", "--resume: say which run to resume"),
-        ("--resume --out missing", "missing: there is no run here"),
+        ("--resume --out missing", "missing: no run found"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(
@@ -98,7 +98,7 @@ def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypat
         run("--algo", "td3", "--out", out, "--resume")
     with pytest.raises(RejectedError, match="--batch: the run began with 4, not 8"):
         run("--out", out, "--resume", "--batch", "8")
-    with pytest.raises(RejectedError, match="holds a run"):
+    with pytest.raises(RejectedError, match="has a run"):
         run(*words[:-1])
 
 

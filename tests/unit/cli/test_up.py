@@ -45,7 +45,7 @@ def test_up_once_takes_no_option_that_it_would_not_use(tmp_path: Path, capsys: p
     with pytest.raises(SystemExit) as done:
         main(["up", "--once", "--port", "1", "--data", str(tmp_path), "--tls-key", "k", "--simulated", "http://h"])
     assert done.value.code == 2
-    assert "--port, --tls-key, --simulated, --data cannot go with --once" in capsys.readouterr().err
+    assert "--port, --tls-key, --simulated, --data cannot be used with --once" in capsys.readouterr().err
     with pytest.raises(SystemExit) as done:
         main(["up", "-o", "json", "--data", str(tmp_path)])
     assert done.value.code == 2

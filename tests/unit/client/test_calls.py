@@ -274,7 +274,7 @@ def test_who_is_no_seaway_server_is_told_so() -> None:
     """What every answer of Seaway has is not missing by chance."""
     body = decoded(b'{"hello": "world"}')
     assert body["hello"] == "world"
-    with pytest.raises(AnswerError, match="no answer of a Seaway server, it has no 'jobs'"):
+    with pytest.raises(AnswerError, match="not an answer of a Seaway server; it has no 'jobs'"):
         body["jobs"]
 
 

@@ -106,7 +106,7 @@ def test_own_address() -> None:
 )
 def test_duty_that_makes_no_sense_is_not_taken(change: dict[str, Any]) -> None:
     """What cannot be probed is no duty, and does not end the agent."""
-    with pytest.raises(AnswerError, match="nothing that can be probed"):
+    with pytest.raises(AnswerError, match="invalid targets"):
         saying(200, {**target_list_fields("gw-1", FULL), **change}).assignment()
 
 

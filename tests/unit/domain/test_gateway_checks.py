@@ -43,8 +43,8 @@ WRONG = {
     "name twice": (gateway(name="gw-2"), "gateways[1].name: another gateway has the name gw-2"),
     "address twice": (gateway(address=ip("fd00:51d:2::1")), "gateways[1].address: another gateway has the address"),
     "cluster twice": (gateway(cluster="cluster-2"), "gateways[1].cluster: another gateway has the cluster cluster-2"),
-    "cluster and site": (gateway(site="office"), "gateways[0]: has to stand before a cluster or before a site"),
-    "neither": (gateway(cluster=""), "gateways[0]: has to stand before a cluster or before a site"),
+    "cluster and site": (gateway(site="office"), "gateways[0]: must belong to a cluster or to a site"),
+    "neither": (gateway(cluster=""), "gateways[0]: must belong to a cluster or to a site"),
     "odd address": (gateway(address=ip("ff02::1")), "gateways[0].address: ff02::1 is not an address that others"),
     "IPv4 with SRv6": (gateway(address=IPv4Address("10.0.0.1")), "gateways[0].address: 10.0.0.1 cannot be the source"),
     "no interface": (gateway(interface=""), "gateways[0].interface: is missing"),
@@ -80,7 +80,10 @@ WRONG = {
         "gateways[0].sids[0].sid: fd00:51d:1::e is the address of gw-1",
     ),
     "End.X without neighbour": (sid(Behaviour.END_X), "gateways[0].sids[2].next_hop: is missing: End.X needs"),
-    "odd neighbour": (sid(Behaviour.END_DX6, next_hop=ip("::1")), "gateways[0].sids[2].next_hop: ::1 is no neighbour"),
+    "odd neighbour": (
+        sid(Behaviour.END_DX6, next_hop=ip("::1")),
+        "gateways[0].sids[2].next_hop: ::1 is not the address of a neighbour",
+    ),
     "itself as neighbour": (
         sid(Behaviour.END_X, next_hop=ip("fd00:51d:1::1")),
         "gateways[0].sids[2].next_hop: fd00:51d:1::1 is of gw-1 itself",
@@ -98,11 +101,11 @@ WRONG = {
     ),
     "prefix within another's": (
         gateway(prefixes=(IPv6Network("fd00:a::/40"),)),
-        "gateways[1].prefixes[0]: fd00:a:2::/64 lies within fd00:a::/40, which is behind gw-1",
+        "gateways[1].prefixes[0]: fd00:a:2::/64 is within fd00:a::/40, which is behind gw-1",
     ),
     "prefix within another's that is not the nearest": (
         with_gateway(make_network(), "gw-3", prefixes=tuple(map(IPv6Network, ("fd00:a:2::/80", "fd00:a:2::/72")))),
-        "gateways[2].prefixes[0]: fd00:a:2::/80 lies within fd00:a:2::/64, which is behind gw-2",
+        "gateways[2].prefixes[0]: fd00:a:2::/80 is within fd00:a:2::/64, which is behind gw-2",
     ),
     "prefix takes in the network": (
         gateway(prefixes=(IPv6Network("fd00:51d:2::/64"),)),
@@ -144,7 +147,7 @@ WRONG = {
     "in circles": (pair(make_path("x", 3, 4, 3, 2)), "paths[0].paths[0].segments: is a loop: it comes by gw-3 more"),
     "path too long for the MTU": (
         with_gateway(pair(make_path("x", 3, 4, 2)), "gw-4", mtu=1360),
-        "paths[0].paths[0]: leaves packets of 1264 bytes, for wrapping adds 96",
+        "paths[0].paths[0]: leaves packets of 1264 bytes, since encapsulation adds 96",
     ),
     "no one unwraps": (
         gateway(sids=(END,)),
@@ -152,7 +155,7 @@ WRONG = {
     ),
     "no way back": (
         make_network(pairs=[Pair("gw-1", "gw-2", (TO_2,))], mesh=False),
-        "gateways[0]: gw-1 cannot be reached from gw-2: there are paths the other way only",
+        "gateways[0]: gw-1 cannot be reached from gw-2: there are paths in the other direction only",
     ),
     "answers too late": (
         replace(make_network(), probe=ProbeConfig(interval_s=1, timeout_s=2)),

@@ -33,12 +33,12 @@ def test_profile_begins_with_the_rules_of_fit() -> None:
     ("wanted", "message"),
     [
         ([PluginSpec("Bestfit")], r"unknown plugin 'Bestfit'; available: BestFit, ClusterScore"),
-        ([PluginSpec("BestFit", settings={"depth": 3})], r"plugin 'BestFit' cannot be told depth"),
-        ([PluginSpec("ClusterScore", settings={"cost": 3})], r"plugin 'ClusterScore' cannot be told cost"),
+        ([PluginSpec("BestFit", settings={"depth": 3})], r"plugin 'BestFit' does not accept depth"),
+        ([PluginSpec("ClusterScore", settings={"cost": 3})], r"plugin 'ClusterScore' does not accept cost"),
         ([PluginSpec("ClusterScore", settings={"price": -3})], r"from 0 up"),
         ([PluginSpec("BestFit"), PluginSpec("BestFit")], r"'mine' has the plugin 'BestFit' more than once"),
         ([PluginSpec("BestFit", weight=0)], r"'mine' has a weight that is not between 1 and"),
-        ([PluginSpec("BestFit", policy="pilot")], r"plugin 'BestFit' cannot be told policy"),
+        ([PluginSpec("BestFit", policy="pilot")], r"plugin 'BestFit' does not accept policy"),
         ([PluginSpec("PrioritySort")], r"'mine' has no plugin that scores nodes"),
     ],
 )

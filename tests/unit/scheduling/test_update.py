@@ -170,8 +170,8 @@ def test_device_moves_between_nodes_but_is_never_on_two() -> None:
     ("wrong", "message"),
     [
         (node(gpu(uuid="y"), gpu(uuid="y"), name="a"), "'y' of node 'a' appears more than once"),
-        (node(gpu(uuid="x"), name="a", cpu_milli=2**31), "node 'a' has a figure of 2147483648"),
-        (node(gpu(uuid="x", memory_mib=2**31), name="a"), "device 'x' has a figure of 2147483648"),
+        (node(gpu(uuid="x"), name="a", cpu_milli=2**31), "node 'a' has the figure 2147483648"),
+        (node(gpu(uuid="x", memory_mib=2**31), name="a"), "device 'x' has the figure 2147483648"),
     ],
 )
 def test_rejected_node_changes_nothing(wrong: Node, message: str) -> None:

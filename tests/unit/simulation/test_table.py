@@ -70,8 +70,8 @@ def test_a_file_that_cannot_be_read_is_rejected_by_name(tmp_path: Path) -> None:
         ("inf", "'inf' is not a number"),
         ("1.5", "'1.5' is not a whole number"),
         ("", "is empty, but a number is needed"),
-        ("2147483648", "2147483648 is more than Seaway can hold (2147483647)"),
-        ("1e999999999", "1e999999999 is more than Seaway can hold (2147483647)"),
+        ("2147483648", "2147483648 is above the maximum of 2147483647"),
+        ("1e999999999", "1e999999999 is above the maximum of 2147483647"),
     ],
 )
 def test_a_cell_that_is_no_whole_number_is_rejected(text: str, said: str) -> None:

@@ -155,7 +155,7 @@ def test_replicas_gangs_and_times_may_be_given(tmp_path: Path) -> None:
         (("jobs", "\nb,", "\na,"), "jobs.csv:3:name: 'a' appears more than once"),
         (
             ("jobs", "0,0,,70", "0,100,,70"),
-            "jobs.csv:4:gpu_milli: asks for 100 of each device, but num_gpu is 0",
+            "jobs.csv:4:gpu_milli: requests 100 of each device, but num_gpu is 0",
         ),
         (("jobs", "1,460,", "1,0,"), "jobs.csv:2:gpu_milli: is 0, but num_gpu requests a device"),
         (
@@ -164,7 +164,7 @@ def test_replicas_gangs_and_times_may_be_given(tmp_path: Path) -> None:
         ),
         (
             ("jobs", "100,160,110", "100,105,110"),
-            "jobs.csv:2:deletion_time: 105 lies before scheduled_time 110",
+            "jobs.csv:2:deletion_time: 105 is before scheduled_time 110",
         ),
         (
             ("jobs", "num_gpu", "gpus"),

@@ -117,7 +117,7 @@ def test_an_address_of_the_machine_is_no_sid() -> None:
 
 def test_interfaces_that_are_missing_are_told_with_those_that_are_there() -> None:
     """A slip in a name shows at once."""
-    assert refused(make_present(["lo", "eth0"])) == ["there is no interface 'wan' here; available: eth0, lo"]
+    assert refused(make_present(["lo", "eth0"])) == ["interface 'wan' not found; available: eth0, lo"]
 
 
 def test_a_kernel_without_srv6_is_told() -> None:
@@ -163,7 +163,7 @@ def test_what_cannot_be_set_back_is_told() -> None:
         sysctl("wan", "seg6_enabled"): SavedSetting("0", "1"),
     }
     reported = list(losses(found.lost))
-    assert all("cannot be set back" in each for each in reported)
+    assert all("cannot be restored" in each for each in reported)
     assert "MTU of wan was 1500 and became 9000" in " ".join(reported)
     assert difference(NOTHING, carried_out(found, renamed)).lost == {}
     assert difference(NOTHING, APPLIED).lost == {}

@@ -262,10 +262,10 @@ async def test_a_silent_server_is_said_and_waited_for() -> None:
     async with watching() as seen:
         await seen.sees("▸ east")
         seen.server.leave()
-        await seen.sees("what you see is old", "▸ east")
+        await seen.sees("the figures are old", "▸ east")
         seen.server.away = False
         seen.server.clusters = seen.server.clusters[:1]
-        await seen.until(lambda: "what you see is old" not in seen.text and "▸ west" not in seen.text)
+        await seen.until(lambda: "the figures are old" not in seen.text and "▸ west" not in seen.text)
         await seen.until(lambda: seen.server.streams)
 
 

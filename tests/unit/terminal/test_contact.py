@@ -22,7 +22,7 @@ def test_a_silent_server_is_named_with_how_old_the_screen_is() -> None:
     contact = Contact("http://here", clock)
     clock.now_s += 42
     contact.failed(UnavailableError("http://here cannot be reached"))
-    assert contact.trouble() == "silent for 42s; the figures are old: http://here cannot be reached"
+    assert contact.trouble() == "no answer for 42s; the figures are old: http://here cannot be reached"
     contact.answered()
     assert not contact.trouble()
 

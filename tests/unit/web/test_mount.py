@@ -60,7 +60,7 @@ async def test_an_address_that_takes_what_is_sent_says_so_on_a_page(rig: Rig) ->
     """Whoever comes there by a link reads that there is nothing to see, and where to go on."""
     answer = await ask(rig, "GET", "/logout")
     assert (answer.status_code, answer.headers["content-type"]) == (405, "text/html; charset=utf-8")
-    assert "nothing to look at" in answer.text
+    assert "No page at this address" in answer.text
     assert 'href="/"' in answer.text
 
 

@@ -61,7 +61,7 @@ def test_what_nobody_knows_of_a_cluster_is_no_zero() -> None:
     shown = written("clusters", Words(), clusters=[never], fresh_s=FRESH_S)
     assert (shown.count("unknown"), " free" in shown) == (4, False)
     shown = written("clusters", Words(), clusters=[cluster(state="stale", last_seen_s=80)], fresh_s=FRESH_S)
-    assert ("unknown" in shown, " free<" in shown, "heard 1 min 20 s ago" in shown) == (False, False, True)
+    assert ("unknown" in shown, " free<" in shown, "reported 1 min 20 s ago" in shown) == (False, False, True)
     assert "0 free" in written("clusters", Words(), clusters=[cluster(gpu_milli=none)], fresh_s=FRESH_S)
 
 
@@ -75,7 +75,7 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     assert (show_error["Nodes"]["figure"], show_error["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
     assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that are silent"
-    assert "3 where no one answers" in str(show_error["Running jobs"]["note"])
+    assert "3 without answers" in str(show_error["Running jobs"]["note"])
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
     assert "free" not in str(lost["GPU memory allocated"]["note"])

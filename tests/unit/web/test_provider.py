@@ -116,7 +116,9 @@ def test_without_an_id_token_of_this_log_in_nobody_is_let_in(id_token: str) -> N
 def test_what_a_browser_cannot_keep_is_refused_or_left_out_but_never_cut() -> None:
     """A token that is too long is said to be; without what renews it, and without the hint, one can be logged in."""
     long = "x" * LONGEST
-    with pytest.raises(UnauthenticatedError, match=f"a browser keeps {LONGEST}: have the provider put less into it"):
+    with pytest.raises(
+        UnauthenticatedError, match=f"a browser stores {LONGEST}: configure the provider to include less"
+    ):
         given(answer(access_token=token(aud="seaway", groups=long)))
     assert given(answer(refresh_token=long)).renewal == long
     assert given(answer(refresh_token=long + "x")).renewal == ""

@@ -166,7 +166,7 @@ class HereStore:
         path = _path(name)
         if not path.exists():
             if name in BUILT_IN or name in ShippedLibrary().names():
-                raise ConflictError(f"policy {name!r} comes with Seaway and is always there")
+                raise ConflictError(f"policy {name!r} is built in and cannot be removed")
             if name in policy_names():
                 raise ConflictError(f"policy {name!r} comes with another package and goes with that")
             raise UnknownError(f"no policy {name!r} was imported on this machine: {path} is not there")

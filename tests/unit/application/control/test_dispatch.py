@@ -149,7 +149,7 @@ def test_an_unreachable_cluster_does_not_hold_up_others() -> None:
     talker = InPlace(VirtualClock())
     talker.use(made.clusters.clusters())
     reports = talker.collect()
-    assert [type(report).__name__ for report in reports] == ["Silent", "Heard"]
+    assert [type(report).__name__ for report in reports] == ["Unreachable", "Observation"]
     assert isinstance(reports[0], Unreachable)
     assert reports[0].cluster == "alpha"
 

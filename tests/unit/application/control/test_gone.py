@@ -339,7 +339,7 @@ def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarts: boo
 
 
 def test_a_cluster_that_left_keeps_nothing_of_an_attempt_but_its_own_part() -> None:
-    """An ending attempt in a cluster that never returns holds nothing elsewhere."""
+    """An ending attempt in a cluster that never returns this one has nothing elsewhere."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma")]), grace_period_s=20)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -364,7 +364,7 @@ def test_what_is_left_where_a_removal_was_confirmed_is_removed_again() -> None:
 
 
 def test_the_last_removal_and_forgetting_may_cross_while_the_loop_goes_on() -> None:
-    """It ends the attempt also if that holds nothing any more, and is only in memory."""
+    """It ends the attempt also if that this one has nothing any more, and is only in memory."""
     made, job_id, rows = ends_in_two()
     made.plane.writer.commit([Change(delete=[row]) for row in rows])
     made.plane.run(2)

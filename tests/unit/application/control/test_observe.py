@@ -517,7 +517,7 @@ def test_a_job_whose_queue_is_gone_is_placed_nowhere() -> None:
     job_id = made.submit(queue="gone")
     made.plane.run(3)
     assert made.state(job_id) == "queued"
-    assert "its queue 'gone' is gone" in made.job(job_id).reason
+    assert "its queue 'gone' does not exist any more" in made.job(job_id).reason
     made.plane.operations.put_queue(Queue("gone"), "ada")
     made.plane.run(5)
     assert made.state(job_id) == "running"

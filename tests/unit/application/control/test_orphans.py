@@ -98,7 +98,7 @@ def test_only_orphans_can_be_removed_so() -> None:
 
 
 def test_an_orphan_that_is_over_goes_after_a_while() -> None:
-    """A finished workload of an unknown job holds nothing, and is removed after the retention time."""
+    """A finished workload of an unknown job this one has nothing, and is removed after the retention time."""
     made, strange = with_orphan(expected_duration_s=5, ttl_after_finished_s=100)
     made.plane.run(20)
     assert made.phase("alpha", strange) is WorkloadPhase.SUCCEEDED

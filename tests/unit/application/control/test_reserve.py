@@ -198,7 +198,7 @@ def test_what_is_kept_is_not_taken_for_used() -> None:
     reason = made.plane.overview.reason(made.job(other))
     assert reason.explanation is not None
     assert reason.explanation.fits
-    assert "is kept for a job that was first" in reason.message
+    assert "reserved for the first job of a queue" in reason.message
     assert not made.plane.overview.dry_run(spec(gpus=1)).fits
     assert made.plane.overview.dry_run(spec(gpus=1, expected_duration_s=10)).fits
     answer = WhatIf(made.plane.controller, made.plane.admission).ask(Question(policy="bestfit"))

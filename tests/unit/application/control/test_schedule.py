@@ -168,7 +168,7 @@ def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
 
 
 def test_a_change_in_between_is_not_overwritten() -> None:
-    """A job that is cancelled while its placement is stored stays cancelled, and holds nothing."""
+    """A job that is cancelled while its placement is stored stays cancelled, and this one has nothing."""
     made = one_node()
     job_id = submit(made)
     made.plane.writer.meanwhile.append(lambda: made.plane.jobs.cancel(job_id, "ada"))

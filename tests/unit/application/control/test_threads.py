@@ -247,7 +247,7 @@ def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
     talk.until(lambda reports: any(isinstance(each, Unreachable) for each in reports))
     alpha.silent = False
     alpha.speaks.release()
-    talk.until(lambda reports: type(reports[-1]).__name__ == "Heard")
+    talk.until(lambda reports: type(reports[-1]).__name__ == "Observation")
 
 
 def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:

@@ -99,7 +99,7 @@ def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: p
         lambda: made.plane.overview.dry_run(made.job(waits).spec),
         lambda: WhatIf(made.plane.controller, made.plane.admission).ask(Question(policy="spread")),
     ):
-        with pytest.raises(UnavailableError, match="being made ready"):
+        with pytest.raises(UnavailableError, match="being compiled"):
             ask()
     cold.may.set()
     assert made.plane.controller.scheduler.readiness.wait("spread", most_s=30)

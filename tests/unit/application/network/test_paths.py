@@ -59,14 +59,14 @@ def test_a_job_that_no_path_serves_changes_nothing() -> None:
 def test_the_path_that_is_liked_better_is_gone_back_to() -> None:
     """When who needed another path is gone, the one that is liked best is taken again."""
     choice = choose([DIRECT, QUICK], "quick", [], [])
-    assert (choice.path, choice.why) == ("direct", "it is liked better than quick and serves as well")
+    assert (choice.path, choice.why) == ("direct", "it comes before quick in the configuration and serves as well")
 
 
 def test_a_path_is_left_when_it_serves_less_of_what_runs() -> None:
     """Running jobs whose bounds the path breaks have another one taken that keeps them."""
     choice = choose([DIRECT, QUICK], "direct", [SOON, SOON, WHOLE], [])
     assert choice.path == "quick"
-    assert choice.why == "it keeps the bounds of 2 running jobs, direct those of 1"
+    assert choice.why == "it meets the bounds of 2 running jobs, direct those of 1"
 
 
 links = st.none() | st.builds(

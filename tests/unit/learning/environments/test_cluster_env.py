@@ -137,6 +137,6 @@ def test_an_action_outside_the_space_is_rejected(action: int) -> None:
     """It stands for nothing, and the job is still to be decided."""
     env = ClusterEnv([halves(2)], discrete=True)
     env.reset(seed=0)
-    with pytest.raises(RejectedError, match=f"there is no action {action}: they are 0 to {WAIT}"):
+    with pytest.raises(RejectedError, match=f"action {action} not found: actions are 0 to {WAIT}"):
         env.step(action)
     assert env.step(FULL)[1] == 0

@@ -202,11 +202,11 @@ def test_an_episode_that_is_over_takes_no_decision() -> None:
     episode.place_in_cluster(0)
     assert episode.done
     assert (episode.line, episode.number) == (-1, -1)
-    with pytest.raises(InvariantError, match="over"):
+    with pytest.raises(InvariantError, match="ended"):
         episode.wait()
-    with pytest.raises(InvariantError, match="over"):
+    with pytest.raises(InvariantError, match="ended"):
         episode.place_in_cluster(0)
-    with pytest.raises(InvariantError, match="over"):
+    with pytest.raises(InvariantError, match="ended"):
         _ = episode.job
 
 

@@ -56,11 +56,11 @@ def test_the_best_that_is_known_stands_beside_the_instances(tmp_path: Path) -> N
 
 def test_what_is_no_instance_is_rejected_by_place(tmp_path: Path) -> None:
     """A path that is not there, a folder without instances, and a file that is wrong are named."""
-    with pytest.raises(RejectedError, match="no such folder") as failure:
+    with pytest.raises(RejectedError, match="folder not found") as failure:
         read_instances([tmp_path / "away"])
     assert failure.value.where == str(tmp_path / "away")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RejectedError, match="neither nodes") as failure:
+    with pytest.raises(RejectedError, match="has no nodes") as failure:
         read_instances([tmp_path / "empty"])
     assert str(tmp_path / "empty") in str(failure.value.where)
     written(tmp_path, "bad")

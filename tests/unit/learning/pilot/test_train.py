@@ -69,5 +69,5 @@ def test_instances_that_show_nothing_are_refused_before_anything_is_learned() ->
 
     (instance,) = drawn("placement", 1, seed=0)
     huge = job("huge", gpus=1_000)
-    with pytest.raises(RejectedError, match="fits anywhere"):
+    with pytest.raises(RejectedError, match="has a first job that fits"):
         PilotLearner(PilotSettings(), [replace(instance, jobs=(huge, *instance.jobs[1:]))], seed=0)

@@ -64,8 +64,8 @@ def test_truncated_files_are_refused(retained: float) -> None:
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({}, "holds nothing"),
-        ({HEAD: b"{}"}, "this one holds 'policy.json'"),
+        ({}, "this one has nothing"),
+        ({HEAD: b"{}"}, "this one has 'policy.json'"),
         ({**members_of(cluster_policy()), "../../evil": b""}, "'../../evil'"),
         ({**members_of(cluster_policy()), MODEL: node_policy().model}, "not the one that policy.json describes"),
         ({**members_of(cluster_policy()), HEAD: b"[]"}, "policy.json cannot be read"),
@@ -97,7 +97,7 @@ def test_names_that_stand_twice_are_refused() -> None:
             archive.writestr(name, content)
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr(MODEL, b"")
-    with pytest.raises(RejectedError, match="a policy file holds"):
+    with pytest.raises(RejectedError, match="a policy file has"):
         read_policy(buffer.getvalue())
 
 
@@ -121,8 +121,8 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
         ({"config": {"a": {"b": ["\x07"]}}}, "control characters"),
         ({"config": {"a": [[[[[[[[[[1]]]]]]]]]]}}, "nested too deep"),
         ({"features": 2}, "train it again"),
-        ({"clusters": None}, "for how many clusters"),
-        ({"clusters": 10**9}, "for how many clusters"),
+        ({"clusters": None}, "its number of clusters"),
+        ({"clusters": 10**9}, "its number of clusters"),
         ({"clusters": 3}, r"this level has observation\(1, 16\)"),
         ({"network": True}, r"this level has observation\(1, 24\)"),
         ({"level": Level.NODE}, "takes any number of clusters"),

@@ -88,9 +88,9 @@ def test_keys_that_cannot_sign_are_refused() -> None:
     curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     for key, says in (
         (pem(KEY, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")), "passphrase"),
-        (curve, "no Ed25519 key"),
-        (b"no key", "no private key"),
-        (line(KEY).encode(), "no private key"),
+        (curve, "not an Ed25519 key"),
+        (b"no key", "not a private key"),
+        (line(KEY).encode(), "not a private key"),
     ):
         with pytest.raises(RejectedError, match=says):
             sign(cluster_policy(), key)

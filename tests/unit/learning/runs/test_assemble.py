@@ -126,18 +126,18 @@ def test_a_setting_that_is_gone_is_named() -> None:
     """A run of another version, whose settings were others, is not guessed at."""
     record = record_of(new_run("ppo", ["x"], [], {}))
     record["learner"]["fancy"] = 1
-    with pytest.raises(RejectedError, match="'fancy' is no setting of ppo"):
+    with pytest.raises(RejectedError, match="'fancy' is not a setting of ppo"):
         run_of(record)
 
 
 @pytest.mark.parametrize(
     ("algo", "instances", "given", "says"),
     [
-        ("tdd3", ["x"], {}, "--algo: there is no 'tdd3'; did you mean 'td3'?"),
-        ("zzz", ["x"], {}, "--algo: there is no 'zzz'; available: eade-ddpg, ddpg"),
+        ("tdd3", ["x"], {}, "--algo: 'tdd3' not found; did you mean 'td3'?"),
+        ("zzz", ["x"], {}, "--algo: 'zzz' not found; available: eade-ddpg, ddpg"),
         ("td3", [], {}, "--instances: nothing to learn on"),
         ("td3", ["x"], {"actor_rates": 1}, "--actor-rates: td3 has no 'actor_rates'"),
-        ("eade-ddpg", ["x"], {"figures": 8}, "--figures: cannot be set for eade-ddpg: what is shown"),
+        ("eade-ddpg", ["x"], {"figures": 8}, "--figures: cannot be set for eade-ddpg: the observation"),
         ("pilot", ["x"], {"offers": 3}, "--offers: cannot be set for pilot: it learns where jobs stay"),
         ("pilot", ["x"], {"departures": True}, "--departures: cannot be set for pilot: it learns where jobs stay"),
     ],

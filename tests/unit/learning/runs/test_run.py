@@ -266,7 +266,7 @@ def test_of_two_that_begin_at_once_in_a_folder_one_does(toy: Path, tmp_path: Pat
             with folder.locked():
                 folder.write_config(first, {})
 
-    with pytest.raises(RejectedError, match="holds a run already"):
+    with pytest.raises(RejectedError, match="has a run already"):
         train(small_run("td3", toy), folder.path, Rival())
     assert folder.read_config()[0] == first
 
@@ -361,7 +361,7 @@ def test_a_spoilt_table_of_episodes_is_not_written_over(
     lines[line - 1 : line] = [] if text is None else [text]
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     before = table.read_bytes()
-    with pytest.raises(RejectedError, match=f"episodes.csv{says}: put the file right, or move it away"):
+    with pytest.raises(RejectedError, match=f"episodes.csv{says}: fix the file, or move it"):
         resume(tmp_path / "run", {})
     assert table.read_bytes() == before
     table.rename(tmp_path / "episodes.bad")
@@ -422,7 +422,7 @@ def test_weights_of_another_episode_are_not_exported_as_the_best(toy: Path, tmp_
 
 def test_a_configuration_that_is_none_is_refused(tmp_path: Path) -> None:
     """A folder without one, and one whose file says something else."""
-    with pytest.raises(RejectedError, match="there is no run here"):
+    with pytest.raises(RejectedError, match="no run found"):
         resume(tmp_path, {})
     for text in ("", "[]", '{"format": 99}', '{"format": 1}', '{"format": 1, "digests": {}, "run": {"algo": "x"}}'):
         (tmp_path / "config.json").write_text(text, encoding="utf-8")

@@ -65,7 +65,7 @@ def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(TimeoutError):
         read(Slow(CALL_S / 2))
     monkeypatch.setattr(at_once, "MAX_BYTES", 100)
-    with pytest.raises(UnavailableError, match="more than 100 bytes at once to /things"):
+    with pytest.raises(UnavailableError, match="more than 100 bytes for /things"):
         read(Slow())
 
 

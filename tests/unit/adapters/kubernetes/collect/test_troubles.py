@@ -75,7 +75,7 @@ def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> No
     [
         (workload(replicas="0-x"), "seaway.io/replicas: '0-x' is not a list of numbers"),
         (workload(replicas="x"), "seaway.io/replicas: "),
-        (workload(attempt="first"), "'first' are no job and attempt"),
+        (workload(attempt="first"), "'first' are not a job and attempt"),
     ],
 )
 def test_broken_marks_are_said_once_and_counted(

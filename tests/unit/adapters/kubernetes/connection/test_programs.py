@@ -99,7 +99,7 @@ def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Pat
         ),
         ("", {"command": ""}, "names no command"),
         ("", {"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "its apiVersion is .*v1alpha1"),
-        ("", {"interactiveMode": "Always"}, "wants a terminal"),
+        ("", {"interactiveMode": "Always"}, "needs a terminal"),
         ("", {"args": "get"}, "args are not a list"),
         ("", {"env": ["REGION"]}, "env is not a list"),
     ],

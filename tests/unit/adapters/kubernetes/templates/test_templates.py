@@ -396,7 +396,7 @@ def test_what_cannot_reach_over_clusters_is_rejected() -> None:
     for name, template in BUILT_IN.items():
         part = deployment(name, replicas=5)
         if template.single_cluster:
-            with pytest.raises(RejectedError, match="over clusters"):
+            with pytest.raises(RejectedError, match="span clusters"):
                 render(part, options())
         else:
             assert render(part, options())

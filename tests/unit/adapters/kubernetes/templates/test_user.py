@@ -499,17 +499,23 @@ def test_operators_may_allow_more_kinds() -> None:
     ("text", "said"),
     [
         (SERVE.replace("${queue}", "${quue}"), r"/data/queue: unknown placeholder 'quue'; available: name, "),
-        (SERVE.replace("image: ${image}", "image: x/${image}"), r"/containers/1/image: \$\{image\} has to stand alone"),
+        (
+            SERVE.replace("image: ${image}", "image: x/${image}"),
+            r"/containers/1/image: \$\{image\} must be the whole value",
+        ),
         (SERVE.replace("echo $${HOME}", "echo ${HOME}"), "unknown placeholder 'HOME'"),
         (SERVE.replace("kind: ConfigMap", "kind: ${job_name}"), "/kind: .* may not be in a template"),
         (SERVE.replace("disk: ssd", "'${queue}': ssd"), "a placeholder cannot name a field"),
-        (SERVE.replace("${deployment_name}-settings", "settings"), "/metadata/name: must have"),
-        (SERVE.replace("  name: ${name}\n  labels", "  name: ${deployment_name}\n  labels"), "one for each part"),
-        (SERVE.replace("replicas: ${replicas}", "replicas: 1").replace("'${replicas}'", "x"), "nowhere says how many"),
+        (SERVE.replace("${deployment_name}-settings", "settings"), "/metadata/name: must contain"),
+        (SERVE.replace("  name: ${name}\n  labels", "  name: ${deployment_name}\n  labels"), "one object per part"),
+        (SERVE.replace("replicas: ${replicas}", "replicas: 1").replace("'${replicas}'", "x"), r"has no \$\{replicas\}"),
         (SERVE.partition("---\n")[0], "but none has one"),
         (f"{SERVE}---\n{SERVE.partition('---')[2]}", "but 2 have one"),
         (SERVE.replace("containers:", "sidecars:"), "no pod template with containers"),
-        (SERVE.replace("queue: ${queue}", "queue: 2026-01-01"), "manifest 1/data/queue: 2026-01-01 is no plain value"),
+        (
+            SERVE.replace("queue: ${queue}", "queue: 2026-01-01"),
+            "manifest 1/data/queue: 2026-01-01 is not a plain value",
+        ),
         (SERVE.replace("queue: ${queue}", "on: x"), "the field True is not a text"),
         (SERVE + "---\n[]", "manifest 3: must be an object"),
         ("# nothing\n---\n", "has no manifest"),
@@ -524,7 +530,7 @@ def test_operators_may_allow_more_kinds() -> None:
                 f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a}]\n"
                 for a, b in zip("abcdef", "bcdefg", strict=True)
             ),
-            "stands for more",
+            "expands to more",
         ),
     ],
 )
