@@ -1,1 +1,1 @@
-"""What goes over the wire: the formats that people and programs write and read, and their translation."""
+"""Formats of the REST API and of files, and their translation."""

@@ -1,4 +1,4 @@
-"""What is wrong, as it is shown."""
+"""Views of alerts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class AlertOut(Shown):
     """Something that is wrong."""
 
     name: str
-    """As Prometheus' alert of the same bound is called, like `SeawayQueueLong`."""
+    """Name of the Prometheus alert with the same bound, such as `SeawayQueueLong`."""
     severity: Literal["critical", "warning", "info"]
     of: str
     """The queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""
@@ -24,7 +24,7 @@ class AlertOut(Shown):
 
 
 class AlertList(Shown):
-    """What is wrong, the worst first."""
+    """Firing alerts, most severe first."""
 
     alerts: list[AlertOut]
 

@@ -1,4 +1,4 @@
-"""What `seaway evaluate` found, as it comes in and as it is shown."""
+"""Results of `seaway evaluate`: input and views."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Figure = Annotated[float, Field(ge=0, le=MAX_FIGURE)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 INTERVALS = ("placed", "right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
-"""What is shown of all that was measured."""
+"""Figures in views."""
 
 SUMS = "runs"
 """A field that rows of `--summary` have, and others do not."""
 
 
 class RowIn(Incoming):
-    """How one policy did on one instance with one seed, as `seaway evaluate -o json` writes it."""
+    """Result of one policy on one instance with one seed, as written by `seaway evaluate -o json`."""
 
     policy: Called
     level: Annotated[str, StringConstraints(max_length=20)]
@@ -84,16 +84,16 @@ class EstimateOut(Shown):
 
 
 class PolicyResultOut(Shown):
-    """How a policy did on all instances."""
+    """Result of a policy over all instances."""
 
     policy: str
     level: str
     instances: int
     runs: int
-    """How many rows with figures there are."""
+    """Number of rows with figures."""
     runs_without_figures: int
     trained_on_instance: int | None
-    """How many rows are of a policy that was trained on that very instance; null for what was not trained."""
+    """Number of rows of a policy that was trained on that instance; null for untrained policies."""
     figures: dict[str, EstimateOut]
     """By name: `placed`, `right`, `ratio`, `fragmentation`, `gpu_load_variance`, `gpu_memory_pct`, `p99_us`."""
     behind: EstimateOut | None
@@ -107,7 +107,7 @@ class EvaluationOut(Shown):
     actor: str
     at: str
     policies: list[str]
-    """Which it is of, best first."""
+    """Its policies, best first."""
     instances: int
 
 
@@ -182,7 +182,7 @@ def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
 _KINDS: dict[str, TypeAdapter[Any]] = {
     name: TypeAdapter(cast("Any", field.annotation)) for name, field in RowIn.model_fields.items()
 }
-"""What texts of each column are."""
+"""Type of each column."""
 
 
 def rows_of(record: EvaluationRecord) -> list[Row]:

@@ -18,17 +18,17 @@ class EventOut(Shown):
     kind: str
     """One word of the list in docs/events.md, like `state`."""
     reason: str
-    """Why, a sentence for people."""
+    """Reason, a sentence for people."""
     actor: str
-    """Who did it: the name of a token, or the part of Seaway that did."""
+    """Name of the token, or the part of Seaway that caused it."""
     tenant: str
-    """Whose it is; empty for the fleet's own."""
+    """Tenant that can see it; empty for events of the fleet."""
     job_id: str
     """The job; empty for the fleet's own."""
     state: str
     """The job's state after it; empty for other kinds."""
     attempt: int
-    """Which attempt; 0 for none."""
+    """Number of the attempt; 0 for none."""
 
     @classmethod
     def of(cls, event: Event) -> EventOut:

@@ -1,4 +1,4 @@
-"""Why a job is where it is, and what would happen to one, as it is shown."""
+"""Views of explanations and dry runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FilteredOut(Shown):
     reason: str
     nodes: int
     clusters: dict[str, int] = Field(default_factory=dict)
-    """How many of them are in which cluster."""
+    """Number of these nodes by cluster."""
     code: str = ""
     """Tells reasons apart for programs, like `NodeResources.1`: the filter, and which of its reasons."""
 
@@ -48,18 +48,18 @@ class ExplanationOut(Shown):
     """Node by node, why a replica can or cannot be placed."""
 
     nodes: int
-    """How many were looked at."""
+    """Number of evaluated nodes."""
     filtered: list[FilteredOut]
     candidates: list[CandidateOut]
     remedies: list[RemedyOut]
     links: list[str]
     """Links that break the job's bounds, and by which figures."""
     data: str
-    """Where its data is, and how long it takes to the candidates' clusters; empty for a job that says nothing of it."""
+    """Location of its data and transfer times to the candidates' clusters; empty without data."""
 
 
 class ReasonOut(Shown):
-    """Why a job is where it is."""
+    """Reason for the state of a job."""
 
     id: str
     name: str
@@ -72,14 +72,15 @@ class ReasonOut(Shown):
     """Jobs that are decided before it."""
     placements: list[PlacementOut]
     placement_reason: str
-    """What was noted when it was placed."""
+    """Reason recorded with its placement."""
     explanation: ExplanationOut | None
-    """On the fleet as it is now; null for a job that is over."""
+    """Explanation on the present fleet; null for a finished job."""
     code: str = ""
-    """The kind of answer: `no_node_fits`, `insufficient_capacity` (not all replicas fit), `deferred` (the policy
+    """Kind of the answer: `no_node_fits`, `insufficient_capacity` (not all replicas fit), `deferred` (the policy
     waits for a better placement), `reserved_for_others` (the free devices are reserved for another job), `reserved`
     (devices are reserved for this job), `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed` or
-    `finished`."""
+    `finished`.
+    """
     params: dict[str, str | int] = Field(default_factory=dict)
     """The names and figures in the message: `policy`, `gateway`, `where`, `soon_s`."""
 
@@ -101,7 +102,7 @@ class ChoiceOut(Shown):
     link: LinkOut | None
     """Between your gateway and the cluster's; null where it is unknown."""
     price_per_hour: str
-    """Of one replica, in the currency's unit, exactly."""
+    """Price of one replica in the currency's unit, exact."""
     chosen: bool
 
 
@@ -110,11 +111,11 @@ MAX_OBJECTS = 1_000
 
 
 class DryRunOut(Shown):
-    """What would happen to a job if it were submitted now."""
+    """Result of a dry run."""
 
     policy: str
     fits: bool
-    """Whether it would start at once."""
+    """Whether the job would start immediately."""
     message: str
     candidates: list[ChoiceOut]
     placements: list[PlacementOut]

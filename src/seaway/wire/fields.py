@@ -1,7 +1,6 @@
-"""Kinds of field that several messages share: amounts with units, names, texts, labels.
+"""Types of fields that several messages share: amounts with units, names, texts, labels.
 
-A field with a unit keeps what was written and is checked by reading it; who wants the integer reads it
-again, which costs a look-up.
+A field with a unit keeps the text as written and is validated by parsing. Parsing it again costs one look-up.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import NAME
 
 LARGEST_INT32 = 2**31 - 1
-"""What a column of the engine holds."""
+"""Largest value of a column of the engine."""
 
 LONGEST_TIME_S = 100 * 86_400
 """A hundred days: about as much as counts exactly in nanoseconds."""
@@ -161,7 +160,7 @@ PATTERNS = {
     LABEL_PATTERN: "a label is written key=value, like team=a, with what Kubernetes allows in each",
     VARIABLE_PATTERN: "use letters, digits, '_', '-' and '.', no digit first",
 }
-"""What each pattern means, for whoever sent something else."""
+"""Error message for each pattern."""
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=63)]
 """A name that people choose."""
@@ -267,4 +266,4 @@ InterfaceOrNone = Annotated[
     _checked(_interface, "a network interface as `ip link` shows it, like eth0"),
 ]
 GatewayName = Annotated[str, StringConstraints(pattern=LABEL_VALUE_PATTERN, min_length=1, max_length=63)]
-"""No address, which segments could not be told from, and nothing that a path of a URL cannot hold."""
+"""Name of a gateway: not an address, so that it differs from segments, and valid in the path of a URL."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AmountOut(Shown):
-    """How much there is of something."""
+    """Amount of a resource."""
 
     total: int
     used: int
@@ -33,20 +33,20 @@ class CordonOut(Shown):
     node: str
     """Empty for the whole cluster."""
     drain: bool
-    """Whether what runs there is moved away as well."""
+    """Whether running jobs move elsewhere."""
     reason: str
     actor: str
     at: str
 
 
 class CordonIn(Incoming):
-    """Keep new work away from a cluster or from one node of it."""
+    """Cordon of a cluster or of one node."""
 
     cluster: Reference
     node: ReferenceOrNone = ""
     """Empty for the whole cluster."""
     drain: bool = False
-    """Whether to move away what runs there as well."""
+    """Whether to move running jobs elsewhere."""
     reason: Line = ""
 
 
@@ -64,12 +64,12 @@ class ClusterOut(Shown):
     last_seen_s: int
     """Seconds since it answered last."""
     silence: str
-    """Why it does not answer, in words; empty while it is up, and where nothing is known."""
+    """Why it does not answer; empty while it is up or if unknown."""
     gateway: str
     region: str
     hardware: list[str]
     price_per_gpu_hour: str
-    """In the currency's unit, exactly."""
+    """In the currency's unit, exact."""
     cordon: CordonOut | None
     nodes: int
     gpus: int
@@ -89,7 +89,7 @@ class ClusterList(Shown):
 
 
 class UsedOut(Shown):
-    """What was measured, not what was promised."""
+    """Measured use, as opposed to allocated amounts."""
 
     memory_bytes: int | None
     """None where it was not measured."""
@@ -114,17 +114,17 @@ class AllocatedSlice(Shown):
     core_milli: int
     mig_profile: str
     pod: str = ""
-    """What holds it, `namespace/pod`; empty as long as that is not known."""
+    """Pod that holds it, `namespace/pod`; empty if unknown."""
     container: str = ""
     used: UsedOut | None = None
-    """What the container really uses of the device; null where that is not known, or not yours to see."""
+    """Measured use by the container; null if unknown or not visible to you."""
 
 
 class SliceOut(AllocatedSlice):
     """A share of a device, who holds it, and how large the device is."""
 
     index: int
-    """Which device of its node it is, from 0."""
+    """Index of the device on its node, from 0."""
     model: str
     device_memory_mib: int
     device_core_milli: int
@@ -142,30 +142,30 @@ class DeviceOut(Shown):
     mode: str
     healthy: bool
     reason: str
-    """Why it takes no new work: for its own sake, or for its node's or cluster's; empty while it does."""
+    """Why it accepts no new jobs, because of itself, its node or its cluster; empty while it does."""
     share_limit: int
     memory_mib: AmountOut
     core_milli: AmountOut
     slices: list[AllocatedSlice]
     used: UsedOut | None = None
-    """What is really used of it; None where no one measures that, or not of late."""
+    """Measured use; null without recent measurements."""
 
 
 class FoundOut(Shown):
-    """What is found in all, on this page and others."""
+    """Totals of all matches, on all pages."""
 
     nodes: int
     devices: int
     """Those on these nodes that are meant."""
     memory_mib: AmountOut
-    """Of these devices together, but for those of clusters that do not answer."""
+    """Totals of these devices, without those of clusters that do not answer."""
     core_milli: AmountOut
     schedulable_memory_mib: int
     """Free memory of those of these devices that take new work."""
     unknown: int
-    """How many of these devices are in clusters that do not answer."""
+    """Number of these devices in clusters that do not answer."""
     fullness: list[int]
-    """How many of them have no memory taken, up to a tenth, up to two tenths, and so on up to all of it."""
+    """Histogram of allocated memory: none, up to a tenth, up to two tenths, and so on up to all of it."""
 
 
 class DevicePage(Shown):
@@ -174,7 +174,7 @@ class DevicePage(Shown):
     devices: list[DeviceOut]
     next: str | None
     first: int = 0
-    """How many come before this page."""
+    """Number of matches before this page."""
     found: FoundOut | None = None
 
 
@@ -207,14 +207,14 @@ class NodeOut(Shown):
     cluster: str
     name: str
     ready: bool
-    """Whether it takes new work."""
+    """Whether it accepts new jobs."""
     reason: str
-    """Why it takes none, unless that is its own cordon alone; empty while it does."""
+    """Why it accepts none, except its own cordon; empty while it does."""
     cordon: CordonOut | None
     cpu_milli: AmountOut
     memory_mib: AmountOut
     pods: AmountOut | None
-    """How many it takes, whoever's they are; null where it does not say."""
+    """Maximum and present number of pods; null if unknown."""
     devices: list[DeviceOut]
 
 
@@ -224,12 +224,12 @@ class NodePage(Shown):
     nodes: list[NodeOut]
     next: str | None
     first: int = 0
-    """How many come before this page."""
+    """Number of matches before this page."""
     found: FoundOut | None = None
 
 
 class LinkOut(Shown):
-    """What was measured between two gateways."""
+    """Measurements between two gateways."""
 
     source: str
     target: str
@@ -240,7 +240,7 @@ class LinkOut(Shown):
     """Lost echoes, parts per million."""
     bandwidth_mbps: int
     used_mbps: int
-    """Of a sample all traffic; of a candidate's link all that cannot be promised any more."""
+    """In a sample: all traffic. In a candidate's link: bandwidth that cannot be reserved any more."""
 
 
 class GatewayOut(Shown):
@@ -261,7 +261,7 @@ class GatewayList(Shown):
 
 
 class ClusterSampleOut(Shown):
-    """How full a cluster was at one moment."""
+    """Use of a cluster at one time."""
 
     at: str
     cluster: str
@@ -284,11 +284,11 @@ class ClusterHistory(Shown):
 
 
 class LinkSampleOut(LinkOut):
-    """What was measured of a link at one moment."""
+    """Measurement of a link at one time."""
 
     at: str
     path: str
-    """Which path it is of; empty for the way that routes lead."""
+    """Its path; empty for the route of the underlying network."""
 
 
 class LinkHistory(Shown):
@@ -308,15 +308,15 @@ class RangeOut(Shown):
 
 
 class LinkStepOut(Shown):
-    """What a link was like within a step of time."""
+    """Summary of a link over one step of time."""
 
     at: str
-    """When the first of its samples was."""
+    """Time of its first sample."""
     until: str
-    """When the last was."""
+    """Time of its last sample."""
     samples: int
     latency_ns: RangeOut | None
-    """Of what was answered; null where nothing was."""
+    """Over samples with an answer; null if there is none."""
     jitter_ns: RangeOut | None
     loss_ppm: RangeOut
     bandwidth_mbps: RangeOut | None
@@ -412,7 +412,7 @@ def used_fields(used: Used) -> dict[str, Any]:
 
 
 def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:
-    """Show a slice as the fields of `AllocatedSlice`; who may not know whose it is sees its figures only."""
+    """Return the fields of `AllocatedSlice` for a slice. Callers that may not see its owner get its figures only."""
     own = not seen_by or view.tenant == seen_by
     return {
         "cluster": device.cluster,

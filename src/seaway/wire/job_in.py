@@ -50,14 +50,14 @@ Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class ResourcesIn(Incoming):
-    """What each replica needs of its node, and of each of its devices."""
+    """Resources of each replica, of its node and of each of its devices."""
 
     cpu: Cpu = 0
     """CPU cores of the node."""
     memory: Memory = 0
     """Memory of the node, with its unit."""
     gpus: Annotated[int, Field(ge=0, le=MAX_GPUS)] = 0
-    """How many devices. A slice never spans devices: each of them gives the same."""
+    """Number of devices. A slice does not span devices: each device provides the same amounts."""
     gpu_memory: GpuMemory | None = None
     """Memory of each device, with its unit or as a share; all of it when left out."""
     gpu_cores: Cores | None = None
@@ -77,7 +77,7 @@ class ResourcesIn(Incoming):
     gpu_mode: Modes = no_entries()
     """Accepted sharing modes; any when left out. ``whole`` is none, ``shared`` by turns and unbounded."""
     same_numa: bool = False
-    """Whether all devices have to hang on one NUMA node."""
+    """Whether all devices must be on one NUMA node."""
     exclusive: bool = False
     """Whether the devices must be idle."""
 
@@ -99,16 +99,16 @@ class UserNetworkIn(NetworkIn):
     """Bounds on the link from the user's gateway, and what is done when a link breaks a bound of the job."""
 
     on_violation: Literal["report", "move"] = "report"
-    """What is done when a running job's links break its bounds for too long: it is told of, or started elsewhere."""
+    """Action if a running job's links violate its bounds for too long: report it, or move the job."""
 
 
 class DataIn(Incoming):
-    """Where the job's data is: a wish, not a rule."""
+    """Location of the job's data: a preference, not a rule."""
 
     location: ReferenceOrNone = ""
     """A cluster, a gateway or a region."""
     size: Memory = 0
-    """How much there is of it, with its unit."""
+    """Amount of data, with its unit."""
 
 
 class TolerationIn(Incoming):
@@ -123,7 +123,7 @@ class TolerationIn(Incoming):
 
 
 class PlacementIn(Incoming):
-    """Where replicas may go; what is left out does not narrow it."""
+    """Constraints on the placement of replicas. Empty fields do not constrain it."""
 
     clusters: References = no_entries()
     """Clusters by name."""
@@ -138,7 +138,7 @@ class PlacementIn(Incoming):
 
 
 class RunIn(Incoming):
-    """What each replica runs."""
+    """Program of each replica."""
 
     image: ReferenceOrNone = ""
     """Container image."""
@@ -183,7 +183,7 @@ class JobIn(Incoming):
     name: Name
     """Name of the job. Several jobs may have one name; their ids tell them apart."""
     tenant: NameOrNone = ""
-    """Whose it is; left out, your own tenant's, or `default` where you have none."""
+    """Tenant of the job. Default: your own tenant, or `default` if you have none."""
     queue: Name = DEFAULT
     """Queue of the job."""
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
@@ -191,29 +191,29 @@ class JobIn(Incoming):
     gateway: ReferenceOrNone = ""
     """The gateway that you reach clusters from; bounds on the network are measured there."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
-    """How many copies run at once."""
+    """Number of replicas that run at the same time."""
     gang: bool = False
-    """Whether all replicas have to start together or none."""
+    """Whether all replicas must start together or none."""
     template: Name = "job"
-    """Which kind of workload it becomes."""
+    """Kind of workload."""
     resources: ResourcesIn = ResourcesIn()
-    """What each replica needs."""
+    """Resources of each replica."""
     network: UserNetworkIn = UserNetworkIn()
     """Bounds on the link from your gateway to the cluster."""
     between_replicas: NetworkIn = NetworkIn()
     """Bounds on the links between the clusters that replicas are spread over."""
     placement: PlacementIn = PlacementIn()
-    """Where replicas may go."""
+    """Constraints on the placement of replicas."""
     data: DataIn = DataIn()
-    """Where its data is. It goes to clusters that the data reaches soon, if they have room."""
+    """Location of its data. Clusters near the data are preferred if they have capacity."""
     run: RunIn = RunIn()
-    """What each replica runs."""
+    """Program of each replica."""
     expected_duration: Time | None = None
-    """How long you expect it to run. A short job may be let past one that waits, if it will be gone in time."""
+    """Expected duration. A short job may start before a waiting job if it ends in time."""
     time_limit: Limit | None = None
     """After how long it is stopped; never when left out."""
     retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
-    """How often it is started again after it failed by itself; a deployment always is."""
+    """Maximum number of restarts after the job failed by itself. A deployment always restarts."""
     labels: Labels = no_pairs()
     """Passed on to the workload."""
 

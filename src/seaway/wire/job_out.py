@@ -20,17 +20,16 @@ Made = TypeVar("Made")
 
 
 class Remembered(Generic[Given, Made]):
-    """Makes something of objects that never change, and remembers it for the latest of them.
+    """Cache of values computed from immutable objects, for the latest of them.
 
-    Objects are told apart by identity, so that this works for what cannot be hashed and costs nothing
-    for what is large. What is made is shared: no one may change it.
+    Objects are compared by identity, so unhashable and large objects work. Values are shared and must not be changed.
 
     Parameters
     ----------
     make
-        Makes it.
+        Computes a value.
     most
-        For how many objects it is remembered; they are kept alive meanwhile.
+        Maximum number of entries. Cached objects stay alive.
     """
 
     def __init__(self, make: Callable[[Given], Made], most: int) -> None:
@@ -66,7 +65,7 @@ StateName = Literal[
 
 
 class RequestOut(Shown):
-    """What each replica needs, exactly, with every default written out."""
+    """Exact request of each replica, with all defaults."""
 
     cpu_milli: int
     """CPU of the node, thousandths of a core."""
@@ -93,15 +92,15 @@ class JobOut(Shown):
     replicas: int
     state: StateName
     reason: str
-    """Why it is in this state, a sentence for people."""
+    """Reason for this state, a sentence for people."""
     version: int
     """Counts up with each change; the ETag of the answer."""
     attempt: int
     """Number of its latest placement; 0 before the first."""
     failures: int
-    """How many of its attempts failed."""
+    """Number of failed attempts."""
     clusters: list[str]
-    """Where its latest attempt went."""
+    """Clusters of its latest attempt."""
     nodes: list[str]
     submitted_at: str
     submitted_by: str
@@ -109,11 +108,11 @@ class JobOut(Shown):
     started_at: str | None
     ended_at: str | None
     not_before: str | None
-    """When it may be tried next, after a failure."""
+    """Earliest time of the next attempt after a failure."""
     spec: dict[str, Any]
     """The request, ready to be submitted again."""
     request: RequestOut
-    """What each replica needs, exactly."""
+    """Exact request of each replica."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -130,7 +129,7 @@ class JobPage(Shown):
 
 
 class JobCount(Shown):
-    """How many jobs there are in each state."""
+    """Number of jobs in each state."""
 
     total: int
     states: dict[str, int]
@@ -147,7 +146,7 @@ class SliceOut(Shown):
 
 
 class PlacementOut(Shown):
-    """Where one replica goes."""
+    """Placement of one replica."""
 
     replica: int
     cluster: str
@@ -176,9 +175,9 @@ class ObservedContainer(Shown):
 
     name: str
     ports: list[int]
-    """Where it says that it answers."""
+    """Ports that it declares."""
     devices: list[str]
-    """Uuids of the devices that it holds, where that can be told."""
+    """UUIDs of its devices, if known."""
 
 
 class ObservedReplica(Shown):
@@ -188,18 +187,18 @@ class ObservedReplica(Shown):
     phase: Literal["starting", "running", "succeeded", "failed", "gone"]
     node: str
     pod: str
-    """What runs it, `namespace/pod`; empty where there is nothing yet."""
+    """Its pod, `namespace/pod`; empty before it exists."""
     containers: list[ObservedContainer]
     reason: str
 
 
 class ObservedWorkload(Shown):
-    """What a cluster tells of a job's latest attempt."""
+    """Workload of a job's latest attempt in a cluster."""
 
     cluster: str
     phase: Literal["starting", "running", "succeeded", "failed", "gone"]
     address: str
-    """Where its ports are answered, `host:port,port`; empty when it exposes none."""
+    """Address of its ports, `host:port,port`; empty without ports."""
     reason: str
     replicas: list[ObservedReplica]
 

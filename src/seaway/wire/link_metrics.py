@@ -12,7 +12,7 @@ from seaway.wire.metrics import JSON, METRICS, PROMETHEUS, Metric, Style, requir
 
 
 class Between(Enum):
-    """What lies at the ends of a link; a link that ends at a user site has no metrics."""
+    """Types of a link by its ends. A link to a user site has no metrics."""
 
     USER_TO_CLUSTER = "UserToCluster"
     CLUSTER_TO_CLUSTER = "ClusterToCluster"
@@ -61,7 +61,7 @@ LINK_METRICS = {
     for between, way in _WAYS.items()
     for name, (says, value) in _VALUES.items()
 }
-"""By name, in the order in which they are shown."""
+"""Metrics by name, in the order of the output."""
 
 
 def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:

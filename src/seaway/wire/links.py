@@ -22,7 +22,7 @@ class RoundOut(Shown):
     """The latest round of probes."""
 
     at: str
-    """When it began, by the agent's clock."""
+    """Start time, by the agent's clock."""
     sent: int
     received: int
     discarded: int
@@ -34,7 +34,7 @@ class RoundOut(Shown):
 
 
 class SmoothedOut(Shown):
-    """What the latest rounds say together."""
+    """Figures smoothed over the latest rounds."""
 
     latency_ns: int | None
     jitter_ns: int
@@ -53,19 +53,19 @@ class KnownLinkOut(Shown):
     loss_ppm: int | None
     """Lost echoes, parts per million."""
     bandwidth_mbps: int | None
-    """What both interfaces can carry; 0 where no one knows."""
+    """Capacity of both interfaces; 0 if unknown."""
     used_mbps: int | None
     """Traffic that counts as that of others than jobs."""
     traffic_mbps: int | None
     """All traffic that was measured at the fuller end; null where no one knows, like `free_mbps`."""
     reserved_mbps: int
-    """What is promised to jobs of the interface at its fuller end."""
+    """Reserved bandwidth of the interface at its fuller end."""
     free_mbps: int | None
-    """What can still be promised to a job."""
+    """Bandwidth that can still be reserved."""
     path: str
-    """Which path traffic takes; empty for the way that routes lead."""
+    """Active path; empty for the route of the underlying network."""
     state: Literal["reported", "measured", "stale", "unknown"]
-    """Told by a cluster and measured by nobody; measured; without a round for a while; or not known at all."""
+    """`reported`: by a cluster, without measurements. `measured`. `stale`: no recent round. `unknown`: no measurements."""
     age_s: float | None
     """Seconds since the latest round began; null without one."""
     raw: RoundOut | None
@@ -77,7 +77,7 @@ class LinkList(Shown):
 
     links: list[KnownLinkOut]
     total: int
-    """How many there are of what was asked for, with those beyond `limit`."""
+    """Number of matches, including those beyond `limit`."""
 
 
 class NetFigures(BaseModel):
@@ -92,9 +92,9 @@ class NetFigures(BaseModel):
     packetLoss: float  # noqa: N815  # names that others share
     """Share of probes that were not answered, 0 to 1."""
     bandwidth: int | None = None
-    """What is free, Mbit/s; left out where no one knows."""
+    """Free bandwidth, Mbit/s; absent if unknown."""
     capacity: int | None = None
-    """What both interfaces can carry, Mbit/s; left out where no one knows."""
+    """Capacity of both interfaces, Mbit/s; absent if unknown."""
 
 
 class NetLink(BaseModel):
@@ -108,7 +108,7 @@ class NetLink(BaseModel):
     targetIP: str  # noqa: N815
     net: NetFigures
     at: str | None = None
-    """When it was measured; left out of what holds now."""
+    """Time of the measurement; absent for present figures."""
 
 
 class NetLinks(RootModel[list[NetLink]]):
@@ -198,9 +198,9 @@ class LinkFigure(StrEnum):
     LOSS = "loss"
     """Parts per million."""
     BANDWIDTH = "bandwidth"
-    """What both interfaces can carry, Mbit/s."""
+    """Capacity of both interfaces, Mbit/s."""
     FREE = "free"
-    """What can still be promised to a job, Mbit/s."""
+    """Bandwidth that can still be reserved, Mbit/s."""
 
 
 MORE_IS_BETTER = frozenset({LinkFigure.BANDWIDTH, LinkFigure.FREE})
@@ -214,7 +214,7 @@ class LinkMatrix(Shown):
     values: list[list[int | None]]
     """Null where nothing answers, or no one knows, and from a gateway to itself."""
     states: list[list[Literal["reported", "measured", "stale", "unknown"] | None]]
-    """As of a link; null where there is none."""
+    """States of links; null without a link."""
 
 
 def figure_of(view: LinkView, figure: LinkFigure) -> int | None:

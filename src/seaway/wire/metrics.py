@@ -1,7 +1,7 @@
-"""The metrics of GPUs: of clusters, devices and vGPUs, as Prometheus' text and as JSON, in pieces.
+"""Metrics of clusters, devices and vGPUs, as Prometheus text and as JSON, in pieces.
 
-A fleet of 80,000 devices has some 600,000 series, so lines are put together by hand, labels once for all metrics of
-a thing, and no one has to hold more than a piece of the answer.
+A fleet of 80,000 devices has some 600,000 series. Lines are therefore built by hand, labels are built once per object,
+and no more than a piece of the answer is in memory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MetricsOut(Shown):
 
 
 class Layer(Enum):
-    """What a metric is of."""
+    """Type of the object of a metric."""
 
     CLUSTER = "cluster"
     DEVICE = "device"
@@ -59,20 +59,20 @@ class Layer(Enum):
 
 @dataclass(slots=True)
 class Row:
-    """What is known of a cluster, a device or a vGPU.
+    """Values of a cluster, a device or a vGPU.
 
     Attributes
     ----------
     labels
-        As they are written, without what closes them.
+        Formatted labels without the closing bracket.
     memory_mib, core_milli
-        What is held.
+        Allocated amounts.
     memory_limit_mib, core_limit_milli
-        What there is.
+        Totals.
     shared
-        How many hold it.
+        Number of holders.
     used
-        What was measured; None where it is not known.
+        Measured use; None if unknown.
     """
 
     labels: str
@@ -174,7 +174,7 @@ METRICS: dict[str, Metric] = {
         _used_points,
     ),
 }
-"""By name, in the order in which they are shown."""
+"""Metrics by name, in the order of the output."""
 
 
 def require_among(name: str, known: Iterable[str], what: str) -> None:
@@ -207,14 +207,14 @@ def _prometheus_text(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How labels are written.
+    """Format of labels.
 
     Attributes
     ----------
     before, after
-        What stands around a label's name.
+        Text around a label's name.
     quote
-        Writes its value.
+        Formats its value.
     """
 
     before: str
@@ -231,12 +231,12 @@ JSON = Style('"', '":', _json_text)
 
 
 def prometheus(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str) -> Iterator[bytes]:
-    """Write metrics as Prometheus' text, in pieces.
+    """Return metrics as Prometheus text, in pieces.
 
     Parameters
     ----------
     seen_by
-        The tenant whose names may be told; empty for all. What others hold of a device is one series without names.
+        Tenant whose names are visible; empty for all. Allocations of others are one series per device without names.
     """
     for layer, rows in _layers(uses, metrics, seen_by, PROMETHEUS):
         for name, metric in _of(metrics, layer):
@@ -322,7 +322,7 @@ def _device_row(use: DeviceUse, labels: str) -> Row:
 
 
 def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style) -> list[Row]:
-    """Sum shares up by device and container; those of others by nobody, as one."""
+    """Return slices summed up by device and container; those of other tenants in one row without names."""
     namespace_is, pod_is, container_is = (f",{style.key(name)}" for name in ("namespace", "pod", "container"))
     quote, rows = style.quote, []
     for use, labels in uses:

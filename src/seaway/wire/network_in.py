@@ -49,7 +49,7 @@ MAX_VALUES = 500_000
 """Values that a network may have as YAML: 100 gateways with two paths for every pair have 200,000."""
 
 MAX_ERRORS = 50
-"""Mistakes that are told of one configuration."""
+"""Maximum number of errors reported for one configuration."""
 
 NS_PER_S = 10**9
 
@@ -101,29 +101,29 @@ class SidIn(Incoming):
     sid: Address6
     """The address, within the gateway's locator."""
     behaviour: BehaviourName
-    """What happens to packets there, as RFC 8986 names it."""
+    """Behaviour, named as in RFC 8986."""
     table: Annotated[int, Field(ge=1, le=2**32 - 1)] = MAIN_TABLE
     """The routing table of an End.DT6; 254 is the main one."""
     next_hop: Address6 | None = None
     """The neighbour of an End.X or End.DX6."""
     interface: InterfaceOrNone = ""
-    """Where that neighbour is; the gateway's own interface when left out."""
+    """Interface of that neighbour. Default: the gateway's own interface."""
 
 
 class GatewayProbeIn(Incoming):
-    """How others probe a gateway."""
+    """Method of probing a gateway."""
 
     method: Literal["icmp", "udp", "tcp"] = "icmp"
     """Echo requests; datagrams that the agent there sends back; or the time a connection takes."""
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """For udp and tcp."""
+    """Port for udp and tcp."""
 
 
 class GatewayIn(Incoming):
     """One gateway: before a cluster, or before a user site."""
 
     name: GatewayName
-    """What it is called."""
+    """Name of the gateway."""
     cluster: ReferenceOrNone = ""
     """The cluster that it stands before; or a site."""
     site: ReferenceOrNone = ""
@@ -135,24 +135,24 @@ class GatewayIn(Incoming):
     locator: Network6 | None = None
     """The prefix of its SIDs, which the network between gateways routes to it; left out without SRv6."""
     sids: Annotated[list[SidIn], Field(max_length=256)] = no_entries()
-    """What it does for packets that are on their way."""
+    """Segment identifiers: functions for packets in transit."""
     prefixes: Annotated[list[Network6], Field(max_length=256)] = no_entries()
     """The networks behind it."""
     mtu: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """What a packet on the interface may have, bytes; left as it is when left out."""
+    """MTU of the interface, bytes. Default: unchanged."""
     speed: Rate = 0
-    """What the interface can carry, where nothing measures it."""
+    """Speed of the interface, if it is not measured."""
     exporter: Url = ""
     """Address of its node-exporter's metrics."""
     probe: GatewayProbeIn = GatewayProbeIn()
-    """How others probe it."""
+    """Method of probing it."""
 
 
 class PathIn(Incoming):
     """A segment list."""
 
     name: GatewayName
-    """What it is called, once for each pair."""
+    """Name of the path, unique within its pair."""
     segments: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=32)]
     """SIDs in the order in which a packet passes them; a gateway's name stands for its End, at the end its End.DT6."""
     weight: Annotated[int, Field(ge=1, le=255)] = 1
@@ -165,20 +165,20 @@ class PairIn(Incoming):
     source: Annotated[GatewayName, Field(alias="from", description="The gateway that they begin at.")]
     target: Annotated[GatewayName, Field(alias="to", description="The gateway that they end at.")]
     load_balance: bool = False
-    """Whether traffic is spread over all of them by weight; else it takes one, which Seaway chooses."""
+    """Whether traffic is spread over all paths by weight. Otherwise Seaway selects one."""
     paths: Annotated[list[PathIn], Field(min_length=1, max_length=32)]
     """At least one, in order of preference among equal weights."""
 
 
 class ProbeIn(Incoming):
-    """How links are measured."""
+    """Measurement of links."""
 
     interval: Interval = "10s"
-    """From the start of one round to the start of the next."""
+    """Time between the starts of two rounds."""
     count: Annotated[int, Field(ge=1, le=100)] = 5
     """Probes to each target in a round."""
     timeout: Timeout = "1s"
-    """How long an answer is waited for."""
+    """Timeout of an answer."""
 
 
 class NetworkConfigIn(Incoming):
@@ -187,9 +187,9 @@ class NetworkConfigIn(Incoming):
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     probe: ProbeIn = ProbeIn()
-    """How links are measured."""
+    """Measurement of links."""
     mesh: bool = True
-    """Whether every pair without paths of its own is connected as well, straight."""
+    """Whether every pair without configured paths is connected directly."""
     gateways: Annotated[list[GatewayIn], Field(max_length=MAX_GATEWAYS)] = no_entries()
     """Every gateway."""
     paths: Annotated[list[PairIn], Field(max_length=10_000)] = no_entries()

@@ -25,25 +25,25 @@ class NetworkOut(Shown):
 
 
 class NetworkPlan(Shown):
-    """What a change of the network comes to."""
+    """Effect of a change of the network."""
 
     version: str
-    """Of the network after it; give it in `If-Match` to change just this one."""
+    """Version of the network after it. Send it in `If-Match` to change exactly this version."""
     changes: list[str]
-    """What becomes different; empty when nothing does."""
+    """Differences; empty if nothing changes."""
     impact: list[str]
-    """What running jobs lose by it, when it is forced."""
+    """Losses for running jobs if the change is forced."""
 
 
 class ProbeOut(Shown):
-    """How links are measured."""
+    """Measurement of links."""
 
     interval_s: float
-    """From the start of one round to the start of the next."""
+    """Time between the starts of two rounds."""
     count: int
     """Probes to each target in a round."""
     timeout_s: float
-    """How long an answer is waited for."""
+    """Timeout of an answer."""
 
 
 class TargetOut(Shown):
@@ -61,13 +61,13 @@ class TargetOut(Shown):
 
 
 class TargetList(Shown):
-    """What the agent of a gateway has to measure."""
+    """Targets of the agent of a gateway."""
 
     gateway: str
     address: str
     """The gateway's own, which probes are to come from."""
     version: str
-    """Of the network that it comes from."""
+    """Version of the network."""
     probe: ProbeOut
     reflect: int
     """The port on which it sends back others' datagrams; 0 for none."""
@@ -81,11 +81,11 @@ class AgentOut(Shown):
     state: Literal["reporting", "silent", "never"]
     last_report_at: str | None
     age_s: float | None
-    """Since its latest report."""
+    """Seconds since its latest report."""
     started_at: str | None
-    """When it started, by its own clock."""
+    """Start time, by its own clock."""
     address: str
-    """Where its latest report came from."""
+    """Source address of its latest report."""
     reports: int
     rounds: int
     dropped: int
@@ -95,23 +95,23 @@ class AgentOut(Shown):
     refused: int
     """Reports of it that were refused since the control plane started."""
     trouble: str
-    """Why the latest of these was; empty after one was taken."""
+    """Why the latest report was rejected; empty if it was accepted."""
 
 
 class AgentList(Shown):
     """The agents of all gateways."""
 
     version: str
-    """Of the network."""
+    """Version of the network."""
     agents: list[AgentOut]
 
 
 class GatewayConfigOut(Shown):
-    """What a gateway must have."""
+    """Configuration of a gateway."""
 
     gateway: str
     version: str
-    """Of the network; give it back when it is applied."""
+    """Version of the network. Return it when it is applied."""
     network: NetworkOut
     active: dict[str, str]
     """The path that traffic has to take, by target; pairs that share traffic over all paths are not among them."""
@@ -220,11 +220,11 @@ class RoundIn(Incoming):
     path: PathName = ""
     """Along which path; empty for the way that routes lead."""
     at_ns: Moment
-    """When it began, by the agent's clock, nanoseconds since 1970."""
+    """Start time, by the agent's clock, nanoseconds since 1970."""
     sent: Annotated[int, Field(ge=1, le=MAX_PROBES)]
     """Probes."""
     received: Probes
-    """How many of them were answered."""
+    """Number of answered probes."""
     latency_ns: Duration | None = None
     """Mean round-trip time of those that were answered; null when none was."""
     jitter_ns: Duration = 0
@@ -234,16 +234,16 @@ class RoundIn(Incoming):
 
 
 class ReportIn(Incoming):
-    """What a gateway's agent measured."""
+    """Measurements of a gateway's agent."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     gateway: GatewayName
-    """Whose agent reports."""
+    """Gateway of the agent."""
     started_ns: Moment
-    """When the agent started, by its clock, nanoseconds since 1970."""
+    """Start of the agent, by its clock, nanoseconds since 1970."""
     number: Annotated[int, Field(ge=1, le=LARGEST)]
-    """Which of its reports since then this is: with `started_ns` it is above that of the last one taken."""
+    """Number of the report since then. With `started_ns`, it must be above that of the last accepted report."""
     dropped: Count = 0
     """Rounds that it gave up since its last report, because too many waited."""
     rounds: Annotated[list[RoundIn], Field(max_length=MAX_ROUNDS)]
@@ -268,11 +268,11 @@ class ReportIn(Incoming):
 
 
 class AppliedIn(Incoming):
-    """Which paths a gateway has written."""
+    """Paths that a gateway has applied."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"version": "3", "active": {"gw-2": "direct"}}]})
 
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
-    """Of the network that it goes by."""
+    """Version of the network that it uses."""
     active: Annotated[dict[GatewayName, PathName], Field(max_length=MAX_PATHS)]
     """Path by target."""

@@ -21,7 +21,7 @@ class NeedOut(Shown):
 
 
 class DeviceRulesOut(Shown):
-    """Which devices will do; an empty list allows any."""
+    """Allowed devices; an empty list allows any."""
 
     models: list[str]
     vendors: list[str]
@@ -43,12 +43,12 @@ class TolerationOut(Shown):
 
 
 class NodeRulesOut(Shown):
-    """Which nodes and clusters will do; an empty list allows any."""
+    """Allowed nodes and clusters; an empty list allows any."""
 
     node_labels: dict[str, str]
     tolerations: list[TolerationOut]
     clusters: list[str]
-    """With those of the queue's pool; the one name "" stands for no cluster at all."""
+    """Includes the constraints of the queue's pool. The single name "" means no cluster at all."""
     regions: list[str]
     hardware: list[str]
 

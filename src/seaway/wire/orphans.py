@@ -14,7 +14,7 @@ class OrphanOut(Shown):
     cluster: str
     name: str
     job_id: str
-    """As the copy itself says; no such job is stored."""
+    """Job ID on the workload; no such job is stored."""
     attempt: int
     phase: Literal["starting", "running", "succeeded", "failed"]
     nodes: list[str]
@@ -33,7 +33,7 @@ class OrphanList(Shown):
 
 
 class OrphansRemoved(Shown):
-    """What a cluster is to remove; it is listed until it is gone."""
+    """Orphaned workloads that a cluster removes. They are listed until they are gone."""
 
     removed: list[str]
 

@@ -1,4 +1,4 @@
-"""Policies as they are shown: what there is to choose from, and what is known of trained ones."""
+"""Views of policies and of trained policies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class PolicyFileIn(RootModel[bytes]):
 
 
 class ActivateIn(Incoming):
-    """For which queue a policy is to decide; the policy stands in the path."""
+    """Queue in which a policy is activated. The policy is in the path."""
 
     queue: Name
     shadow: bool = False
-    """Whether it becomes the queue's shadow, and what decides stays."""
+    """Whether it becomes the shadow policy of the queue instead of its policy."""
 
 
 class PolicyOut(Shown):
@@ -53,7 +53,7 @@ class PolicyList(Shown):
 
 
 class CurvePointOut(Shown):
-    """How a policy did after so many episodes of its training."""
+    """Evaluation of a policy after a number of episodes."""
 
     episode: int
     placed: int
@@ -64,43 +64,43 @@ class CurvePointOut(Shown):
 
 
 class TrainedOut(Shown):
-    """What is known of a trained policy."""
+    """Facts about a trained policy."""
 
     level: str
     """`cluster` for one that chooses among a fixed number of clusters, `node` for one that scores any nodes."""
     algo: str
-    """What trained it."""
+    """Algorithm of its training."""
     clusters: int | None
-    """For how many clusters it was trained; null for any number."""
+    """Number of clusters that it was trained for; null for any number."""
     network: bool
-    """Whether it goes by links and what jobs need of them."""
+    """Whether it uses links and network bounds."""
     features: int
     """Version of the figures that it is shown."""
     digest: str
     """SHA-256 of what it says of itself, which has the digest of its model; what signatures are of."""
     model_sha256: str
     size_bytes: int
-    """Of its file."""
+    """Size of its file."""
     signed_by: str
     """Fingerprint of the key that it is signed by; empty where no one signed."""
     imported_by: str
-    """Who imported it; empty for one that comes with Seaway."""
+    """Name of the token that imported it; empty for built-in policies."""
     at: str | None
-    """When; null for one that comes with Seaway."""
+    """Time of the import; null for built-in policies."""
     made_by: str
     """The command that made it."""
     created: str
-    """When that was."""
+    """Time of its creation."""
     config: dict[str, Any]
     """Settings of its training."""
     figures: dict[str, float]
-    """What it achieved where it was measured."""
+    """Its figures in evaluations."""
     curve: list[CurvePointOut]
-    """How it came to that, episode by episode; empty where its file does not say."""
+    """Learning curve, by episode; empty if its file has none."""
 
 
 class PolicyDetail(PolicyOut):
-    """A policy, and what is known of it."""
+    """A policy, with facts about a trained one."""
 
     version: str
     """Another when anything of this is another; its ETag."""
@@ -109,11 +109,11 @@ class PolicyDetail(PolicyOut):
 
 
 class ActivatedOut(Shown):
-    """What came of activating a policy."""
+    """Result of activating a policy."""
 
     queue: QueueOut
     left: str
-    """What is left until the policy may decide, in a sentence; empty where it may."""
+    """Remaining condition before the policy may be activated, in a sentence; empty if none."""
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def detail_fields(policy: PolicyView, seen: Container[str], brought: Brought | N
 
 
 def trained_fields(brought: Brought) -> dict[str, Any]:
-    """Show what is known of a trained policy as the fields of `TrainedOut`."""
+    """Return the fields of `TrainedOut` for a trained policy."""
     file, said = brought.file, brought.file.manifest
     return {
         "level": said.level.value,

@@ -1,4 +1,4 @@
-"""Problem details: how every error is told.
+"""Problem details: the format of all errors.
 
 References
 ----------
@@ -18,23 +18,23 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class FieldProblem(Shown):
-    """What is wrong with one field."""
+    """Problem of one field."""
 
     field: str
     """Its path, like `resources.gpu_memory`; empty where it is the whole."""
     message: str
-    """What is wrong and how to mend it."""
+    """The problem and its remedy."""
 
 
 class Problem(Shown):
-    """What went wrong, for people and for programs."""
+    """An error, for people and for programs."""
 
     type: str
-    """Which kind of problem: `about:blank`, for its status says it all."""
+    """Type of the problem: `about:blank`, since the status is sufficient."""
     title: str
     status: int
     detail: str
-    """What went wrong here and how to mend it."""
+    """The problem and its remedy."""
     instance: str
     """The path that was asked for."""
     errors: list[FieldProblem] = []

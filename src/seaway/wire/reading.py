@@ -20,10 +20,10 @@ from seaway.wire.yaml import MAX_VALUES, read_yaml
 Message = TypeVar("Message", bound=BaseModel)
 
 MAX_ERRORS = 50
-"""Errors that are told about one message."""
+"""Maximum number of errors reported for one message."""
 
 SHOWN = 60
-"""Characters of a wrong value that are told."""
+"""Maximum length of a value in an error."""
 
 
 NAME = re.compile(rb'"([^"\\]*)"\s*:')
@@ -60,7 +60,7 @@ def require_once(body: bytes | str) -> None:
     names = NAME.findall(written)
     if b"\\" not in written and len(set(names)) == len(names) and b"," not in b"".join(names):
         return
-    with suppress(ValueError, RecursionError):  # no JSON, or not as Python has it: who reads it says so
+    with suppress(ValueError, RecursionError):  # not JSON, or not as Python reads it: the later parser reports it
         json.loads(written, object_pairs_hook=_once)
 
 

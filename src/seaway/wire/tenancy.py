@@ -20,7 +20,7 @@ from seaway.wire.times import moment
 
 
 class QueueUsageOut(Shown):
-    """What the jobs of a tenant in a queue hold, and how many wait."""
+    """Allocations of a tenant's jobs in a queue, and the number of waiting jobs."""
 
     queue: str
     tenant: str
@@ -29,7 +29,7 @@ class QueueUsageOut(Shown):
     running: int
     """Jobs that hold something."""
     longest_wait_s: int
-    """Since the first of those that wait was submitted; 0 where none waits."""
+    """Longest wait of these jobs; 0 if none waits."""
     gpus: int
     """Shares of devices that they hold."""
     gpu_milli: int
@@ -39,7 +39,7 @@ class QueueUsageOut(Shown):
 
 
 class QueueUsageList(Shown):
-    """What is held and what waits, by queue and tenant; of those that have nothing, nothing."""
+    """Allocations and waiting jobs, by queue and tenant, without empty ones."""
 
     uses: list[QueueUsageOut]
 
@@ -50,12 +50,12 @@ class WaitingOut(JobOut):
     position: int
     """Its place in the line of its tenant in its queue, from 1."""
     message: str
-    """Why it waits, on the fleet as it is now."""
+    """Why it waits, on the present fleet."""
     code: str = ""
-    """What kind of reason that is, as in `GET /jobs/{job}/explain`."""
+    """Kind of the reason, as in `GET /jobs/{job}/explain`."""
     params: dict[str, str | int] = Field(default_factory=dict)
     nodes_evaluated: int = 0
-    """How many nodes were looked at."""
+    """Number of evaluated nodes."""
     filtered: list[FilteredOut] = Field(default_factory=list)
 
 
@@ -64,13 +64,13 @@ class WaitingPage(Shown):
 
     jobs: list[WaitingOut]
     total: int
-    """How many wait in all."""
+    """Number of waiting jobs."""
     next: str | None
     """Give this as `after` to get the next page; null on the last one."""
 
 
 def use_fields(use: QueueUsage) -> dict[str, Any]:
-    """Show what is held as the fields of `QueueUsageOut`."""
+    """Return the fields of `QueueUsageOut` for the usage of a queue."""
     return {
         "queue": use.queue,
         "tenant": use.tenant,
@@ -105,36 +105,36 @@ def versioned(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class TenantIn(Incoming):
-    """A user jobs belong to; the name stands in the path."""
+    """A tenant, the owner of jobs. Its name is in the path."""
 
     description: Line = ""
 
     def tenant(self, name: str) -> Tenant:
-        """Return what is kept."""
+        """Return the record."""
         return Tenant(name, self.description)
 
 
 class PoolIn(Incoming):
-    """A part of the fleet; the name stands in the path."""
+    """A part of the fleet. Its name is in the path."""
 
     clusters: References = no_entries()
     """Its clusters; empty means all there are and will be."""
     description: Line = ""
 
     def pool(self, name: str) -> Pool:
-        """Return what is kept."""
+        """Return the record."""
         return Pool(name, frozenset(self.clusters), self.description)
 
 
 class QueueIn(Incoming):
-    """Where jobs wait; the name stands in the path."""
+    """A queue. Its name is in the path."""
 
     tenant: NameOrNone = ""
-    """Whose jobs it takes; empty takes every tenant's."""
+    """Tenant whose jobs it accepts; empty for all tenants."""
     pool: Name = DEFAULT
     """Pool of clusters for its jobs."""
     policy: Name = "bestfit"
-    """By which policy its jobs are placed."""
+    """Policy that places its jobs."""
     shadow: NameOrNone = ""
     """A policy that decides beside it without consequences, to compare; empty for none."""
     open: bool = True
@@ -142,7 +142,7 @@ class QueueIn(Incoming):
     description: Line = ""
 
     def queue(self, name: str) -> Queue:
-        """Return what is kept."""
+        """Return the record."""
         return Queue(name, self.tenant, self.pool, self.policy, self.shadow, self.open, self.description)
 
 
@@ -152,7 +152,7 @@ class TenantOut(Shown):
     name: str
     description: str
     version: str
-    """What tells it from how it was and will be; its ETag."""
+    """Version, used as ETag."""
 
 
 class TenantList(Shown):
@@ -169,7 +169,7 @@ class PoolOut(Shown):
     """Empty means all."""
     description: str
     version: str
-    """What tells it from how it was and will be; its ETag."""
+    """Version, used as ETag."""
 
 
 class PoolList(Shown):
@@ -179,7 +179,7 @@ class PoolList(Shown):
 
 
 class QueueOut(Shown):
-    """Where jobs wait."""
+    """A queue."""
 
     name: str
     tenant: str
@@ -189,7 +189,7 @@ class QueueOut(Shown):
     open: bool
     description: str
     version: str
-    """What tells it from how it was and will be; its ETag."""
+    """Version, used as ETag."""
 
 
 class QueueList(Shown):
@@ -199,7 +199,7 @@ class QueueList(Shown):
 
 
 class ShadowOut(Shown):
-    """How a challenger decided where the live policy decided."""
+    """Comparison of a shadow policy with the live policy."""
 
     id: int
     at: str
@@ -213,9 +213,9 @@ class ShadowOut(Shown):
     live_fragmentation_milli: int
     shadow_fragmentation_milli: int
     answered: int
-    """How many of the jobs the challenger decided itself; a trained one is not asked where nothing fits."""
+    """Number of jobs that the shadow policy decided itself. A trained one does not decide if nothing fits."""
     fallbacks: int
-    """How many something else decided in the challenger's place."""
+    """Number of jobs that the fallback decided in its place."""
 
 
 class ShadowList(Shown):

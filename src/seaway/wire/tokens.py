@@ -19,11 +19,11 @@ class TokenIn(Incoming):
     """Name of the user or program. It is recorded with all its actions."""
     role: RoleName = "user"
     tenant: NameOrNone = ""
-    """Whose jobs; needed for viewers and users, empty for others."""
+    """Tenant of the token; required for viewers and users, empty for others."""
     gateway: LabelValue = ""
-    """For which gateway an agent speaks; empty for others."""
+    """Gateway of an agent; empty for others."""
     expires_in: Limit | None = None
-    """For how long it lasts; for ever when left out."""
+    """Lifetime. Default: unlimited."""
 
 
 class TokenOut(Shown):
@@ -34,7 +34,7 @@ class TokenOut(Shown):
     role: RoleName
     tenant: str
     gateway: str
-    """For which gateway an agent speaks; empty for others."""
+    """Gateway of an agent; empty for others."""
     created_at: str
     created_by: str
     expires_at: str | None
@@ -45,7 +45,7 @@ class TokenCreated(TokenOut):
     """A token that was just made."""
 
     secret: str
-    """What to send as `Authorization: Bearer …`. It is shown this once and never again."""
+    """Value for `Authorization: Bearer …`. It is shown only once."""
 
 
 class TokenList(Shown):
@@ -55,20 +55,20 @@ class TokenList(Shown):
 
 
 class WhoOut(Shown):
-    """Who asks."""
+    """The caller."""
 
     name: str
     role: RoleName
     tenant: str
-    """Whose jobs; empty for all."""
+    """Tenant whose jobs are visible; empty for all."""
     max_body_bytes: int = 1_048_576
-    """What the body of a request may have here, bytes."""
+    """Maximum size of a request body, bytes."""
     max_policy_file_bytes: int = 1_048_576
-    """What a policy file may have that is imported here, bytes."""
+    """Maximum size of an imported policy file, bytes."""
 
 
 class AuditOut(Shown):
-    """Who asked for what, and what came of it."""
+    """Entry of the audit log."""
 
     id: int
     at: str

@@ -33,7 +33,7 @@ Additions = Annotated[list[NewNodesIn], Field(max_length=MAX_PLACES)]
 
 
 class QuestionIn(Incoming):
-    """What is asked; everything that is set holds at once."""
+    """A what-if question. All parts that are set apply together."""
 
     drain: Places = []
     """Clusters, or `cluster/node`, that everything has to leave; one of them may stand alone."""
@@ -65,7 +65,7 @@ class WhatIfIn(Incoming):
 
 
 class SumsOut(Shown):
-    """How the fleet does."""
+    """Sums of the fleet."""
 
     placed: int
     waiting: int
@@ -76,7 +76,7 @@ class SumsOut(Shown):
 
 
 class ClusterSumsOut(Shown):
-    """How a cluster does."""
+    """Sums of a cluster."""
 
     nodes: int
     """Nodes that take new work; amounts are of these."""
@@ -102,13 +102,13 @@ class MoveOut(Shown):
     before: list[str]
     after: list[str]
     why: str
-    """Why it would wait; empty where it would not, and where that is not worked out."""
+    """Why it would wait; empty if it would not, or if the reason is not computed."""
     asked: bool = False
-    """Whether only the question has it: no job of that id was ever submitted."""
+    """Whether it is a job of the question, which was never submitted."""
 
 
 class WhatIfOut(Shown):
-    """What would follow."""
+    """Answer to a what-if question."""
 
     message: str
     before: SumsOut

@@ -26,12 +26,12 @@ SAYS = (
         "unexpected text: check for an open bracket, and the indentation",
     ),
 )
-"""By a part of what the library says of a mistake, what is said of it here; the first that goes with it counts."""
+"""Error messages by a part of the parser's message; the first match applies."""
 
 OTHERWISE = "it is not written as YAML is"
 
 KINDS = {"int": "number", "float": "number", "bool": "truth value", "timestamp": "date"}
-"""What values are, by the end of their tags."""
+"""Names of types by the end of their tags."""
 
 SHOWN = 40
 """Characters of a value that are shown."""
@@ -63,7 +63,7 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
-    """Return where it is, counted from 1: told by the character of a text that cannot be written, else by the byte."""
+    """Return the line of an error, from 1: by the character that cannot be encoded, or else by the byte."""
     if isinstance(error, UnicodeEncodeError):
         return error.object[: error.start].count("\n") + 1
     return (body.encode() if isinstance(body, str) else body)[: error.position].count(b"\n") + 1
@@ -75,7 +75,7 @@ def place(mark: yaml.Mark) -> str:
 
 
 MAX_NESTED = 32
-"""How deep values may lie in each other."""
+"""Maximum depth of nested values."""
 
 MAX_VALUES = 50_000
 """Values that most documents may have, each alias counted as all that it stands for."""
@@ -85,7 +85,7 @@ LONG = 200
 
 
 class _Extent(NamedTuple):
-    """How many values a value stands for, itself included, and how deep they lie in each other."""
+    """Number of values in a value, including itself, and their depth."""
 
     values: int
     height: int
@@ -170,7 +170,7 @@ def _is_finite(text: str) -> bool:
     """Tell whether a text is no way to write infinity or nothing at all; `1e999` is one, for it becomes infinity."""
     try:
         return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
-    except ValueError:  # as 1:30.5, which is 90.5, and what is not a number, of which it is told as it is read
+    except ValueError:  # such as 1:30.5, which is 90.5, and non-numbers, which are reported when they are read
         return True
 
 
