@@ -31,7 +31,7 @@ from tests.fakes.memory_store import MemoryStore
 SLICES = 20_000
 WAITING = 5_000
 KINDS = 200
-"""How many kinds the jobs are of that wait."""
+"""Number of kinds the jobs are of that wait."""
 
 TIMES = 7
 MAX_S = 1.0

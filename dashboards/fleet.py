@@ -18,7 +18,7 @@ STRANDED = (
 )
 FULL = f"(100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE})"
 NOBODYS = f"GPUDeviceSharedNum{HERE} == bool 0"
-"""Whether no one holds anything of a device, be it cores or memory."""
+"""True if no one holds anything of a device, be it cores or memory."""
 
 HELD = f"(GPUDeviceSharedNum{HERE} > bool 0)"
 

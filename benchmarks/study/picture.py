@@ -9,7 +9,7 @@ from seaway.cli.learning.pictures import figure_of, plot_band, save
 from seaway.learning.evaluation.statistics import course_of
 
 COLUMNS = 2
-"""How many panels stand beside each other."""
+"""Number of panels stand beside each other."""
 
 
 def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[Path]:

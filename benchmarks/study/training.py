@@ -55,17 +55,17 @@ class Training:
 
     @property
     def played(self) -> int:
-        """How many episodes are in the books."""
+        """Number of episodes are in the books."""
         return len(read_rows(RunFolder(self.folder).episodes))
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to train."""
+        """True if there is nothing left to train."""
         return RunFolder(self.folder).policy.is_file() and self.played >= self.episodes
 
     @property
     def stale(self) -> bool:
-        """Whether a run began here with other settings of its algorithm, as where defaults have changed since."""
+        """True if a run began here with other settings of its algorithm, as where defaults have changed since."""
         folder = RunFolder(self.folder)
         return (
             folder.has_run

@@ -26,7 +26,7 @@ class Asker:
         self._goes = b""
         self._answer: Answer = iter(())
         self.waits = False
-        """Whether there is more to write."""
+        """True if there is more to write."""
 
     def fileno(self) -> int:
         """Return what can be waited for."""

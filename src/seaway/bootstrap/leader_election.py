@@ -94,7 +94,7 @@ class Leadership:
 
     @property
     def holds(self) -> bool:
-        """Whether this process leads right now; also a process that stood still knows it at once."""
+        """True if this process leads right now; also a process that stood still knows it at once."""
         return not self.lost and self._candidate.holds
 
     def close(self) -> None:

@@ -63,12 +63,12 @@ class Target:
 
     @property
     def loopback(self) -> bool:
-        """Whether the server is on this machine."""
+        """True if the server is on this machine."""
         return is_loopback(urlsplit(self.server).hostname or "")
 
     @property
     def exposed(self) -> bool:
-        """Whether the token would cross a network that anybody may read."""
+        """True if the token would cross a network that anybody may read."""
         return bool(self.token) and not self.loopback and self.server.startswith("http:")
 
     @classmethod

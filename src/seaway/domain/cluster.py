@@ -115,7 +115,7 @@ class Fleet:
 
     @cached_property
     def device_count(self) -> int:
-        """How many devices the fleet has."""
+        """Number of devices the fleet has."""
         return sum(1 for _ in self.devices)
 
 

@@ -61,7 +61,7 @@ class MigProfile:
 
     @property
     def from_the_top(self) -> bool:
-        """Whether HAMi tries the highest start first (profiles 1g.* and 3g.*)."""
+        """True if HAMi tries the highest start first (profiles 1g.* and 3g.*)."""
         return self.name.startswith(("1g.", "3g."))
 
 

@@ -34,7 +34,7 @@ class Behaviour(Enum):
 
     @property
     def unwraps(self) -> bool:
-        """Whether a segment list may end here."""
+        """True if a segment list may end here."""
         return self in {Behaviour.END_DT6, Behaviour.END_DX6}
 
 

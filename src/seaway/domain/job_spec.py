@@ -143,7 +143,7 @@ class JobSpec:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether it asks anything of the network."""
+        """True if it asks anything of the network."""
         return self.demand.network.any or self.between_replicas.any
 
     @property

@@ -33,17 +33,17 @@ class JobState(Enum):
 
     @property
     def final(self) -> bool:
-        """Whether the job is over."""
+        """True if the job is over."""
         return self in FINAL
 
     @property
     def waits(self) -> bool:
-        """Whether the job is to be given a place."""
+        """True if the job is to be given a place."""
         return self in WAITING
 
     @property
     def placed(self) -> bool:
-        """Whether the job has a place that it is on the way to, or at."""
+        """True if the job has a place that it is on the way to, or at."""
         return self in PLACED
 
 
@@ -99,12 +99,12 @@ class AttemptState(Enum):
 
     @property
     def live(self) -> bool:
-        """Whether the attempt carries its job: of each job's attempts, at most one is."""
+        """True if the attempt carries its job: of each job's attempts, at most one is."""
         return self in LIVE
 
     @property
     def holds(self) -> bool:
-        """Whether devices are kept for it."""
+        """True if devices are kept for it."""
         return self is not AttemptState.ENDED
 
 

@@ -78,7 +78,7 @@ class Link:
 
     @property
     def reachable(self) -> bool:
-        """Whether anything came back over it."""
+        """True if anything came back over it."""
         return self.latency_ns is not None
 
     @property
@@ -113,7 +113,7 @@ class NetworkNeed:
 
     @property
     def any(self) -> bool:
-        """Whether any bound is set."""
+        """True if any bound is set."""
         return self != NO_NEED
 
 

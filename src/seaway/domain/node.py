@@ -19,7 +19,7 @@ class TaintEffect(Enum):
 
     @property
     def refuses(self) -> bool:
-        """Whether the effect refuses new pods rather than only discouraging them."""
+        """True if the effect refuses new pods rather than only discouraging them."""
         return self is not TaintEffect.PREFER_NO_SCHEDULE
 
 

@@ -144,5 +144,5 @@ class Explanation:
 
     @property
     def fits(self) -> bool:
-        """Whether any node could take the job."""
+        """True if any node could take the job."""
         return bool(self.candidates)

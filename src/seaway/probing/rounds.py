@@ -34,7 +34,7 @@ class Clocks:
 
     @property
     def consistent(self) -> bool:
-        """Whether the wall clock was left alone, so that stamps since the look before last can be believed."""
+        """True if the wall clock was left alone, so that stamps since the look before last can be believed."""
         return max(self._looks) - min(self._looks) <= PRECISION_NS
 
 

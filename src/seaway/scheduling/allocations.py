@@ -58,7 +58,7 @@ class Allocation:
 
     @property
     def holds_any(self) -> bool:
-        """Whether it holds anything."""
+        """True if it holds anything."""
         return bool((self.decisions[:, PLAN_NODE] >= 0).any())
 
     def copy(self) -> Allocation:

@@ -21,7 +21,7 @@ NODE_CPU_FREE: Final = 3
 NODE_MEMORY: Final = 4
 NODE_MEMORY_FREE: Final = 5
 NODE_PODS: Final = 6
-"""How many pods the node takes; as many as a column holds where no one says."""
+"""Number of pods the node takes; as many as a column holds where no one says."""
 NODE_PODS_FREE: Final = 7
 NODE_DEVICE_FIRST: Final = 8
 NODE_DEVICE_END: Final = 9
@@ -181,7 +181,7 @@ PLAN_DUPLICATE: Final = 7
 PLAN_LINK_MISSED: Final = 8
 """1 where the replica holds resources although its cluster's link misses the demand."""
 PLAN_PODS: Final = 9
-"""How many pods the line stands for: one, but for what pods of others hold of a node, which is one line."""
+"""Number of pods the line stands for: one, but for what pods of others hold of a node, which is one line."""
 PLAN_REPLICA_BANDWIDTH: Final = 10
 """Mbit/s that the job took from each link between the gateways of its clusters, in each direction."""
 PLAN_ROWS: Final = 11

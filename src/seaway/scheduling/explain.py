@@ -76,7 +76,7 @@ def _with_free(link: Link, free_mbps: int) -> Link:
 
 
 MAX_CANDIDATES = 5
-"""How many candidates an explanation lists."""
+"""Number of candidates an explanation lists."""
 
 MAX_LINKS_NAMED = 3
 """Links that a sentence names."""

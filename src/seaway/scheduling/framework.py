@@ -59,7 +59,7 @@ class Status:
 
     @property
     def passes(self) -> bool:
-        """Whether the decision goes on."""
+        """True if the decision goes on."""
         return self.verdict is Verdict.PASS
 
 
@@ -150,7 +150,7 @@ class Filter(Plugin, Protocol):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why this filter refuses nodes; a code i stands for ``reasons[i - 1]``."""
+        """Reason why this filter refuses nodes; a code i stands for ``reasons[i - 1]``."""
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""

@@ -55,7 +55,7 @@ class JobQueue:
 
     @property
     def replicas(self) -> int:
-        """How many replicas the jobs have together."""
+        """Number of replicas the jobs have together."""
         return int(self._rows[:, JOB_REPLICAS].sum())
 
     def part(self, first: int, end: int) -> JobQueue:

@@ -101,7 +101,7 @@ class Profile:
 
     @property
     def binds(self) -> bool:
-        """Whether a plugin takes part in binding."""
+        """True if a plugin takes part in binding."""
         return bool(self.at(PreBind) or self.at(Bind))  # type: ignore[type-abstract]
 
     def scores(self) -> tuple[tuple[Score, int], ...]:

@@ -115,7 +115,7 @@ class Listing(ScrollView, can_focus=True):
 
     @property
     def _room(self) -> int:
-        """How many rows fit."""
+        """Number of rows fit."""
         return max(self.scrollable_content_region.height - HEAD, 1)
 
     def show(self, rows: Sequence[Body], *, empty: str | None = None, reset: bool = False) -> None:

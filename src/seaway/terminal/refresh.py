@@ -103,7 +103,7 @@ class Contact:
         self._asked_s: float | None = None
         self._silence = ""
         self.refusal = ""
-        """Why the server lets no one in with this token; empty while it does."""
+        """Reason why the server lets no one in with this token; empty while it does."""
         self.objection = ""
         """What the server said against what was asked last; empty where it had nothing against it."""
 
@@ -128,7 +128,7 @@ class Contact:
 
     @property
     def lost(self) -> bool:
-        """Whether the server could not be reached when it was asked last."""
+        """True if the server could not be reached when it was asked last."""
         return bool(self._silence)
 
     def trouble(self) -> str:

@@ -82,12 +82,12 @@ class Summary:
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait for a place."""
+        """Number of jobs wait for a place."""
         return sum(self.jobs.get(state.value, 0) for state in WAITING)
 
     @property
     def live(self) -> int:
-        """How many jobs are unfinished."""
+        """Number of jobs are unfinished."""
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:

@@ -50,7 +50,7 @@ class JobDraft:
 
     @property
     def is_long(self) -> bool:
-        """Whether it is too long to be looked at while one writes."""
+        """True if it is too long to be looked at while one writes."""
         return len(self.text) > LARGEST
 
     def fill_in(self, path: str, value: object) -> None:

@@ -68,11 +68,11 @@ class Follower(Generic[T]):
     knows: int = 0
     """Which answer he was told last, counted from 1."""
     listens: bool = False
-    """Whether he is being told something; he hears the newest once he has taken it in."""
+    """True if he is being told something; he hears the newest once he has taken it in."""
     left: bool = False
-    """Whether he looks no longer."""
+    """True if he looks no longer."""
     looks: Callable[[], bool] = lambda: True
-    """Whether he is there to see something new. For who is not nothing is asked again."""
+    """True if he is there to see something new. For who is not nothing is asked again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -85,7 +85,7 @@ class _Line(Generic[T]):
     content: bytes = b""
     value: T | None = None
     number: int = 0
-    """How many answers there were, each another than the one before."""
+    """Number of answers there were, each another than the one before."""
     asked_s: float = float("-inf")
     failing: bool = False
     again: asyncio.Event = field(default_factory=asyncio.Event)

@@ -115,7 +115,7 @@ class DryRunOut(Shown):
 
     policy: str
     fits: bool
-    """Whether the job would start immediately."""
+    """True if the job would start immediately."""
     message: str
     candidates: list[ChoiceOut]
     placements: list[PlacementOut]

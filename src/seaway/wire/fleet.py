@@ -33,7 +33,7 @@ class CordonOut(Shown):
     node: str
     """Empty for the whole cluster."""
     drain: bool
-    """Whether running jobs move elsewhere."""
+    """True if running jobs move elsewhere."""
     reason: str
     actor: str
     at: str
@@ -46,7 +46,7 @@ class CordonIn(Incoming):
     node: ReferenceOrNone = ""
     """Empty for the whole cluster."""
     drain: bool = False
-    """Whether to move running jobs elsewhere."""
+    """True if to move running jobs elsewhere."""
     reason: Line = ""
 
 
@@ -64,7 +64,7 @@ class ClusterOut(Shown):
     last_seen_s: int
     """Seconds since it answered last."""
     silence: str
-    """Why it does not answer; empty while it is up or if unknown."""
+    """Reason why it does not answer; empty while it is up or if unknown."""
     gateway: str
     region: str
     hardware: list[str]
@@ -142,7 +142,7 @@ class DeviceOut(Shown):
     mode: str
     healthy: bool
     reason: str
-    """Why it accepts no new jobs, because of itself, its node or its cluster; empty while it does."""
+    """Reason why it accepts no new jobs, because of itself, its node or its cluster; empty while it does."""
     share_limit: int
     memory_mib: AmountOut
     core_milli: AmountOut
@@ -207,9 +207,9 @@ class NodeOut(Shown):
     cluster: str
     name: str
     ready: bool
-    """Whether it accepts new jobs."""
+    """True if it accepts new jobs."""
     reason: str
-    """Why it accepts none, except its own cordon; empty while it does."""
+    """Reason why it accepts none, except its own cordon; empty while it does."""
     cordon: CordonOut | None
     cpu_milli: AmountOut
     memory_mib: AmountOut

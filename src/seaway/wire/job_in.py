@@ -77,9 +77,9 @@ class ResourcesIn(Incoming):
     gpu_mode: Modes = no_entries()
     """Accepted sharing modes; any when left out. ``whole`` is none, ``shared`` by turns and unbounded."""
     same_numa: bool = False
-    """Whether all devices must be on one NUMA node."""
+    """True if all devices must be on one NUMA node."""
     exclusive: bool = False
-    """Whether the devices must be idle."""
+    """True if the devices must be idle."""
 
 
 class NetworkIn(Incoming):
@@ -193,7 +193,7 @@ class JobIn(Incoming):
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
     """Number of replicas that run at the same time."""
     gang: bool = False
-    """Whether all replicas must start together or none."""
+    """True if all replicas must start together or none."""
     template: Name = "job"
     """Kind of workload."""
     resources: ResourcesIn = ResourcesIn()

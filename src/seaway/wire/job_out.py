@@ -163,7 +163,7 @@ class AttemptOut(Shown):
     why: str
     """One sentence on the choice."""
     reason: str
-    """Why it ended."""
+    """Reason why it ended."""
     created_at: str
     running_at: str | None
     ended_at: str | None

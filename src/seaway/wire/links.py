@@ -65,7 +65,7 @@ class KnownLinkOut(Shown):
     path: str
     """Active path; empty for the route of the underlying network."""
     state: Literal["reported", "measured", "stale", "unknown"]
-    """`reported`: by a cluster, without measurements. `measured`. `stale`: no recent round. `unknown`: no measurements."""
+    """`reported` by a cluster only; `measured`; `stale`: no recent round; or `unknown`."""
     age_s: float | None
     """Seconds since the latest round began; null without one."""
     raw: RoundOut | None

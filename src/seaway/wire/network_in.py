@@ -165,7 +165,7 @@ class PairIn(Incoming):
     source: Annotated[GatewayName, Field(alias="from", description="The gateway that they begin at.")]
     target: Annotated[GatewayName, Field(alias="to", description="The gateway that they end at.")]
     load_balance: bool = False
-    """Whether traffic is spread over all paths by weight. Otherwise Seaway selects one."""
+    """True if traffic is spread over all paths by weight. Otherwise Seaway selects one."""
     paths: Annotated[list[PathIn], Field(min_length=1, max_length=32)]
     """At least one, in order of preference among equal weights."""
 
@@ -189,7 +189,7 @@ class NetworkConfigIn(Incoming):
     probe: ProbeIn = ProbeIn()
     """Measurement of links."""
     mesh: bool = True
-    """Whether every pair without configured paths is connected directly."""
+    """True if every pair without configured paths is connected directly."""
     gateways: Annotated[list[GatewayIn], Field(max_length=MAX_GATEWAYS)] = no_entries()
     """Every gateway."""
     paths: Annotated[list[PairIn], Field(max_length=10_000)] = no_entries()

@@ -95,7 +95,7 @@ class AgentOut(Shown):
     refused: int
     """Reports of it that were refused since the control plane started."""
     trouble: str
-    """Why the latest report was rejected; empty if it was accepted."""
+    """Reason why the latest report was rejected; empty if it was accepted."""
 
 
 class AgentList(Shown):

@@ -31,7 +31,7 @@ class ActivateIn(Incoming):
 
     queue: Name
     shadow: bool = False
-    """Whether it becomes the shadow policy of the queue instead of its policy."""
+    """True if it becomes the shadow policy of the queue instead of its policy."""
 
 
 class PolicyOut(Shown):
@@ -73,7 +73,7 @@ class TrainedOut(Shown):
     clusters: int | None
     """Number of clusters that it was trained for; null for any number."""
     network: bool
-    """Whether it uses links and network bounds."""
+    """True if it uses links and network bounds."""
     features: int
     """Version of the figures that it is shown."""
     digest: str

@@ -50,7 +50,7 @@ class WaitingOut(JobOut):
     position: int
     """Its place in the line of its tenant in its queue, from 1."""
     message: str
-    """Why it waits, on the present fleet."""
+    """Reason why it waits, on the present fleet."""
     code: str = ""
     """Kind of the reason, as in `GET /jobs/{job}/explain`."""
     params: dict[str, str | int] = Field(default_factory=dict)

@@ -102,9 +102,9 @@ class MoveOut(Shown):
     before: list[str]
     after: list[str]
     why: str
-    """Why it would wait; empty if it would not, or if the reason is not computed."""
+    """Reason why it would wait; empty if it would not, or if the reason is not computed."""
     asked: bool = False
-    """Whether it is a job of the question, which was never submitted."""
+    """True if it is a job of the question, which was never submitted."""
 
 
 class WhatIfOut(Shown):

@@ -24,7 +24,7 @@ HEAVY = 2
 """Answers that take long, like the objects of thousands of replicas: so many at once, whoever asks."""
 
 IN_LINE = 14
-"""How many more of them wait for their turn; the next is told to come again."""
+"""Number of more of them wait for their turn; the next is told to come again."""
 
 RETRY_AFTER_S = 2
 
@@ -38,7 +38,7 @@ class Threads:
         self._limiter = CapacityLimiter(MAX_THREADS)
         self._heavy = CapacityLimiter(HEAVY)
         self.heavy_ahead = 0
-        """How many are answered or wait."""
+        """Number of are answered or wait."""
 
     async def read(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs

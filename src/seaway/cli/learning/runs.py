@@ -247,7 +247,7 @@ class _Quiet(NullListener):
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]
-        """Whether the process was told to end."""
+        """True if the process was told to end."""
         return bool(self._ended.signal)
 
 

@@ -85,7 +85,7 @@ class RunWatch:
 
     @property
     def stopping(self) -> bool:
-        """Whether the process was told to end."""
+        """True if the process was told to end."""
         return bool(self._ended.signal)
 
     def __enter__(self) -> Self:

@@ -27,13 +27,13 @@ class LeaderSession:
 
     came = True
     over = False
-    """Whether this process was told to end before it began."""
+    """True if this process was told to end before it began."""
     waited_s = 0.0
     """For how long it was waited for."""
 
     @property
     def lost(self) -> str:
-        """Why the turn is over; empty while it is not."""
+        """Reason why the turn is over; empty while it is not."""
         return ""
 
     def on_lost(self, call: Callable[[], None]) -> None:

@@ -44,7 +44,7 @@ class BaselineEnv(gymnasium.Env):
 
     @property
     def certain(self) -> int:
-        """How many steps more the episode has at least: every job is decided once, a job that waits more often."""
+        """Number of steps more the episode has at least: every job is decided once, a job that waits more often."""
         return max(len(self._env.episode.queue) - len(self._actions), 1)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Float32, dict[str, Any]]:  # noqa: ANN401

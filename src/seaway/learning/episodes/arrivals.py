@@ -36,7 +36,7 @@ class ArrivalOrder(Protocol):
 
     @property
     def may_wait(self) -> bool:
-        """Whether the job at hand would be offered again."""
+        """True if the job at hand would be offered again."""
 
     def reset(self) -> None:
         """Begin again with the first job."""
@@ -63,7 +63,7 @@ class Rounds:
 
     @property
     def may_wait(self) -> bool:
-        """Whether the job at hand would be offered again."""
+        """True if the job at hand would be offered again."""
         return self._round < self._offers
 
     def reset(self) -> None:
@@ -133,7 +133,7 @@ class ComeAndGo:
 
     @property
     def may_wait(self) -> bool:
-        """Whether the job at hand would be offered again, provided that it fits then.
+        """True if the job at hand would be offered again, provided that it fits then.
 
         In the last pass it would where one that was placed in that pass is still to end.
         """

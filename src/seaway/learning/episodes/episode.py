@@ -123,7 +123,7 @@ class Episode:
 
     @property
     def done(self) -> bool:
-        """Whether every job has been decided permanently."""
+        """True if every job has been decided permanently."""
         return self._arrival_order.number == NO_JOB
 
     @property
@@ -151,7 +151,7 @@ class Episode:
 
     @property
     def may_wait(self) -> bool:
-        """Whether the job at hand would be offered again; else waiting refuses it permanently."""
+        """True if the job at hand would be offered again; else waiting refuses it permanently."""
         return not self.done and self._arrival_order.may_wait
 
     @property
@@ -161,7 +161,7 @@ class Episode:
 
     @property
     def fits(self) -> bool:
-        """Whether the job at hand fits anywhere now."""
+        """True if the job at hand fits anywhere now."""
         self._look()
         return self._fit_count > 0
 

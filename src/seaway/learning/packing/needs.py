@@ -124,7 +124,7 @@ class Needs:
 
     @property
     def additive(self) -> bool:
-        """Whether jobs fit together wherever their needs add up to no more than there is.
+        """True if jobs fit together wherever their needs add up to no more than there is.
 
         They need not where devices are cut into MIG instances, nor where a job wants a device that is idle when it
         comes, or devices of one NUMA node.

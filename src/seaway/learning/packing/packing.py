@@ -65,12 +65,12 @@ class Packing:
 
     @property
     def count(self) -> int:
-        """How many jobs are in."""
+        """Number of jobs are in."""
         return len(self.placed)
 
     @property
     def proven(self) -> bool:
-        """Whether no packing holds more."""
+        """True if no packing holds more."""
         return self.count >= self.bound
 
 

@@ -15,10 +15,10 @@ from seaway.learning.policies.manifest import Manifest, Trial, decode_head, enco
 SUFFIX = ".policy"
 HEAD, MODEL, SIGNATURE = "policy.json", "model.onnx", "signature.json"
 LARGEST = {HEAD: 1 << 20, MODEL: 8 << 20, SIGNATURE: 1 << 12}
-"""How many bytes each part may have."""
+"""Number of bytes each part may have."""
 
 LARGEST_FILE = sum(LARGEST.values()) + 4096
-"""How many bytes all of it may have, with what an archive is beside its parts."""
+"""Number of bytes all of it may have, with what an archive is beside its parts."""
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 _BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError)

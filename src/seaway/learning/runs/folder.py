@@ -89,7 +89,7 @@ class RunFolder:
 
     @property
     def has_run(self) -> bool:
-        """Whether a run began here."""
+        """True if a run began here."""
         return self.config.exists()
 
     def write_config(self, run: Run, digests: Mapping[str, str]) -> None:

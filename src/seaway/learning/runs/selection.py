@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def tired(self) -> bool:
-        """Whether there is nothing better to come, as far as patience goes."""
+        """True if there is nothing better to come, as far as patience goes."""
         return 0 < self._patience <= self._since
 
     def take(self, found: Evaluated, episode: int) -> bool:

@@ -88,7 +88,7 @@ class _Worker:
 
     @property
     def busy(self) -> bool:
-        """Whether it has an item."""
+        """True if it has an item."""
         return self.at >= 0
 
     def begin(self, at: int, task: Callable[[Any], Any], item: object) -> None:

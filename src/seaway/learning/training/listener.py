@@ -138,7 +138,7 @@ class Listener(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether the run is to end where its state can next be kept."""
+        """True if the run is to end where its state can next be kept."""
 
     def doing(self, text: str) -> None:
         """Learn what the run is about to do that is not an episode, a clause: ``reading instances``."""
@@ -185,7 +185,7 @@ class Together:
 
     @property
     def stopping(self) -> bool:
-        """Whether one of them wants the run to end."""
+        """True if one of them wants the run to end."""
         return any(each.stopping for each in self._all)
 
     def doing(self, text: str) -> None:

@@ -64,7 +64,7 @@ NO_RULES = DeviceRules()
 """What allows every device."""
 
 LOG_LENGTH = 4096
-"""How many changes the fleet's log keeps: a row further behind is worked out again."""
+"""Number of changes the fleet's log keeps: a row further behind is worked out again."""
 
 SAME_GATEWAY_MBPS = 2**40
 """Bandwidth from a gateway to itself: no link is crossed, so nothing is used up."""

@@ -66,7 +66,7 @@ class Rows:
 
     @property
     def written(self) -> bool:
-        """Whether there is room for figures."""
+        """True if there is room for figures."""
         return len(self.columns) <= WRITTEN
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 COLOURS = 10
-"""How many there are; `static/fleet.css` has them."""
+"""Number of there are; `static/fleet.css` has them."""
 
 
 def colours_of(names: Iterable[str]) -> Mapping[str, int]:

@@ -59,7 +59,7 @@ class _Submit:
         self.visit, self.words = visit, visit.words
         self._draft = JobDraft()
         self._begun = False
-        """Whether it is known what was being written: until then nothing is typed, and nothing kept in its place."""
+        """True if it is known what was being written: until then nothing is typed, and nothing kept in its place."""
         self._nodes: dict[str, int] = {}
         self._trial: DryRunOut | None = None
         self._latest = Latest(visit)

@@ -33,7 +33,7 @@ ROWS = 50
 """Links that the table has at first, and by how many more it grows."""
 
 MAX_ROWS = 1000
-"""How many the API tells at once."""
+"""Number of the API tells at once."""
 
 VIEWS = ("graph", "matrix", "table")
 
