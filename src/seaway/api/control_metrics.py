@@ -1,4 +1,4 @@
-"""What the control loop and the database count, as metrics."""
+"""Metrics of the control loop and the database."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from seaway.domain.job_state import JobState
 
 
 class LoopMetrics(Collector):
-    """What is said of clusters, for one answer, and to whom it may be told what all tenants make up together.
+    """Metrics of clusters for one response, and totals over tenants for callers that may see them.
 
     Parameters
     ----------
     waiting_rules
-        Jobs that wait, by what keeps them; None for who may not know of everybody's jobs.
+        Waiting jobs by rule; None for callers that may not see all jobs.
     """
 
     def __init__(self, figures: Figures, audit: AuditLog, listeners: int, waiting_rules: dict[str, int] | None) -> None:

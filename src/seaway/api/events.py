@@ -75,7 +75,7 @@ class Stream(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._send(send, RETRY)
-            with suppress(SeawayError):  # the store does not answer: who follows comes again
+            with suppress(SeawayError):  # the store does not answer: the client reconnects
                 await self._follow(send)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:

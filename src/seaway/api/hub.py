@@ -25,7 +25,7 @@ from seaway.domain.errors import SeawayError, UnavailableError
 from seaway.wire.events import event_fields
 
 MAX_BYTES = 1 << 20
-"""What waits for one listener; beyond that it is left behind."""
+"""Maximum size of the queue of one listener. Beyond it, events are left out."""
 
 ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_removed"})
 """Kinds of the fleet's own events that tell of other tenants; names of orphans hold ids of their jobs."""
@@ -33,16 +33,16 @@ ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_remove
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which events a user wants.
+    """Filter of events.
 
     Attributes
     ----------
     tenant
-        Of one tenant and of the fleet; empty for all.
+        Events of one tenant and of the fleet; empty for all.
     job_id
-        Of one job; empty for all.
+        Events of one job; empty for all.
     confined
-        Whether who asks belongs to a tenant and may not know of others.
+        Whether the caller belongs to a tenant and may not see others.
     """
 
     tenant: str
@@ -59,14 +59,14 @@ class Subscription:
 
 
 class Listener:
-    """What waits to be sent to one who follows; all of it shared with others.
+    """Queue of one listener; all events are shared with other listeners.
 
     Attributes
     ----------
     sent
-        Up to which event everything was handed on.
+        ID of the last event handed on.
     lagging
-        Whether something was left out since.
+        Whether events were left out since.
     closed
         Whether the stream ends.
     """

@@ -1,4 +1,4 @@
-"""What became of a job, and why: explanation, events, attempts, manifest, logs, the normalised job."""
+"""Views of a job: explanation, events, attempts, manifest, logs, normalised job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from seaway.wire.normalised import NormalisedJob, normalised_fields
 MAX_LINES = 10_000
 MAX_REPLICA = MAX_REPLICAS - 1
 MAX_OBJECTS = 1_000
-"""In one answer."""
+"""Maximum number of objects in one response."""
 
 LARGEST_ID = 2**63 - 1
 

@@ -65,7 +65,7 @@ async def submit(request: Request) -> Response:
     key = _key(request, body)
     job = await plane.jobs.replayed(spec.tenant, key) if key else None
     new = job is None
-    if job is None:  # what was taken in once is so permanently, whatever the door says by now
+    if job is None:  # a stored job stays valid, whatever admission decides now
         await _admit(request, spec)
         job, new = await plane.jobs.submit(spec, who.name, key, partial(pipeline_of(request).accepted, request))
         request.scope[NOTED] = new
@@ -173,7 +173,7 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
         except StaleError:
             if version is not None:
                 raise
-            found = await find(request, job)  # whoever names no version means the one that there is by now
+            found = await find(request, job)  # without a version, the present one is meant
     raise ConflictError("the job changes too fast; try again")
 
 
@@ -188,12 +188,12 @@ async def _change(request: Request, job: JobRecord, given: JobIn, version: int |
 
 
 def _own(request: Request, given: JobIn) -> JobSpec:
-    """Return what is asked for, in the name of who asks.
+    """Return the requested job in the caller's name.
 
     Raises
     ------
     ForbiddenError
-        When it is for a tenant that he may not see.
+        When it is for a tenant that is not visible to the caller.
     """
     who = who_of(request)
     spec = given.spec(who.tenant or DEFAULT)
@@ -203,7 +203,7 @@ def _own(request: Request, given: JobIn) -> JobSpec:
 
 
 async def _admit(request: Request, spec: JobSpec) -> None:
-    """Bring a job to the door; what must be thought about holds up no one else."""
+    """Check a job by admission; a long check does not block other requests."""
     pipeline, who = pipeline_of(request), who_of(request)
     if not pipeline.plane.admission.admits_at_once(spec, who.tenant):
         await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant)
@@ -256,10 +256,10 @@ Step = Callable[[str, str, str, int | None], JobRecord]
 
 
 class ActionIn(Incoming):
-    """Why a job is sent on its way."""
+    """Reason of an action on a job."""
 
     reason: Line = ""
-    """A sentence for people; left out, who did it is said."""
+    """A sentence for people. Default: the name of the token."""
 
 
 def step(path: str) -> Callable[[Handler], Handler]:
@@ -297,7 +297,7 @@ async def resume_job(request: Request, job: JobRef) -> Response:
 
 @operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_job(request: Request, job: JobRef) -> Response:
-    """End a job if it is not over, and list it no longer."""
+    """End an unfinished job, and remove it from lists."""
     await _take(request, job, pipeline_of(request).plane.jobs.delete)
     return nothing()
 

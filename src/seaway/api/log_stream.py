@@ -31,13 +31,13 @@ from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
 
 EVERY_S = 1.0
-"""How often a cluster that cannot tell of lines as they are written is asked for them."""
+"""Seconds between two requests to a cluster that cannot stream logs."""
 
 PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
 """Before a log that ended, or cannot be read yet, is asked for again; doubles while nothing comes."""
 
 MAX_BYTES = 1 << 20
-"""What waits for one who follows; beyond that its cluster is not listened to before that was sent."""
+"""Maximum size of the queue of a follower. Beyond it, reading from the cluster pauses."""
 
 LAST_LINE = Header(
     "Last-Event-ID", "The last line that you have: what comes after it is sent, and nothing before.", 200
@@ -74,7 +74,7 @@ async def follow_log(
 
 @dataclass(frozen=True, slots=True)
 class _LogRequest:
-    """Which log is followed, and with how many of its lines that begins."""
+    """Log to follow, and the number of its first lines."""
 
     job_id: str
     replica: int
@@ -83,7 +83,7 @@ class _LogRequest:
 
 
 class _Place:
-    """Where a user is in a job's log: in which attempt, and where in that by its cluster's own words."""
+    """Position in a job's log: its attempt, and a position in the terms of its cluster."""
 
     def __init__(self, text: str) -> None:
         found = _PLACE.fullmatch(text)

@@ -55,7 +55,7 @@ def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> 
 
 
 class NetworkMetrics(Collector):
-    """For one answer; nothing without a network."""
+    """Metrics of the network for one response; empty without a network."""
 
     def __init__(self, overview: Overview, agents: Agents) -> None:
         self._silent_s = overview.agents_last_seen_s()
@@ -79,7 +79,7 @@ class NetworkMetrics(Collector):
 
 
 def _of_agents(agents: Sequence[AgentView], rounds: dict[tuple[str, str], int]) -> Iterator[Metric]:
-    """Return what agents reported; of what they count themselves, since they were heard first."""
+    """Return metrics of agents. Counters of agents start with their first report."""
     reports = {(each.gateway, "refused"): each.refused for each in agents}
     reports |= {(each.gateway, "taken"): each.known.reports for each in agents if each.known}
     yield counter_by(

@@ -27,7 +27,7 @@ OfCluster = Annotated[Word, Query(description="Only of this cluster, and of link
 
 @dataclass(frozen=True, slots=True)
 class MetricsQuery:
-    """What is to be written: metrics, and what they are of."""
+    """Filter of metrics by name and cluster."""
 
     metrics: dict[str, Metric]
     uses: list[DeviceUse]
@@ -39,10 +39,11 @@ class MetricsQuery:
 
 @operation(text_routes, "GET", "/metrics", Role.VIEWER, {200: "text/plain"})
 async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
-    """Show figures in Prometheus' text format: Seaway's own, and of every cluster, device, vGPU and link.
+    """Return metrics in Prometheus' text format: Seaway's own, and those of clusters, devices, vGPUs and links.
 
-    Asked for one metric or one cluster, it leaves Seaway's own figures out. Queues are named to operators and admins,
-    and so are pods of other tenants and of nobody: to others, what they hold of a device is one series without names.
+    A filter by metric or cluster omits Seaway's own metrics. Names of queues, pods of other tenants and unmanaged pods
+    are
+    visible to operators and admins only. Other callers see one series per device without names for them.
     """
     asked = await _asked(request, metric, cluster)
     own = b"" if metric or cluster else await _own(request)

@@ -33,7 +33,7 @@ from seaway.wire.network_views import (
 )
 
 MAX_REPORTED_BYTES = 524_288
-"""What a report may have: some hundred bytes for each of its rounds."""
+"""Maximum size of a report: some hundred bytes per round."""
 
 NO_NETWORK = "no network between gateways is configured: `seaway network put -f FILE`"
 
@@ -155,9 +155,9 @@ async def submit_report(request: Request) -> Response:
     headers=(IF_NONE_MATCH,),
 )
 async def get_gateway(request: Request, gateway: str) -> Response:
-    """Say what a gateway must have: the network, and the path to each other gateway that traffic has to take.
+    """Return the configuration of a gateway: the network, and the active path to each other gateway.
 
-    For its agent, and for whoever may look at the network.
+    Available to its agent, and to callers that may see the network.
     """
     _require_own(request, gateway, Role.VIEWER)
     there, active = _configured(request), plane_of(request).network.active

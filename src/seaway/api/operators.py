@@ -1,4 +1,4 @@
-"""What operators and admins do: cordons, queues, pools, tenants."""
+"""Operations of operators and admins: cordons, queues, pools, tenants."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ async def list_shadows(
 
 
 async def _do(request: Request, act: Callable[..., Made], *given: object, **more: object) -> Made:
-    """Have something done in the name of who asks; `act` is one of the `Operations`."""
+    """Run one of the `Operations` in the caller's name."""
     pipeline = pipeline_of(request)
     return await pipeline.threads.write(act, pipeline.plane.operations, *given, who_of(request).name, **more)
 

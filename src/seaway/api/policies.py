@@ -39,7 +39,7 @@ from seaway.wire.policies import (
 from seaway.wire.tenancy import queue_fields
 
 ZIP = "application/zip"
-"""What programs take a policy file for."""
+"""Media type of a policy file."""
 
 BYTES = {"description": "The policy file.", "content": {FILE: {"schema": {"type": "string", "format": "binary"}}}}
 

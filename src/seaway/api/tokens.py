@@ -80,7 +80,7 @@ async def list_audit(
     before: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only entries before this one.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,
 ) -> Response:
-    """List who asked for what, and what came of it, new to old."""
+    """List the audit log, newest first."""
     pipeline = pipeline_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.audit, before, limit)
     following = rows[-1].id if len(rows) == limit else None

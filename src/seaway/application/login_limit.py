@@ -14,7 +14,7 @@ from seaway.application.ports.clock import Clock
 from seaway.domain.errors import SeawayError
 
 MAX_FAILURES = 10
-"""Number of failures from one address before it has to wait."""
+"""Number of failures from one address before it is throttled."""
 
 WINDOW_S = 60
 MAX_ADDRESSES = 10_000

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 ANYWHERE = IPv6Address("::")
 AGAIN_S = 30.0
-"""How long it waits for a port that another user has."""
+"""Seconds between two attempts to bind a port that is in use."""
 
 
 class Reflecting:
@@ -122,7 +122,7 @@ ANY = "any"
 """An address that leaves it to the routes where probes come from."""
 ASK_S = 5.0
 GRACE_S = 3.0
-"""How long an agent that ends goes on bringing what waits."""
+"""Seconds for sending queued results at the end."""
 MIB = 1 << 20
 
 Address = IPv6Address | IPv4Address
@@ -131,18 +131,18 @@ See = Callable[[Sequence[Reported]], None]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an agent knows before it opens anything.
+    """Inputs of an agent before it opens sockets.
 
     Attributes
     ----------
     account
-        Whom it goes on as.
+        User to switch to.
     controller
         None without a server.
     first
-        What it is to probe until the server says it; None for nothing.
+        Targets before the server answers; None for none.
     address
-        Its own; None when it must be asked for or is left to the routes.
+        Source address; None if it is requested from the server or left to the routing table.
     """
 
     account: Account
@@ -153,12 +153,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What took a privilege to open."""
+    """Resources that need privileges to open."""
 
     prober: Prober
     reflecting: Reflecting
     address: Address | None
-    """What it is bound to; None where that is left to the routes."""
+    """Bound address; None if it is left to the routing table."""
 
 
 def know(settings: AgentSettings, environment: Mapping[str, str], network: NetworkConfig | None) -> Known:
@@ -273,15 +273,15 @@ class Agent:
             )
 
     def run(self, stopping: threading.Event) -> None:
-        """Work until told to stop, then bring what waits, for `GRACE_S` at most.
+        """Run until stopped, then send queued results, for `GRACE_S` at most.
 
         Raises
         ------
         BaseException
-            Whatever ended one of its threads: none of them ends by itself.
+            An error that ended one of its threads, which never end by themselves.
         """
         self._stopping = stopping
-        gc.freeze()  # what is there now stays, and need not be looked through again and again
+        gc.freeze()  # these objects stay, and need not be scanned again
         probing = self._start("rounds", self._probe)
         delivering = self._start("delivery", self._deliver)
         stopping.wait()
@@ -300,7 +300,7 @@ class Agent:
         def guarded() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001  # told by whoever waits for the threads
+            except BaseException as error:  # noqa: BLE001  # reported by the thread that waits for these
                 if not self._stopping.is_set():
                     self._failure = error
                     self._stopping.set()
@@ -329,12 +329,12 @@ class Agent:
             self.delivery.finish(GRACE_S)
 
     def _compare(self, todo: Assignment | None) -> None:
-        """End it when the gateway has another address by now than it was told: binding that takes privileges again.
+        """Stop when the configured address of the gateway changed, since binding needs privileges again.
 
         Raises
         ------
         ConflictError
-            Once what waits is brought, when it ends for this.
+            After sending the queued results, when it stops for this reason.
         """
         bound, own = self._opened.address, todo.own if todo else None
         if own is None or bound is None or own == self._compared or self.delivery is None:

@@ -1,4 +1,4 @@
-"""Who measures what gateways' interfaces carry, as settings say."""
+"""Meters of gateways' interfaces, by the settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STALE = 3
 """After how many periods without an answer figures count no more; those of Prometheus a window later."""
 
 TIMEOUT_S = 5.0
-"""How long an answer may take at most; half a period where that is shorter."""
+"""Timeout of a reading; half a period if that is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class NetworkSettings:
 
 
 def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
-    """Make what keeps what interfaces carry, by whoever is set to measure it.
+    """Create the readings of interfaces with the configured meters.
 
     Raises
     ------
     RejectedError
-        When a setting is wrong, or a file of certificates cannot be read.
+        When a setting is invalid, or a file of certificates cannot be read.
     """
     from seaway.application.network.bandwidth import Bandwidths
 

@@ -20,10 +20,10 @@ from seaway.domain.errors import RejectedError, UnavailableError
 TRY_S = 20.0
 LOOK_S = 0.1
 MAX_S = 120.0
-"""How long one question may take in all: who asks it gives up before that, and says what did not answer."""
+"""Timeout of one query. The caller gives up earlier, and names the part that does not answer."""
 
 KNOWN = ".names.json"
-"""Beside the kubeconfigs: what all clusters that were ever joined are called, by who they are."""
+"""File beside the kubeconfigs with the names of all clusters that were ever joined, by identity."""
 
 KARMADA = "cluster.karmada.io"
 """The group of objects that Karmada's control plane serves, and no cluster does."""
@@ -31,18 +31,18 @@ KARMADA = "cluster.karmada.io"
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What was joined.
+    """A joined cluster.
 
     Attributes
     ----------
     cluster
-        As it tells of itself; None when no one looked.
+        Its inventory; None without a check.
     file
-        Where its kubeconfig is now.
-    troubles
-        What is wrong with its nodes, a sentence each.
+        Its stored kubeconfig.
+    problems
+        Problems of its nodes, a sentence each.
     driven
-        Which kind of clusters the server drives that runs on the data folder; empty when none runs.
+        Kind of clusters that the server on the data folder uses; empty if none runs.
     """
 
     name: str
@@ -98,18 +98,18 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
 
 
 def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str], *, replace: bool) -> str:
-    """Return the name that a cluster is to have; the one it had, if it was joined before.
+    """Return the name for a cluster: its previous one if it was joined before.
 
     Parameters
     ----------
     asked
-        What the user wants it to be called; empty where it was not said.
+        Requested name; empty for none.
     known
-        Names of all clusters that were ever joined, by who they are.
+        Names of all clusters that were ever joined, by identity.
     there
-        Those that are joined now.
+        Names of the joined clusters.
     replace
-        Whether it may have the name of one that was left.
+        Whether it may get the name of a cluster that left.
     """
     before = known.get(uid, "")
     if before and before != name:
@@ -153,7 +153,7 @@ def joined(data: Path) -> list[str]:
 
 
 def _read_known(folder: Path) -> dict[str, str]:
-    """Return the names of all clusters that were ever joined, by who they are."""
+    """Return the names of all clusters that were ever joined, by identity."""
     try:
         return dict(json.loads((folder / KNOWN).read_bytes()))
     except FileNotFoundError:
@@ -163,14 +163,14 @@ def _read_known(folder: Path) -> dict[str, str]:
 
 
 def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...], str]:
-    """Connect, and see what is there, and who it is."""
+    """Connect, and return the inventory and the identity."""
     with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
         file = Path(folder) / name
         _write(file, text)
         try:
             _refuse_karmada(file, name, kubeconfig)
             return _see(Path(folder))
-        except UnavailableError as error:  # in the words of who knows only the file that was given
+        except UnavailableError as error:  # in terms of the given file, the only one that the user knows
             raise UnavailableError(str(error).replace(str(file), str(kubeconfig))) from None
 
 
@@ -204,7 +204,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
 
 
 def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
-    """Follow the one cluster of a folder until it has told what it has."""
+    """Follow the one cluster of a folder until it has reported its inventory."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
 
     names = ClusterNames()

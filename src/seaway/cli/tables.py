@@ -64,7 +64,7 @@ SECTIONS: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
         ("one decision, 99th percentile µs", "p99_us", _count),
     ),
 }
-"""What is shown: by section, lines of label, name of the figure, and how it is written."""
+"""Rows by section: label, name of the figure, and format."""
 
 GAP = 2
 UNKNOWN = "–"

@@ -38,12 +38,12 @@ class HttpController:
         self._known = Known()
 
     def assignment(self) -> Assignment:
-        """Return what is to be probed now.
+        """Return the present targets.
 
         Raises
         ------
         AnswerError
-            When what comes back makes no sense.
+            When the answer is invalid.
         """
         body = send(self.client, agents.targets(self._gateway, self._known))
         try:
@@ -117,12 +117,12 @@ class HttpSteerer:
         self._read: tuple[Any, NetworkConfig] | None = None
 
     def wanted(self) -> Wanted:
-        """Return what this gateway must have now.
+        """Return the present configuration of this gateway.
 
         Raises
         ------
         AnswerError
-            When what comes back makes no sense.
+            When the answer is invalid.
         """
         body = send(self.client, agents.wanted(self._gateway, self._known))
         try:

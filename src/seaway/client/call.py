@@ -20,11 +20,11 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 Query = Mapping[str, object]
-"""What stands behind the question mark; None leaves a name out, a list repeats it."""
+"""Query parameters. None omits a name; a list repeats it."""
 
 
 class Answer(Protocol[T_co]):
-    """Reads what comes back."""
+    """Parser of a response."""
 
     def read(self, content: bytes) -> T_co:
         """Read the body of an answer that says success."""
@@ -37,7 +37,7 @@ class Model:
     module: str
     name: str
 
-    def read(self, content: bytes) -> Any:  # noqa: ANN401  # whoever names a Model says what it reads
+    def read(self, content: bytes) -> Any:  # noqa: ANN401  # the type depends on the model
         """Read a message.
 
         Raises
@@ -88,12 +88,12 @@ class Nothing:
 
 @dataclass(slots=True)
 class Known:
-    """What came last of something that is read again and again, so that the server need not send it once more.
+    """Last response of a call that is repeated, so that the server need not send it again.
 
     Attributes
     ----------
     tag
-        Its `ETag`; empty as long as there is none.
+        Its `ETag`; empty before the first response.
     content
         Its body.
     """
@@ -104,20 +104,20 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One call.
+    """A call of the API.
 
     Attributes
     ----------
     method, path
         As in HTTP; the path is relative to the server's URL.
     answer
-        Reads what comes back.
+        Parser of the response.
     query, headers, content
-        Sent along.
+        Parts of the request.
     repeatable
-        Whether sending it twice does no more than sending it once.
+        Whether it is idempotent.
     known
-        What came of it last, which is answered again while the server has nothing else; None asks for all of it.
+        Last response, which is returned again while the server has no other; None requests a full response.
     """
 
     method: str
@@ -131,7 +131,7 @@ class Call(Generic[T]):
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """What stands behind the question mark, name by name."""
+        """Query parameters, name by name."""
         return [
             (name, _written(each))
             for name, value in self.query.items()
@@ -189,7 +189,7 @@ def send(method: str, path: str, answer: Answer[T], body: object = None, *, repe
 class Body(dict[str, Any]):
     """An object as a Seaway server shows it: what is missing in it, no such server has left out."""
 
-    def __missing__(self, name: str) -> Any:  # noqa: ANN401  # whoever looks it up would get anything
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401  # any type could be expected
         """Say that this is no such object.
 
         Raises
@@ -201,12 +201,12 @@ class Body(dict[str, Any]):
 
 
 def part(name: str) -> str:
-    """Write a name so that it can stand in a path, whatever it holds.
+    """Quote a name for use in a path.
 
     Raises
     ------
     RejectedError
-        When it holds a slash, which servers and what is before them take for a part of the path.
+        When it contains a slash, which servers and proxies take for a separator.
     """
     if "/" in name:
         raise RejectedError(f"{name[:80]!r} has a '/' in it, and no name has")

@@ -1,4 +1,4 @@
-"""Which server is spoken to, and by which token: where each setting comes from."""
+"""Server and token of the client, with the source of each setting."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from seaway.domain.errors import RejectedError
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 TOKEN_FILE = "admin-token"
-"""In the data folder: the first token of the server that keeps its data there."""
+"""File in the data folder with the first token of its server."""
 SERVER_FILE = "server.json"
-"""In the data folder: ``{"url": ...}`` of the server that keeps its data there."""
+"""File in the data folder with ``{"url": ...}`` of its server."""
 PROFILES_FILE = "profiles.toml"
 PROFILE_KEYS = ("server", "token", "ca_file")
 
 VISIBLE = re.compile(r"[\x21-\x7e]+")
-"""What a token may consist of; anything else cannot stand in a header."""
+"""Characters of a token. Others are not valid in a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Target:
 
 
 def data_folder() -> Path:
-    """Return where a server of this user keeps its data unless told otherwise; it need not be there."""
+    """Return the default data folder of a server of this user; it need not exist."""
     given = os.environ.get("SEAWAY_DATA")
     return Path(given) if given else _home("XDG_DATA_HOME", ".local/share") / "seaway"
 

@@ -1,4 +1,4 @@
-"""How a client is set up for a server."""
+"""Connection of a client to a server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from seaway.client.problems import error_of
 
 CONNECT_S = 5.0
 SILENCE_S = 45.0
-"""How long a stream of events may be silent; the server gives a sign of life more often."""
+"""Maximum silence of an event stream. Servers send heartbeats more often."""
 
 KEPT_S = 25.0
-"""How long a connection is kept for the next call: longer than from one report of an agent to the next, and less than
-servers keep it."""
+"""Seconds for which idle connections stay open: longer than the interval of an agent's reports, and shorter than the
+timeout of servers.
+"""
 
 _warned: set[str] = set()
 
@@ -60,7 +61,7 @@ def request(call: Call[Any]) -> dict[str, Any]:
 
 
 def content(call: Call[Any], response: httpx.Response) -> bytes:
-    """Return the body of an answer that has been read, or what is known of it where the server says that it holds.
+    """Return the body of a response that has been read, or the cached one if it has not changed.
 
     Raises
     ------

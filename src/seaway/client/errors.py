@@ -1,9 +1,9 @@
-"""What a call can end in, sorted by what its caller should do.
+"""Errors of calls, sorted by remedy.
 
-`RejectedError`: mend the request; `where` has the field, `also` what else is wrong. `UnknownError`, a kind of
-it: what was named is not there, or not yours to see. `UnauthenticatedError`: send a token that holds.
-`ForbiddenError`: not with this token. `ConflictError` and, a kind of it, `StaleError`: read again, then try again.
-`UnavailableError`: try again after `retry_after_s`. `InvariantError`: the server has a bug.
+`RejectedError`: fix the request; `where` has the field, `also` further errors. `UnknownError`, a subclass: not found,
+or not visible to you. `UnauthenticatedError`: send a valid token. `ForbiddenError`: the token lacks permission.
+`ConflictError` and `StaleError`, a subclass: read again, then retry. `UnavailableError`: retry after `retry_after_s`.
+`InvariantError`: a bug of the server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class AnswerError(SeawayError):
-    """What answered does not answer as Seaway does."""
+    """The answer is not one of a Seaway server."""
 
 
 class WaitedTooLongError(SeawayError, TimeoutError):

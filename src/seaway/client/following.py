@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 class Stream(Protocol[T]):
-    """What comes piece by piece, and goes on where it was after a connection broke."""
+    """A stream that resumes at its position after a connection broke."""
 
     def is_over(self) -> bool:
         """Tell whether nothing more will come."""
@@ -78,17 +78,16 @@ class Stream(Protocol[T]):
 
 
 class Following(Generic[T]):
-    """Says what to ask for, and after which pause again, until a stream is over.
+    """Next request of a stream, and the pause before it, until the stream ends.
 
     Parameters
     ----------
     stream
-        What is followed.
+        The stream.
     server
-        Whose URL is told when it cannot be reached.
+        URL in errors if it cannot be reached.
     wait
-        For how long; its time may run out in everything that is done here, which raises `WaitedTooLongError`. None
-        for without end.
+        Total time limit; exceeding it raises `WaitedTooLongError`. None for no limit.
     """
 
     def __init__(self, stream: Stream[T], pace: Pace, server: str, wait: Wait | None = None) -> None:

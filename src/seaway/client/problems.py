@@ -21,7 +21,7 @@ from seaway.domain.errors import (
 )
 
 RETRY_AFTER_S = 5
-"""When the server does not say after how long."""
+"""Pause if the server does not send one."""
 
 
 MAX_RETRY_AFTER_S = 3600

@@ -1,4 +1,4 @@
-"""When a call is sent again, and after how long; nothing here sends or waits."""
+"""Retry policy of calls, without sending or sleeping."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def _pass_over(why: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How patiently calls are tried.
+    """Limits of retries.
 
     Attributes
     ----------
     patience_s
-        For how many seconds a call that can be repeated is tried before its failure is told; 0 tries once.
+        Seconds for which an idempotent call is retried before its failure is raised; 0 for no retries.
     first_s, most_s
-        Pause after the first failure, and the longest; in between it doubles, and a part of it is random so
-        that many clients do not come back at once.
+        First and maximum pause. It doubles in between, with random jitter, so that clients do not retry together.
     clock
-        Seconds of a clock that is never set.
+        Monotonic clock, seconds.
     random
-        Where that part comes from.
+        Source of the jitter.
     on_wait
-        Called with what a server says that asks for patience, each time that it says something else: that it is
-        starting, or that another leads. It is asked again by itself.
+        Called with each new message of a server that asks clients to wait: it is starting, or another one is the
+        leader.
+        The call is retried automatically.
     """
 
     patience_s: float = 30.0
@@ -56,9 +56,9 @@ class Retries:
     Parameters
     ----------
     server
-        Whose URL is told when it cannot be reached.
+        URL in errors if it cannot be reached.
     repeatable
-        Whether the call may be sent again when it is not known whether it arrived.
+        Whether the call may be sent again if it is unknown whether it arrived.
     """
 
     def __init__(self, pace: Pace, server: str, *, repeatable: bool) -> None:

@@ -15,7 +15,7 @@ from seaway.domain.node import Node
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What nodes have together, whoever holds it."""
+    """Total resources of nodes, allocated or not."""
 
     nodes: int
     gpus: int
@@ -68,7 +68,7 @@ class Cluster:
 
     @cached_property
     def totals(self) -> Totals:
-        """What its nodes have together."""
+        """Total resources of its nodes."""
         return totals_of(self.nodes)
 
 

@@ -1,4 +1,4 @@
-"""Deployments: what is told to a cluster, and copies: what is seen of them there."""
+"""Deployments, the commands for a cluster, and workloads, their observed state there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Deployment:
 
 
 class WorkloadPhase(Enum):
-    """How a copy, or one of its replicas, is doing."""
+    """State of a workload or of one of its replicas."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -61,12 +61,12 @@ FINISHED_PHASES = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
 
 
 class Cause(Enum):
-    """What a failure comes from."""
+    """Cause of a failure."""
 
     WORKLOAD = "workload"
-    """What ran: it crashed, or never could start."""
+    """The program: it crashed, or could never start."""
     INFRASTRUCTURE = "infrastructure"
-    """What it ran on: its node or device failed, or the cluster evicted it."""
+    """The infrastructure: its node or device failed, or the cluster evicted it."""
     UNSCHEDULABLE = "refused"
     """The cluster's own scheduler would not have it where Seaway put it."""
     REJECTED = "denied"
@@ -83,20 +83,20 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """What is seen of one replica.
+    """Observed state of one replica.
 
     Attributes
     ----------
     slices
-        The shares of devices that it holds, or held before it ended.
+        Slices of devices that it holds, or held before it ended.
     cpu_milli, memory_mib
-        What it takes of its node besides.
+        Its use of the node besides.
     pod
-        What runs it, ``namespace/pod``; empty where there is nothing yet, or no such thing.
+        Its pod, ``namespace/pod``; empty before it exists.
     holders
-        Which container of it holds each of the slices, in their order, by name; empty where that cannot be told.
+        Container that holds each slice, in their order, by name; empty if unknown.
     containers
-        What runs in its pod.
+        Containers of its pod.
     """
 
     replica: int
@@ -118,20 +118,20 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is seen of a deployment in its cluster.
+    """Observed state of a deployment in its cluster.
 
     Attributes
     ----------
     job_id, attempt
-        Read from the object itself, so that a late answer is known as one.
+        Read from the object itself, so that a late report can be recognised.
     phase
-        Running when all its replicas run, succeeded when all succeeded, failed when one failed.
+        Running if all its replicas run, succeeded if all succeeded, failed if one failed.
     reason
         Why it failed or does not start; empty otherwise.
     address
-        Where a service of it answers; empty when it exposes none.
+        Address of its service; empty without ports.
     cause
-        What its failure comes from; means nothing in other phases.
+        Cause of its failure; undefined in other phases.
     """
 
     job_id: str
@@ -151,22 +151,22 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedPod:
-    """A pod that is no one's copy: what it holds of its node is kept from jobs.
+    """A pod that Seaway does not manage. Its resources are not available to jobs.
 
     Attributes
     ----------
     name
-        Unique in its cluster, like ``namespace/pod``.
+        Unique in its cluster, such as ``namespace/pod``.
     node
-        Where it is; empty once it is gone, or holds nothing any more.
+        Its node; empty once it is gone, or holds nothing any more.
     slices
-        The shares of devices that it holds.
+        Slices of devices that it holds.
     cpu_milli, memory_mib
-        What it takes of its node besides.
+        Its use of the node besides.
     containers
-        Which container holds each of the slices, in their order; empty where that cannot be told.
+        Container that holds each slice, in their order; empty if unknown.
     pods
-        How many of the pods that its node takes it is: 0 once it has ended and only holds devices.
+        Its share of the node's maximum number of pods: 0 once it has ended and only holds devices.
     """
 
     name: str

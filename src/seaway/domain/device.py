@@ -15,14 +15,14 @@ MILLI_PER_PERCENT_POINT = 10
 
 
 class DeviceMode(Enum):
-    """How a device is shared out; the values are HAMi's own words, where it has one."""
+    """Sharing mode of a device. The values are HAMi's terms, if it has one."""
 
     HAMI_CORE = "hami-core"
     """Each slice is held to its memory and cores, by HAMi's library or another vGPU layer."""
     MIG = "mig"
     MPS = "mps"
     WHOLE = "whole"
-    """It is not: one pod has all of it."""
+    """Not shared: one pod has all of it."""
     SHARED = "shared"
     """Pods take turns, and no one holds them to a share."""
 
@@ -67,47 +67,46 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU or NPU as the vGPU layer of its node announces it.
+    """A GPU or NPU as the vGPU layer of its node reports it.
 
     Attributes
     ----------
     uuid
-        The device's own id, unique in the fleet.
+        The device's ID, unique in the fleet.
     index
-        Its place on the node, from 0.
+        Its index on the node, from 0.
     model
-        Product name, like ``NVIDIA A100-SXM4-80GB``.
+        Product name, such as ``NVIDIA A100-SXM4-80GB``.
     memory_mib
-        Memory to share out, MiB (scaling included).
+        Allocatable memory, MiB (scaling included).
     vendor
-        Who made it; one of the vGPU layer's words.
+        Its vendor, in the vGPU layer's terms.
     core_milli
-        Cores to share out, thousandths of one device (scaling included).
+        Allocatable cores, thousandths of one device (scaling included).
     share_limit
-        How many containers may hold a slice at once.
+        Maximum number of containers with a slice.
     numa
-        NUMA node it hangs on.
+        Its NUMA node.
     healthy
-        False when the vGPU layer does not report it healthy.
+        False when the vGPU layer does not report it as healthy.
     cordoned
-        True when it takes no new slices; what runs on it stays.
+        True when it accepts no new slices; running workloads stay.
     mode
-        How it is shared out.
+        Its sharing mode.
     mig_profiles
-        In MIG mode, the sizes that may be cut.
+        In MIG mode, the possible profiles.
     mig_single_device
-        In MIG mode, whether no pod can say how many instances it wants of each device: those of a replica are then
-        all on one, or on devices that hold but one such instance.
+        In MIG mode, whether pods cannot request a number of instances per device: those of a replica are then all on
+        one device, or on devices with one such instance each.
     core_steps
-        In how many equal steps the cores of one device are given out, 1-1,000: who asks for less than a whole
-        step books and gets all of it.
+        Number of equal steps of its cores, 1-1,000: a request is rounded up to whole steps.
     memory_step_mib
-        MiB in the steps in which memory is given out, likewise; a share in percent is rounded down, to one at least.
+        Step of memory, MiB, likewise; a share in percent is rounded down, to one step at least.
     even_shares
-        Whether it is given out in as many even shares as may be held at once, whatever is asked for: all of it where
-        that is one. A slice books as many of them as hold what it asks for, one at least; the steps count for nothing.
+        Whether it is allocated in as many even shares as there can be slices: all of it if that is one. A slice uses as
+        many shares as its request needs, one at least; the steps do not apply.
     reason
-        Why it takes no new slices; empty while it does, and where its cluster does not say.
+        Why it accepts no new slices; empty while it does, and if its cluster gives no reason.
     """
 
     uuid: str

@@ -1,4 +1,4 @@
-"""Errors, sorted by what whoever gets one should do about it.
+"""Errors, sorted by remedy.
 
 "This job cannot be placed" is not among them: that is a value with reasons, see
 `seaway.scheduling.explain`.
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 
 class SeawayError(Exception):
-    """Whatever Seaway raises on purpose."""
+    """Base class of all errors that Seaway raises on purpose."""
 
 
 class RejectedError(SeawayError):
-    """The input is wrong and will stay wrong until whoever sent it mends it.
+    """The input is invalid, and stays so until the caller fixes it.
 
     Parameters
     ----------
     message
-        What is wrong and how to mend it, one line.
+        The problem and its remedy, one line.
     where
-        Where it stands: a file with line and column, or the path of a field.
+        Its place: a file with line and column, or the path of a field.
     also
-        What else is wrong with the same input.
+        Further problems of the same input.
     """
 
     def __init__(self, message: str, *, where: str = "", also: tuple[RejectedError, ...] = ()) -> None:
@@ -32,7 +32,7 @@ class RejectedError(SeawayError):
 
 
 class UnknownError(RejectedError):
-    """What the input names is not there, or is not the asker's to see."""
+    """The named object does not exist, or is not visible to the caller."""
 
 
 class UnauthenticatedError(SeawayError):
@@ -40,7 +40,7 @@ class UnauthenticatedError(SeawayError):
 
 
 class ForbiddenError(SeawayError):
-    """Who asks may not do this: ask a user who may."""
+    """The caller lacks the permission."""
 
 
 class ConflictError(SeawayError):
@@ -48,7 +48,7 @@ class ConflictError(SeawayError):
 
 
 class StaleError(ConflictError):
-    """It is not in the version any more that the change was meant for."""
+    """The object has another version than the one that the change is based on."""
 
 
 class UnavailableError(SeawayError):

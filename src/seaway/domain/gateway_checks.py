@@ -1,6 +1,6 @@
-"""Whether gateways and the paths between them make sense together: every problem at once, and where it is.
+"""Consistency checks of gateways and paths: all problems together, each with its place.
 
-Places are named as in the document that `seaway.wire.network_in` reads, like ``gateways[1].sids[0]``.
+Places are named as in the document that `seaway.wire.network_in` reads, such as ``gateways[1].sids[0]``.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ Problems = Iterator[RejectedError]
 MIN_OUTER_MTU = MIN_MTU + overhead(segments=1)
 
 MIN_UDP_PORT = 1024
-"""What a process without privileges may answer on, as Linux has it (net.ipv4.ip_unprivileged_port_start)."""
+"""Lowest port for processes without privileges, by default on Linux (net.ipv4.ip_unprivileged_port_start)."""
 
 NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
-"""What a neighbour is needed for."""
+"""Behaviours that need a neighbour."""
 
 
 def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:

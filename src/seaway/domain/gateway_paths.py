@@ -31,7 +31,7 @@ def overhead(segments: int) -> int:
 
 
 class Room:
-    """How large packets may be that take paths of a network. Looks the network through once, for any number of paths.
+    """Maximum packet sizes on the paths of a network. The network is analysed once for any number of paths.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""How the network between gateways is meant to be: what each gateway has, and the paths between them.
+"""Configuration of the network between gateways: gateways and the paths between them.
 
-Frozen values; whether they make sense together is `seaway.domain.gateway_checks`' to say.
+Frozen values. `seaway.domain.gateway_checks` checks their consistency.
 
 References
 ----------

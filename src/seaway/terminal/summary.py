@@ -87,7 +87,7 @@ class Summary:
 
     @property
     def live(self) -> int:
-        """Number of jobs are unfinished."""
+        """Number of unfinished jobs."""
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:

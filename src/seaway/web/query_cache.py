@@ -85,7 +85,7 @@ class _Line(Generic[T]):
     content: bytes = b""
     value: T | None = None
     number: int = 0
-    """Number of answers there were, each another than the one before."""
+    """Number of answers that differ from the one before."""
     asked_s: float = float("-inf")
     failing: bool = False
     again: asyncio.Event = field(default_factory=asyncio.Event)

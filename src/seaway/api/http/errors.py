@@ -72,7 +72,7 @@ def status_of(error: Exception) -> int:
 
 
 def answer(error: Exception, path: str) -> Response:
-    """Answer with what went wrong; of our own faults nothing is told but that it was one."""
+    """Return the response for an error. Internal errors reveal no details."""
     status = status_of(error)
     headers: dict[str, str] = {}
     if isinstance(error, RequestValidationError):

@@ -23,12 +23,12 @@ NOT_OURS = "is not what 'next' of the page before said"
 
 
 async def find(request: Request, job: str) -> JobRecord:
-    """Find a job by its id, or the latest by its name.
+    """Find a job by its ID, or the latest by its name.
 
     Raises
     ------
     UnknownError
-        When there is none, or not for who asks.
+        When there is none, or it is not visible to the caller.
     """
     pipeline = pipeline_of(request)
     return await pipeline.threads.read(_find, pipeline.plane.store, who_of(request), job)

@@ -1,4 +1,4 @@
-"""What every request passes first: is it whole, is it small enough, does it come from where it may."""
+"""First checks of every request: completeness, size and origin."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from seaway.learning.policies.file import LARGEST_FILE
 
 SUBMIT = ("POST", "/api/v1/jobs")
 LARGER = {("PUT", "/api/v1/network"): 8 << 20, ("POST", "/api/v1/policies"): LARGEST_FILE}
-"""What bodies may have, bytes, that hold more than others: all gateways and the paths of every pair, or a policy."""
+"""Maximum body size of operations with large bodies, bytes: the network, and policy files."""
 
 UPLOADS = "/_nicegui/client/"
-"""What paths begin with on which a page is sent files: each may be a policy."""
+"""Prefix of the paths of uploads from pages; each may be a policy file."""
 
 LONGEST_PATH = 8192
 LARGEST_HEADERS = 65_536
 MAX_HEADERS = 100
 
 WHOLE = "seaway.whole"
-"""Where in a request's scope stands whether all of its body was read."""
+"""Key in a request's scope: whether its body was read completely."""
 
 BODY_S = 30.0
-"""How long a body may take to come, seconds."""
+"""Maximum time for receiving a body, seconds."""
 
 ONCE = frozenset(
     {
@@ -48,7 +48,7 @@ ONCE = frozenset(
         b"last-event-id",
     }
 )
-"""Headers that may stand there once: of two, it would not be clear which one is meant."""
+"""Headers that may occur once. Of two, it would be ambiguous which one is meant."""
 
 OTHER = "other"
 """Counts what is no operation, and no page."""
@@ -59,14 +59,15 @@ log = logging.getLogger(__name__)
 
 
 class Guard:
-    """Stands before the application.
+    """Checks in front of the application.
 
-    Submits go straight to the desk from here: they are what there is most of, and need nothing of the framework.
+    Submits go from here directly to the request pipeline: they are the most frequent requests, and do not need the
+    framework.
 
     Parameters
     ----------
     app
-        What comes behind.
+        The application behind it.
     desk
         Receives requests.
     meter
@@ -165,7 +166,7 @@ class Guard:
         return max(self._limit, own)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """Receive no more than a body may have, however it is sent; who takes too long to send it counts as gone."""
+        """Limit the size and the duration of a body. A client that takes too long counts as disconnected."""
         until_s = asyncio.get_running_loop().time() + BODY_S
         limit = self._limit_of(scope)
         size, whole = 0, False

@@ -1,4 +1,4 @@
-"""Whether it runs, and whether it can work."""
+"""Liveness and readiness."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ open_routes = APIRouter(tags=["health"])
 
 
 class Health(Shown):
-    """It does."""
+    """The process runs."""
 
     status: str
 
 
 ALIVE, READY_OR_WAITING = "/healthz", "/standbyz"
 NEVER_S = 60
-"""When to ask again a process that will not be ready any more: another one may listen there by then."""
+"""Retry-After of a process that will not become ready again; another one may listen there by then."""
 
 _UNREADY = {
     "description": "It cannot work yet, or not any more.",
@@ -39,7 +39,7 @@ async def healthz() -> Response:
     return json_reply({"status": "ok"})
 
 
-@open_routes.get(READY_OR_WAITING, include_in_schema=False)  # for who rolls processes out, not for clients
+@open_routes.get(READY_OR_WAITING, include_in_schema=False)  # for deployments, not for clients
 @open_routes.get(
     "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
 )
@@ -70,9 +70,9 @@ routes = router("health")
 
 @operation(routes, "GET", "/alerts", Role.VIEWER, {200: AlertList})
 async def list_alerts(request: Request) -> Response:
-    """List what is wrong by the bounds that the rules for Prometheus have, looked at every 15 s since the start.
+    """List the firing alerts, with the bounds of the Prometheus rules, evaluated every 15 s since the start.
 
-    Tokens of a tenant are told of clusters, and of queues that they see.
+    Tokens of a tenant see alerts of clusters and of their queues.
     """
     pipeline, who = pipeline_of(request), who_of(request)
     wrong = pipeline.plane.alerts.wrong()

@@ -31,22 +31,22 @@ STREAMS = frozenset({"follow_events", "follow_log"})
 """Operations that last; how long says nothing."""
 
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began: doubles the page, told by none
+disable_created_metrics()  # type: ignore[no-untyped-call]  # start time of each series: doubles the size, unused
 
 
 class Tally:
-    """Counts requests of one kind.
+    """Counter of requests of one kind.
 
     Parameters
     ----------
     name
-        Begins the names of its metrics.
+        Prefix of its metrics.
     what
-        What is counted, in words.
+        Description of the requests.
     label
-        What requests are told apart by, beside their status.
+        Label of the requests, besides their status.
     registry
-        Where the metrics go.
+        Registry of the metrics.
     """
 
     def __init__(self, name: str, what: str, label: str, registry: CollectorRegistry) -> None:
@@ -102,7 +102,7 @@ class Meter:
 
 
 class _Trained(Collector):
-    """How trained policies do, for one answer; nothing before one was asked."""
+    """Metrics of trained policies for one response; empty before the first decision."""
 
     def __init__(self, counts: Mapping[str, PolicyCount]) -> None:
         self._counts = counts

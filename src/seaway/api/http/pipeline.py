@@ -1,4 +1,4 @@
-"""Where every request is received: who asks, may he, what to answer, and an entry in the audit log."""
+"""Request pipeline: authentication, authorization, response, and an entry in the audit log."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ LONGEST_ADDRESS = 64
 """Letters of a visitor's address that are kept: a proxy that is believed may say anything."""
 
 WHO = "seaway.who"
-"""Where in a request's scope stands who asks."""
+"""Key in a request's scope: the caller."""
 
 HEADERS = "seaway.headers"
-"""Where in a request's scope its headers stand, each name once, for who needs them quickly."""
+"""Key in a request's scope: its headers by name, for fast access."""
 
 OPERATION = "seaway.operation"
 DRY_RUN = "seaway.dry_run"
 MADE = "seaway.made"
-"""Where in a request's scope stands the id of what it made, where its path does not name it."""
+"""Key in a request's scope: the ID of the created object, if its path does not name it."""
 
 NOTED = "seaway.noted"
-"""Where in a request's scope stands whether the audit log has it already."""
+"""Key in a request's scope: whether the audit log has it already."""
 
 INSIDE = "seaway.inside"
-"""Where in a request's scope stands whether a page of this process asks."""
+"""Key in a request's scope: whether it comes from a page of this process."""
 
 AUDIT_SOON_S = 0.1
 
@@ -122,7 +122,7 @@ def address_of(request: Request) -> str:
 
 
 def pipeline_of(request: Request) -> RequestPipeline:
-    """Return the desk that received a request."""
+    """Return the pipeline that received a request."""
     pipeline: RequestPipeline = request.app.state.pipeline
     return pipeline
 

@@ -1,4 +1,4 @@
-"""Which jobs are asked for, in the parameters of a request."""
+"""Filters in the parameters of a request."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ Moment = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-
 
 
 class JobQuery(BaseModel):
-    """Which jobs are asked for; what is left out does not filter."""
+    """Filter of jobs. Omitted fields do not filter."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     tenant: Word = ""
-    """Whose; your own tenant's when left out, all for operators and admins."""
+    """Tenant of the jobs. Default: your own tenant; all tenants for operators and admins."""
     queue: Word = ""
     state: Annotated[list[Annotated[StateName, AfterValidator(require_shown)]], Field(max_length=len(JobState))] = []
     """States to match; repeat for several."""
     cluster: Word = ""
-    """Where the latest attempt went."""
+    """Cluster of the latest attempt."""
     name: Word = ""
     """A part of the name."""
     submitted_by: Word = ""
@@ -62,7 +62,7 @@ class JobQuery(BaseModel):
     submitted_until: Moment = ""
     """The moment before which they were submitted."""
     after: Annotated[str, Field(max_length=100)] = ""
-    """What `next` of the page before said."""
+    """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT
     """Jobs on a page."""
 
@@ -88,7 +88,7 @@ LIMIT = 100
 
 
 class FleetQuery(BaseModel):
-    """Which nodes and devices are asked for; what is left out does not filter."""
+    """Filter of nodes and devices. Omitted fields do not filter."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -109,13 +109,13 @@ class FleetQuery(BaseModel):
     ready: bool | None = None
     """Only nodes that take new work, or only those that do not; devices that are asked for have to take it, too."""
     after: Annotated[str, Field(max_length=100)] = ""
-    """What `next` of the page before said."""
+    """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
     """Entries on a page."""
 
     @property
     def wanted(self) -> FleetFilter:
-        """What to look for."""
+        """The filter."""
         return FleetFilter(
             self.cluster,
             self.node,

@@ -88,7 +88,7 @@ LEVEL = 1
 """The fastest: of figures of the same things again and again little is left all the same."""
 
 AS_GZIP = 31
-"""What tells zlib to write gzip's header and trailer, with the largest window."""
+"""Value of `wbits` for gzip with the largest window."""
 
 
 def in_pieces(request: Request, pieces: Iterable[bytes], media: str) -> StreamingResponse:

@@ -1,4 +1,4 @@
-"""How an operation is declared: its role, its answers and its errors, all of which the description tells."""
+"""Declaration of operations: role, responses and errors, which OpenAPI shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Header:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What the description tells of it."""
+        """Its description in OpenAPI."""
         schema = {"type": "string", "maxLength": self.longest}
         return {"in": "header", "name": self.name, "required": False, "description": self.says, "schema": schema}
 
@@ -60,7 +60,7 @@ MESSAGES: set[type[BaseModel]] = {Problem}
 """Messages that descriptions of operations name by themselves."""
 
 PREFIX = "/api/v1"
-"""Where operations are, but for those that other programs expect elsewhere."""
+"""Prefix of all operations, except those that other programs expect elsewhere."""
 
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 WITH_BODY = (408, 413, 415)
@@ -68,7 +68,7 @@ ROLE = "x-role"
 
 
 class Received(APIRoute):
-    """A route whose requests the desk receives, and that knows all its parameters."""
+    """A route through the request pipeline that knows all its parameters."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         """Return what serves a request."""

@@ -16,15 +16,15 @@ from seaway.application.access import require_loopback
 from seaway.bootstrap.settings import ServerSettings, names_in
 
 GRACE_S = 10
-"""How long requests under way are waited for at the end."""
+"""Seconds to wait for running requests at the end."""
 
 RARELY = (50_000, 20, 100)
-"""When the garbage collector looks: each look holds up every answer, and most that is dropped needs none."""
+"""Thresholds of the garbage collector. Each run delays all responses, and most objects do not need it."""
 
 IDLE_S = 30
 
 LONGEST_MESSAGE = 4 << 20
-"""What a page may send at once, bytes: what a user pastes."""
+"""Maximum size of a web-socket message, bytes: pasted text."""
 
 BACKLOG = 2048
 
@@ -64,12 +64,12 @@ def looking_rarely() -> Iterator[None]:
 
 
 def make_server(app: FastAPI, settings: ServerSettings) -> Server:
-    """Make a server; its `run` returns when it is told to end.
+    """Create a server; its `run` returns when it is stopped.
 
     Raises
     ------
     RejectedError
-        When everybody would be an admin and not only this machine could reach it.
+        When all callers would be admins and other machines could reach it.
     """
     if settings.no_auth:
         require_loopback(settings.host)

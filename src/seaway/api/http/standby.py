@@ -1,4 +1,4 @@
-"""What a process answers while another one leads: that it runs, whether it can take over, and why it is not ready."""
+"""Health endpoints of a process while another one is the leader."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ RETRY_AFTER_S = 2
 
 
 class Standby:
-    """Answers in a thread of its own, on a port that another user will serve on later.
+    """Server in a thread of its own, on the port that the real server uses later.
 
     Parameters
     ----------
     settings
         As for the real server.
     why
-        Says why this process is not ready.
+        Returns why this process is not ready.
     can_follow
-        Tells whether it can take over from who leads.
+        Returns whether it can take over from the leader.
     """
 
     def __init__(self, settings: ServerSettings, why: Callable[[], str], can_follow: Callable[[], bool]) -> None:
@@ -56,7 +56,7 @@ class Standby:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no more; called again, do nothing. Whoever connects waits for the real server."""
+        """Stop the server; idempotent. New connections wait for the real server."""
         self._server.should_exit = True
         if self._thread:
             self._thread.join()

@@ -15,16 +15,16 @@ Result = TypeVar("Result")
 
 READERS = 8
 WRITERS = 64
-"""They only wait, and what waits together is stored together."""
+"""Threads that wait for the writer, which stores concurrent changes together."""
 
 MAX_THREADS = 4
-"""What must be thought about at the door, where one waits for the other."""
+"""Threads for admission checks that take long, one after the other."""
 
 HEAVY = 2
-"""Answers that take long, like the objects of thousands of replicas: so many at once, whoever asks."""
+"""Concurrent responses that take long, such as the objects of thousands of replicas."""
 
 IN_LINE = 14
-"""Number of more of them wait for their turn; the next is told to come again."""
+"""Maximum number of them that are queued; further requests have to retry later."""
 
 RETRY_AFTER_S = 2
 

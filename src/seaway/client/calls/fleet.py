@@ -51,18 +51,18 @@ PAGE = 500
 
 
 class FleetFilter(TypedDict, total=False):
-    """Which nodes and devices are wanted; what is left out does not filter.
+    """Filter of nodes and devices. Omitted fields do not filter.
 
     Attributes
     ----------
     cluster, node
         Names.
     name, device, model
-        Parts of a node's name, of a device's uuid and of its model.
+        Parts of a node's name, of a device's UUID and of its model.
     free_memory_mib, free_core_milli
-        What no one holds of one device, at least.
+        Minimum free amounts of one device.
     ready
-        Whether they take new work.
+        Whether they accept new jobs.
     """
 
     cluster: str

@@ -35,11 +35,11 @@ class Seen(Protocol):
 
     @property
     def id(self) -> str:
-        """Which job."""
+        """ID of the job."""
 
     @property
     def version(self) -> int:
-        """Which version of it."""
+        """Version of the job."""
 
 
 class JobFields(TypedDict, total=False):
@@ -65,20 +65,20 @@ class JobFields(TypedDict, total=False):
 
 
 class JobFilter(TypedDict, total=False):
-    """Which jobs; what is left out does not filter.
+    """Filter of jobs. Omitted fields do not filter.
 
     Attributes
     ----------
     tenant, queue, cluster, submitted_by
-        Exactly this.
+        Exact values.
     state
         Any of these.
     name
-        A part of the name.
+        Part of the name.
     label
-        Like ``team=a``.
+        Such as ``team=a``.
     submitted_from, submitted_until
-        Moments with their zone, like ``2026-11-21T10:00:00Z``.
+        Times with their zone, such as ``2026-11-21T10:00:00Z``.
     """
 
     tenant: str
@@ -174,7 +174,7 @@ def resume(job: str, reason: str = "") -> Call[JobOut]:
 
 
 def delete(job: str) -> Call[None]:
-    """End a job if it is not over, and list it no longer."""
+    """End an unfinished job, and remove it from lists."""
     return send("DELETE", f"/jobs/{part(job)}", Nothing(), repeatable=False)
 
 
@@ -189,12 +189,12 @@ def events(job: str, *, after: int = 0) -> Paged[EventOut]:
 
 
 def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None = None) -> Call[AttemptList]:
-    """List where a job was placed, attempt by attempt, the first 1,000 after the one of number `after`.
+    """List the placements of a job, attempt by attempt: the first 1,000 after number `after`.
 
     Parameters
     ----------
     first, replicas
-        Of which replicas it is told: from one on so many; None for all from there on.
+        First replica, and number of replicas; None for all following ones.
     """
     query = {"after": after or None, "first": first or None, "replicas": replicas}
     return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, query)

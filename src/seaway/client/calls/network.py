@@ -31,19 +31,19 @@ def network() -> Call[NetworkOut]:
 def put_network(
     network: Mapping[str, Any], *, dry_run: bool = False, force: bool = False, version: str = ""
 ) -> Call[NetworkPlan]:
-    """Set how the network between gateways is meant to be, as a whole; say what becomes different.
+    """Replace the configuration of the network; return the differences.
 
     Parameters
     ----------
     network
         As in the file of `seaway network put`: gateways, paths, probe, mesh.
     dry_run
-        Validate the file, and print the changes without applying them.
+        Validate the file, and return the differences without applying them.
     force
         Remove gateways even if running jobs use them.
     version
-        The version that it was when the change was thought of, as `agents` and earlier changes told it: refused with
-        `StaleError` if it is another by now. Empty changes whichever there is.
+        Version that the change is based on, as returned by `agents` and earlier changes. If it is not the present one,
+        the call raises `StaleError`. Empty changes any version.
     """
     call = send("PUT", "/network", PLAN, network, repeatable=not version)
     call = replace(call, query={"dry_run": dry_run or None, "force": force or None})

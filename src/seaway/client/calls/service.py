@@ -70,7 +70,7 @@ def tokens() -> Call[TokenList]:
 def create_token(
     name: str, *, role: str = "user", tenant: str = "", gateway: str = "", expires_in: str | None = None
 ) -> Call[TokenCreated]:
-    """Make a token; its secret is told this once.
+    """Create a token. Its secret is returned only once.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def create_token(
     gateway
         Gateway of an agent; required for agents.
     expires_in
-        For how long it lasts, like ``30d``; None for ever.
+        Lifetime, such as ``30d``; None for unlimited.
     """
     body = {"name": name, "role": role, "tenant": tenant, "gateway": gateway, "expires_in": expires_in}
     return send("POST", "/tokens", CREATED, body, repeatable=False)
@@ -94,6 +94,6 @@ def revoke_token(token: str, *, force: bool = False) -> Call[TokenOut]:
 
 
 def audit(*, limit: int | None = 100, before: int = 0) -> Paged[AuditOut]:
-    """List who asked for what, and what came of it, new to old."""
+    """List the audit log, newest first."""
     size = PAGE if limit is None else max(1, min(limit, PAGE))
     return Paged(get("/audit", AUDIT, {"limit": size, "before": before or None}), "entries", "before", limit)

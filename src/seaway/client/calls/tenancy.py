@@ -46,7 +46,7 @@ class Seen(Protocol):
 
     @property
     def version(self) -> str:
-        """What tells it from how it was and will be."""
+        """Version of the object."""
 
 
 class QueueFields(TypedDict, total=False):

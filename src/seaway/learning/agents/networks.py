@@ -78,7 +78,7 @@ class Attention(nn.Module):
 
     @property
     def saw(self) -> int:
-        """Number of figures come of it: of all heads, and the job's."""
+        """Number of outputs: of all heads, and of the job."""
         return self.heads * self.width + self.figures
 
     def _look_around_actions(self) -> None:

@@ -18,7 +18,7 @@ SPENT_S = 2.0
 """Effort that goes into it at most."""
 
 FUNCTIONS = 20
-"""Number of dual feasible functions are tried."""
+"""Number of dual feasible functions to try."""
 
 
 def most_jobs(needs: Needs, seed: int) -> int:

@@ -13,7 +13,7 @@ from seaway.learning.packing.solver import solve
 from seaway.scheduling.columns import GATEWAY_IN, GATEWAY_OUT
 
 Counts = dict[tuple[int, int], int]
-"""Number of jobs of a kind are on a node, or have a slice of a device."""
+"""Number of jobs of a kind on a node, or with a slice of a device."""
 
 
 class Alike:

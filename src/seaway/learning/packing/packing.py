@@ -65,7 +65,7 @@ class Packing:
 
     @property
     def count(self) -> int:
-        """Number of jobs are in."""
+        """Number of placed jobs."""
         return len(self.placed)
 
     @property

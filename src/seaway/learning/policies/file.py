@@ -18,7 +18,7 @@ LARGEST = {HEAD: 1 << 20, MODEL: 8 << 20, SIGNATURE: 1 << 12}
 """Number of bytes each part may have."""
 
 LARGEST_FILE = sum(LARGEST.values()) + 4096
-"""Number of bytes all of it may have, with what an archive is beside its parts."""
+"""Maximum size, bytes, including the overhead of the archive."""
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 _BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 COLOURS = 10
-"""Number of there are; `static/fleet.css` has them."""
+"""Number of shades; `static/fleet.css` has them."""
 
 
 def colours_of(names: Iterable[str]) -> Mapping[str, int]:
