@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from seaway.adapters.simulated.client import RemoteSimulatedBackends
 
 KUBECONFIGS = "kubeconfigs"
-"""Where in the data folder `seaway cluster join` puts kubeconfigs; there from the first that was ever joined."""
+"""Subfolder of the data folder for kubeconfigs of `seaway cluster join`; it exists since the first join."""
 
 STALE_S = ControlSettings().stale_after_s
 
 
 class Kind(StrEnum):
-    """Which clusters a control plane drives."""
+    """Kinds of clusters."""
 
     SIMULATED = "simulated"
     JOINED = "joined"

@@ -15,7 +15,7 @@ from seaway.simulation.demo import demo_fleet, demo_jobs
 
 JOBS = 40
 POLICIES = ("greedy", "bestfit")
-"""What the door decides by, and queues unless they are told otherwise."""
+"""Policies of admission, and the default of queues."""
 
 
 def warm_up() -> None:

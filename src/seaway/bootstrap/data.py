@@ -12,11 +12,11 @@ from pathlib import Path
 from seaway.domain.errors import RejectedError
 
 OURS = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters")
-"""What older versions may have left for others to read, in a folder that was open to them."""
+"""Files of older versions that other users may have been able to read."""
 
 
 NOTE = "server.json"
-"""What a running server says of itself to local commands."""
+"""File with the address of a running server for local commands."""
 
 
 def clusters_driven(folder: Path) -> str:
@@ -85,7 +85,7 @@ class DataFolder:
 
     @property
     def backups(self) -> Path:
-        """Where backups go."""
+        """Folder of backups."""
         return self.path / "backups"
 
     @property

@@ -34,27 +34,27 @@ STEP_S = 5
 LONGEST_S = 3600
 SHORTEST_S = 60
 GIVE_UP_S = 7 * 86_400
-"""By then every job has ended, or something is wrong."""
+"""Time by which every job must have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What came of a demo.
+    """Result of a demo.
 
     Attributes
     ----------
     jobs
-        All jobs that were taken in, as they ended.
+        All accepted jobs in their final state.
     refused
-        Why others were turned away at the door, by name: this fleet could never hold them.
+        Reasons of rejected jobs by name: the fleet could never hold them.
     lasted_s
         From the first submit to the last end, on the demo's clock.
     busiest
-        The largest share of the fleet's GPU cores in use at one time, 0-1.
+        Largest share of the fleet's GPU cores in use at one time, 0-1.
     waited, placed
-        Why one job had to wait at first, and why one went where it did.
+        Reason why one job waited first, and reason of one placement.
     events
-        How many events were stored.
+        Number of stored events.
     """
 
     jobs: Sequence[JobRecord]
@@ -67,12 +67,12 @@ class DemoResult:
 
 
 def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], seed: int = 0) -> DemoResult:
-    """Submit jobs, all at once, and follow those that the door lets in until each has ended.
+    """Submit jobs together, and follow those that admission accepts until all have ended.
 
     Parameters
     ----------
     progress
-        Told how many jobs ended, of how many.
+        Called with the number of ended jobs and of all.
     """
     with _demo_plane(fleet, seed) as (plane, clock):
         specs, refused = _admitted(plane, _specs(fleet, count, seed))

@@ -29,32 +29,32 @@ log = logging.getLogger(__name__)
 
 RELEASE_S = 5.0
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""Where a pod finds the namespace that it is in."""
+"""File in a pod with its namespace."""
 
 
 class Leadership:
-    """Whether this process leads, and if not, who does.
+    """Leader election of this process.
 
     Parameters
     ----------
     settings
-        Which Lease, where, and on what terms.
+        The Lease and its durations.
     told
-        Called from another thread: when this process leads from now on, and when it does no more.
+        Called from another thread when this process becomes the leader, and when it stops being it.
 
     Attributes
     ----------
     waiting
-        Why this process does not lead yet.
+        Why this process is not the leader yet.
     can_follow
-        Whether it can take over from another that leads.
+        Whether it can take over from another leader.
     lost
-        Why it leads no more; empty before.
+        Why it is not the leader any more; empty before.
 
     Raises
     ------
     RejectedError
-        When the kubeconfig is none.
+        When the kubeconfig is invalid.
     """
 
     def __init__(self, settings: LeaderSettings, reported: Callable[[], None]) -> None:
@@ -131,7 +131,7 @@ class Leadership:
 
 @dataclass(frozen=True)
 class _Fenced:
-    """A cluster that is told nothing once this process is not the leader any more."""
+    """A cluster that gets no commands once this process is not the leader any more."""
 
     backend: Backend
     holds: Callable[[], bool]

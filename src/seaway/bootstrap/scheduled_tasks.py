@@ -1,4 +1,4 @@
-"""Which duties a control plane has, by its settings."""
+"""Scheduled tasks of a control plane, by its settings."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def _written_s(path: Path) -> int:
 NS_PER_DAY = 86_400_000_000_000
 S_PER_H = 3600
 FIRST_BACKUP_S = 300
-"""A backup that is overdue waits for so long after a start, which has enough to do."""
+"""Delay of an overdue backup after the start."""
 
 FIRST_PRUNE_S = 60
-"""How long after the start old rows are removed for the first time, however often a server is restarted."""
+"""Delay of the first removal of old records after the start."""
 
 
 def retention(settings: DatabaseSettings) -> Retention:

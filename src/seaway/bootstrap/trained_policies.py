@@ -25,11 +25,11 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import ProfileSpec, profile_from
 
 FOLDER = "policies"
-"""Where a user's policy files are, in the data folder."""
+"""Subfolder of the data folder with a user's policy files."""
 
 
 class Trained:
-    """Makes policies: those of the engine, of other packages, and trained ones of a library.
+    """Factory of policies: built-in ones, those of other packages, and trained ones of a library.
 
     Its methods may be called by any thread.
 
@@ -38,9 +38,9 @@ class Trained:
     library
         The trained ones.
     limits, watch
-        What they may take, and who is told when they take more.
+        Their limits, and the observer of violations.
     outlines
-        Profiles that may have trained ones among their plugins, by name.
+        Profiles that may use trained policies among their plugins, by name.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Trained:
         self._loading = threading.Lock()
 
     def make(self, name: str, options: PolicyOptions, watch: Watch | None = None) -> Profile | Policy:
-        """Make a policy by its name; `watch` is told instead of the usual one.
+        """Create a policy by its name, with `watch` instead of the usual observer.
 
         Raises
         ------
         RejectedError
-            When there is none of that name, it does not have the asked-for level, or cannot decide here.
+            When there is none of that name, it does not have the requested level, or cannot decide here.
         """
         trained = [] if name in BUILT_IN else self._library.names()
         if name in trained:
@@ -112,7 +112,7 @@ class Trained:
         return make_unusable(name, why, PolicyOptions(mix=mix), self._limits, self._watch)
 
     def unwatched(self, name: str, options: PolicyOptions) -> Profile:
-        """Make a policy that consists of plugins, of whose decisions no one is told; raises as `make`."""
+        """Create a policy of plugins whose decisions are not observed; raises as `make`."""
         return self._of_plugins(name, self.make(name, options, Unwatched()))
 
     def forget(self, name: str) -> None:
@@ -141,9 +141,9 @@ def _require_level(file: PolicyFile, options: PolicyOptions) -> None:
 
 @lru_cache(maxsize=4)
 def own_policies(folder: Path) -> Trained:
-    """Return what makes policies for whoever runs this, with a folder of their own: without a budget of time.
+    """Return the factory for a user's own folder, without a time budget.
 
-    What goes wrong is logged, the first of its kind: models are loaded, and tell of that, once in a process.
+    The first problem of each kind is logged, once per process.
     """
     return Trained(own_library(folder), Limits(budget_ms=0), Counts(monotonic_ns))
 

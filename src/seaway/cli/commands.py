@@ -1,4 +1,4 @@
-"""Which commands there are, and where: a command is imported when it is asked for, so that each starts fast."""
+"""All commands. A command is imported when it is used, so that each starts fast."""
 
 from __future__ import annotations
 

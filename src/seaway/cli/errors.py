@@ -14,7 +14,7 @@ OK = 0
 FAILED = 1
 """The job failed, or nothing matched."""
 BAD_INPUT = 2
-"""What the user gave is wrong, or does not go with how things are."""
+"""The input is invalid, or conflicts with the present state."""
 NOT_ALLOWED = 3
 """Not signed in, or not allowed."""
 UNAVAILABLE = 4
@@ -60,7 +60,7 @@ def note(text: str) -> None:
 
 
 def show_warnings_plainly() -> None:
-    """Have warnings told without the line of code that gave them."""
+    """Print warnings without their line of code."""
     warnings.showwarning = _show
 
 

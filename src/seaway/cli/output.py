@@ -1,4 +1,4 @@
-"""How results are printed: as a table for people, or as what the API said for programs."""
+"""Output formats of results: a table for people, or the API response for programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Output(StrEnum):
-    """How a result is printed."""
+    """Output format of a result."""
 
     TABLE = "table"
     WIDE = "wide"

@@ -24,18 +24,18 @@ Body = dict[str, Any]
 `seaway.wire`, which takes long to import, is not needed."""
 
 PATIENCE_S = 2.0
-"""How long a person waits at a prompt for a server that cannot be reached."""
+"""Seconds to wait at a prompt for a server that cannot be reached."""
 
 ATTACHED_S = 60.0
-"""How long one who follows waits for a server that answered before: it may be starting again."""
+"""Seconds to wait, while following, for a server that answered before and may be restarting."""
 
 WATCHED_S = 10.0
-"""How long one who watches waits for an answer before he asks again."""
+"""Timeout of a request of a live view."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What the options before the command say; None looks further."""
+    """Options before the command; None uses the next source."""
 
     server: str | None = None
     profile: str | None = None

@@ -21,7 +21,7 @@ DIRECT = "direct"
 
 
 class Behaviour(Enum):
-    """What a gateway does with a packet whose next segment is a SID of its own (RFC 8986, section 4)."""
+    """Behaviour of a gateway for packets whose next segment is one of its SIDs (RFC 8986, section 4)."""
 
     END = "End"
     """Goes on to the next segment."""
@@ -64,7 +64,7 @@ class Sid:
 
 
 class Method(Enum):
-    """How a gateway is probed."""
+    """Method of probing a gateway."""
 
     ICMP = "icmp"
     UDP = "udp"
@@ -161,16 +161,16 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ProbeConfig:
-    """How links are measured.
+    """Measurement of links.
 
     Attributes
     ----------
     interval_s
-        From the start of one round to the start of the next, seconds.
+        Time between the starts of two rounds, seconds.
     count
         Probes to each target in a round.
     timeout_s
-        How long an answer is waited for, seconds.
+        Timeout of an answer, seconds.
     """
 
     interval_s: float = 10.0

@@ -13,26 +13,25 @@ from seaway.domain.node import Toleration
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """What one replica needs of its node and of each of its devices.
+    """Resources of one replica, of its node and of each of its devices.
 
     Attributes
     ----------
     cpu_milli, memory_mib
         CPU and memory of the node, thousandths of a core and MiB.
     gpus
-        How many different devices; MIG instances may share one.
+        Number of different devices; MIG instances may share one.
     gpu_memory_mib
-        Memory of each device, MiB; 0 when it was not given.
+        Memory of each device, MiB; 0 if not given.
     gpu_memory_percent
-        Share of each device's memory, 1-100; 0 when it was not given. Not heeded where
-        `gpu_memory_mib` is given.
+        Share of each device's memory, 1-100; 0 if not given. Ignored if `gpu_memory_mib` is given.
     gpu_milli
         Cores of each device, thousandths; more than 1,000 counts as 1,000; 0 reserves none.
 
     Notes
     -----
-    With neither memory figure a device's whole memory is meant, and then cores that were not given
-    mean all of them, as the vGPU layer's webhook fills them in.
+    Without a memory figure, the whole memory of a device is requested, and then by default all of its cores, as in the
+    vGPU layer's webhook.
     """
 
     cpu_milli: int = 0
@@ -72,23 +71,23 @@ class ResourceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRules:
-    """Which devices a replica may use.
+    """Allowed devices of a replica.
 
     Attributes
     ----------
     models
         Allowed product names, compared whole and without case; empty allows any.
     use_types, avoid_types
-        Allowed and refused parts of product names, compared without case (HAMi's use-gputype and
+        Allowed and excluded parts of product names, compared without case (HAMi's use-gputype and
         nouse-gputype).
     use_uuids, avoid_uuids
-        Allowed and refused devices.
+        Allowed and excluded devices.
     vendors
         Allowed vendors; empty allows any.
     modes
-        Allowed ways of sharing; empty allows any.
+        Allowed sharing modes; empty allows any.
     same_numa
-        Whether all devices have to hang on one NUMA node.
+        Whether all devices must be on one NUMA node.
     exclusive
         Whether the devices must be idle (HAMi's mutex policy).
     """
@@ -106,14 +105,14 @@ class DeviceRules:
 
 @dataclass(frozen=True, slots=True)
 class NodeRules:
-    """Which nodes and clusters a replica may use.
+    """Allowed nodes and clusters of a replica.
 
     Attributes
     ----------
     node_labels
-        Labels that a node has to carry (Kubernetes' nodeSelector).
+        Required labels of a node (Kubernetes' nodeSelector).
     tolerations
-        Taints that the replica bears.
+        Tolerated taints.
     clusters
         Allowed clusters by name; empty allows any.
     regions
@@ -121,8 +120,8 @@ class NodeRules:
     hardware
         Special hardware that the cluster must have.
     avoid
-        Refused nodes, by cluster and name; an empty name stands for all of a cluster. No one asks for that: it is
-        where the job was refused.
+        Excluded nodes, by cluster and name; an empty name means the whole cluster. Users cannot set it: it records
+        where the job was rejected.
     """
 
     node_labels: tuple[tuple[str, str], ...] = ()
@@ -163,14 +162,14 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where the data of a job is.
+    """Location of the data of a job.
 
     Attributes
     ----------
     location
-        Name of a cluster, a gateway or a region; empty when the job names none.
+        Name of a cluster, a gateway or a region; empty for none.
     size_mib
-        How much there is of it, MiB.
+        Amount of data, MiB.
     """
 
     location: str = ""

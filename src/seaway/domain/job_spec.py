@@ -1,4 +1,4 @@
-"""What a user asked for, checked and with every default written out."""
+"""Validated request of a user, with all defaults."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NO_CLUSTER = frozenset({""})
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What each replica runs.
+    """Program of each replica.
 
     Attributes
     ----------
     image
-        The container's image.
+        Container image.
     command, args
-        As in Kubernetes: empty leaves the image's own.
+        As in Kubernetes: empty means those of the image.
     env
         Environment variables, by name.
     ports
@@ -40,39 +40,38 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A job as it was submitted.
+    """A submitted job.
 
     Attributes
     ----------
     name
-        What people call it; several jobs may have one name, their ids tell them apart.
+        Display name. Several jobs may share it; IDs distinguish them.
     demand
-        What each replica needs.
+        Demand of each replica.
     replicas, gang, between_replicas, priority, tenant, queue
         As in `seaway.domain.job.Job`.
     template
-        Which kind of workload it becomes.
+        Kind of workload.
     run
-        What each replica runs.
+        Program of each replica.
     expected_duration_s
-        How long it is expected to run, seconds; None when no one knows. A short job may be let past
-        a waiting one if it will be gone in time; simulated clusters run it for just so long.
+        Expected duration, seconds; None if unknown. A short job may start before a waiting one if it ends in time.
+        Simulated clusters run it for exactly this time.
     time_limit_s
-        After how many seconds it is stopped; None for never.
+        Seconds after which it is stopped; None for no limit.
     retries
-        How often it is started again after it failed by itself; what it ran on may fail as often as it likes.
-        Means nothing to what comes back.
+        Maximum number of restarts after it failed by itself; failures of the infrastructure do not count.
+        Ignored for jobs that always restart.
     labels
-        Passed on to the workload; what runs keeps its labels until its next attempt.
+        Labels of the workload. A running workload keeps its labels until its next attempt.
     single_cluster
-        Whether all replicas must be in one cluster, and are a gang; its template says so.
+        Whether all replicas must be in one cluster, and are a gang; set by its template.
     restarts
-        Whether it is started again however often it failed, because it is meant to run for ever; its template
-        says so.
+        Whether it always restarts, because it is a service; set by its template.
     on_violation
-        What is done when its links break its bounds while it runs.
+        Action if its links violate its bounds while it runs.
     data
-        Where its data is; changing that moves nothing that runs.
+        Location of its data. A change does not move a running job.
     """
 
     name: str

@@ -8,14 +8,14 @@ from seaway.domain.errors import ConflictError
 
 
 class JobState(Enum):
-    """Where a job is on its way; the values are what users read."""
+    """State of a job. Users see the values."""
 
     PENDING = "pending"
     """Accepted and stored; the control loop has not taken it in yet."""
     QUEUED = "queued"
     """Waits for a place."""
     SCHEDULED = "scheduled"
-    """Has a place; nothing has been told to a cluster yet that it confirmed."""
+    """Placed; no cluster has confirmed the commands yet."""
     DEPLOYING = "deploying"
     """Its clusters took it over and are starting it."""
     RUNNING = "running"
@@ -67,7 +67,7 @@ FOLLOWS: dict[JobState, frozenset[JobState]] = {
     JobState.CANCELLED: frozenset({JobState.DELETED}),
     JobState.DELETED: frozenset(),
 }
-"""Which states may come after which. A running job deploys again when a copy of it went missing."""
+"""Allowed transitions. A running job returns to deploying when one of its workloads disappeared."""
 
 
 def require_may_follow(now: JobState, then: JobState) -> None:
@@ -84,7 +84,7 @@ def require_may_follow(now: JobState, then: JobState) -> None:
 
 
 class AttemptState(Enum):
-    """Where an attempt, one placement of a job carried out, is on its way."""
+    """State of an attempt, which carries out one placement of a job."""
 
     ASSUMED = "assumed"
     """The placement is stored; no cluster has confirmed it. It expires."""

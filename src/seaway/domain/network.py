@@ -43,23 +43,23 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What was measured between two gateways.
+    """Measurements between two gateways.
 
     Attributes
     ----------
     source, target
         Names of the gateways.
     latency_ns
-        Round-trip time, nanoseconds; None when nothing answered. Such a link meets no bound, not even one on loss
+        Round-trip time, nanoseconds; None without an answer. Such a link meets no bound, not even one on loss
         or bandwidth alone.
     jitter_ns
-        Spread of the round-trip time, nanoseconds.
+        Variation of the round-trip time, nanoseconds.
     loss_ppm
-        Lost echoes, parts per million.
+        Lost probes, parts per million.
     bandwidth_mbps
-        Capacity, Mbit/s; 0 where that is not known, and nothing can be promised.
+        Capacity, Mbit/s; 0 if unknown, and then nothing can be reserved.
     used_mbps
-        Traffic seen on it that is not promised to a job, Mbit/s.
+        Its traffic beyond reservations of jobs, Mbit/s.
     """
 
     source: str
@@ -118,12 +118,12 @@ class NetworkNeed:
 
 
 class OnViolation(StrEnum):
-    """What is done with a running job whose links break its bounds for too long."""
+    """Action if a running job's links violate its bounds for too long."""
 
     REPORT = "report"
-    """It is told of, and goes on."""
+    """Report it; the job continues."""
     MOVE = "move"
-    """It is started again elsewhere, if it fits there."""
+    """Restart it elsewhere, if it fits there."""
 
 
 NO_NEED = NetworkNeed()

@@ -11,7 +11,7 @@ from seaway.domain.errors import RejectedError
 
 
 class TaintEffect(Enum):
-    """What a taint does to a pod that does not tolerate it; Kubernetes' own words."""
+    """Effect of a taint on pods that do not tolerate it, in Kubernetes' terms."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"

@@ -107,29 +107,28 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a replica can or cannot be placed at one moment.
+    """Reasons why a replica can or cannot be placed at one time.
 
     Attributes
     ----------
     job
         The job's name.
     nodes
-        How many nodes were looked at.
+        Number of evaluated nodes.
     refusals
-        Which rules refused how many nodes, most first.
+        Rules with the number of nodes that they exclude, most first.
     candidates
         The best nodes that fit, best first.
     remedies
         Single changes that would admit a job that fits nowhere, smallest first.
     links
-        Links that break the job's bounds, and by which figures, like ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
+        Links that violate the job's bounds, with their figures, such as ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
     data
-        Where its data is, and how long it takes to the candidates' clusters, one clause; empty for a job that says
-        nothing of it.
+        Location of its data, and transfer times to the candidates' clusters, one clause; empty without data.
     deferral_reason
-        Why it is held back although it fits, one clause; empty when it is not.
+        Why it is deferred although it fits, one clause; empty if it is not.
     message
-        What its policy tells of the decision, one clause.
+        Message of its policy on the decision, one clause.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""Who jobs belong to, where they wait, and which part of the fleet they may use."""
+"""Tenants, queues and pools."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ DEFAULT = "default"
 """Name of the tenant, the pool and the queue that are there from the start."""
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-"""What Kubernetes allows as a label's value, in lower case: names end up in labels."""
+"""Pattern of names: values of Kubernetes labels in lower case, since names are used as labels."""
 
 
 def require_name(kind: str, name: str) -> None:
-    """Check a name that people choose.
+    """Check a name that a user chose.
 
     Raises
     ------
     RejectedError
-        When it could not stand in a Kubernetes label.
+        When it is not valid in a Kubernetes label.
     """
     if not NAME.fullmatch(name):
         raise RejectedError(
@@ -61,20 +61,20 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Where jobs wait.
+    """A queue of jobs.
 
     Attributes
     ----------
     tenant
-        Whose jobs it takes; empty takes every tenant's.
+        Tenant whose jobs it accepts; empty for all tenants.
     pool
         Pool of clusters for its jobs.
     policy
-        By which policy its jobs are placed.
+        Policy that places its jobs.
     shadow
-        A policy that decides beside it without consequences, to compare; empty for none.
+        Shadow policy, which decides without effect, for comparison; empty for none.
     open
-        Whether it takes new jobs. What waits in it is placed either way.
+        Whether it accepts new jobs. Waiting jobs are placed in any case.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Amounts as people write them, like ``24GB``, ``500m``, ``20ms`` or ``0.1%``, and as Seaway counts them.
+"""Amounts with units, such as ``24GB``, ``500m``, ``20ms`` or ``0.1%``, and their integer values.
 
-Figures are read exactly, without binary fractions, and rounded up: who asks for a part of a unit gets the
-whole of it, and a bound that is set never becomes the 0 that sets none. White space around a figure and
-before its unit is passed over. What is no such amount raises `RejectedError`, which says what is accepted;
-so do truth values, negative figures, NaN, and figures above `LARGEST`.
+Figures are parsed exactly, without binary fractions, and rounded up: a part of a unit counts as the whole unit, and a
+bound never becomes 0, which would mean no bound. White space around a figure and before its unit is ignored. An
+invalid amount raises `RejectedError` with the accepted forms; so do truth values, negative figures, NaN, and figures
+above `LARGEST`.
 """
 
 from __future__ import annotations

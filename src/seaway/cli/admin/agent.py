@@ -137,11 +137,11 @@ def _loss(each: dict[str, Any]) -> Text:
 
 
 ONCE_SPREAD_S = 2.0
-"""Over how long the probes of a single round are spread: somebody waits for it."""
+"""Duration over which the probes of a single round are spread."""
 
 
 class Format(StrEnum):
-    """How results are printed."""
+    """Output format."""
 
     TABLE = "table"
     JSON = "json"
@@ -307,7 +307,7 @@ def _print_lines(results: Sequence[Reported]) -> None:
 
 
 def _show_nothing(_: Sequence[Reported]) -> None:
-    """Leave it to the log what is said of rounds."""
+    """Print nothing; rounds are logged."""
 
 
 def _log_plainly() -> None:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 PASSWORD = re.compile(r"(://[^:/@\s]*:).*@")
-"""In a URL, up to the last @: who did not write a password's own as %40 does not want it shown either."""
+"""Password in a URL, up to the last @, since users may not escape an @ in it as %40."""
 PASSWORD_PARAMETER = re.compile(r"((?:password|passwd|secret|token)=)[^&\s]*", re.IGNORECASE)
 
 
 def show_server_settings(output: Output, config: Path | None, data: Path | None) -> None:
-    """Print every setting, its value, and whether that is a default or stands in the file or the environment.
+    """Print every setting with its value and source: default, file or environment.
 
     Raises
     ------
     RejectedError
-        When settings are wrong, as `seaway up` would say.
+        When settings are invalid, with the messages of `seaway up`.
     """
     from seaway.bootstrap.settings import KINDS, trace_settings
     from seaway.client.config import data_folder

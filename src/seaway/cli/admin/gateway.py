@@ -255,7 +255,7 @@ def _summary(config: NetworkConfig) -> str:
 
 
 Names = Mapping[IPv6Address, str]
-"""What SIDs are called."""
+"""Names of SIDs."""
 
 STYLES = {"+": "green", "~": "yellow", "-": "red", "<": "cyan"}
 ARROW = "→"

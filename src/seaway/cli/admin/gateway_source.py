@@ -1,4 +1,4 @@
-"""Where `seaway gateway` has the network from that is wanted: a file, or the server."""
+"""Source of the configuration for `seaway gateway`: a file, or the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a gateway.
+    """Configuration of a gateway.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Wanted:
     name
         The gateway.
     active
-        The paths that were chosen, by target.
+        Selected paths, by target.
     """
 
     config: NetworkConfig
@@ -35,7 +35,7 @@ class Wanted:
 
     @property
     def state(self) -> GatewayState:
-        """What the gateway must have."""
+        """The desired state of the gateway."""
         from seaway.steering.desired import desired
 
         return desired(self.config, self.name, self.active)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def read_network_file(file: str) -> Written:
-    """Read it, with where everything stands in it; ``-`` is standard input.
+    """Read a network file with the lines of its fields; ``-`` is standard input.
 
     Raises
     ------
     RejectedError
-        When it cannot be read, or holds not just one document.
+        When it cannot be read, or does not have exactly one document.
     """
     from seaway.wire.network_in import MAX_VALUES
 
@@ -38,7 +38,7 @@ Force = Annotated[bool, typer.Option("--force", help="Remove gateways even if ru
 
 
 class Form(StrEnum):
-    """How the network is written."""
+    """Output format of the network."""
 
     YAML = "yaml"
     JSON = "json"

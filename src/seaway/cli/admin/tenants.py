@@ -1,4 +1,4 @@
-"""`seaway tenants`: who jobs belong to."""
+"""`seaway tenants`: owners of jobs."""
 
 from __future__ import annotations
 

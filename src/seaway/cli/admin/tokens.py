@@ -1,4 +1,4 @@
-"""`seaway token` and `seaway audit`: who may do what, and who did."""
+"""`seaway token` and `seaway audit`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 
 class Role(StrEnum):
-    """What a token allows; each includes what stands before it, but for an agent's."""
+    """Permissions of a token. Each role includes those before it, except the agent's."""
 
     AGENT = "agent"
     VIEWER = "viewer"

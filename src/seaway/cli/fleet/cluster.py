@@ -28,7 +28,7 @@ NOTES = {
     ),
     "set": "`seaway up` runs on the clusters that its settings name, and does not look at those that are joined",
 }
-"""What there is to know of a server that runs already, by the kind of clusters that it drives."""
+"""Hints about a running server, by the kind of its clusters."""
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_default="~/.local/share/seaway")]
 

@@ -1,4 +1,4 @@
-"""Job files: YAML with one job or several, and where each field stands in it."""
+"""Job files: YAML with one job or several, and the lines of all fields."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a file holds one or several of.
+    """Type of the documents of a file.
 
     Attributes
     ----------
     name
-        What one is called.
+        Its name in errors.
     example
-        A line of one.
+        An example line.
     most
-        Fields that one may have, each alias counted as all that it stands for.
+        Maximum number of fields, with expanded aliases.
     """
 
     name: str

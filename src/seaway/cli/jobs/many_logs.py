@@ -32,20 +32,20 @@ class Source:
 
     @property
     def label(self) -> str:
-        """What its lines begin with: ``[3]``, or ``[3/main]`` where the container is named."""
+        """Prefix of its lines: ``[3]``, or ``[3/main]`` with a container."""
         return f"[{self.replica}/{self.container}]" if self.container else f"[{self.replica}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which logs a user asks for.
+    """Requested logs.
 
     Attributes
     ----------
     replicas
-        These; none for all.
+        Their numbers; empty for all.
     containers
-        These of each, where an empty name is the first; none for all.
+        Their containers, where an empty name is the first; empty for all.
     """
 
     replicas: tuple[int, ...]

@@ -28,7 +28,7 @@ KEEPS_RUNNING = (
     "data",
     "network.on_violation",
 )
-"""What may be changed without stopping what runs, by path."""
+"""Paths of fields that change without a restart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What `seaway evaluate` is told: policies by name, file or run, and seeds."""
+"""Arguments of `seaway evaluate`: policies by name, file or run, and seeds."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _of_engine(name: str, level: Level) -> Contestant:
 
 
 def _check_in_subprocess(found: list[Contestant]) -> None:
-    """Reject two under one name: their rows could not be told apart."""
+    """Reject duplicate names, since their rows could not be distinguished."""
     names = [(each.name, each.level) for each in found if not each.own_only]
     for name, level in names:
         if names.count((name, level)) > 1:

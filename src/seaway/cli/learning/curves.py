@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".svg", ".pdf")
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8B6F00")
-"""Told apart also by people who do not see all colours (Okabe and Ito, 2008)."""
+"""Colours that are distinguishable with colour blindness (Okabe and Ito, 2008)."""
 
 DASHES = ("-", "--", "-.", ":")
 

@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 class Output(StrEnum):
-    """How figures are printed."""
+    """Output format."""
 
     TABLE = "table"
     CSV = "csv"
@@ -212,7 +212,7 @@ def evaluate(
 
 
 def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list[Instance]:
-    """Read the instances, and what is known of their best packings."""
+    """Read the instances and their best known packings."""
     from seaway.learning.instances.folder import read_best, read_instances
 
     if not paths:
@@ -224,7 +224,7 @@ def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list
 
 
 def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
-    """Look for the best packing of each instance; what is known already stays where it is more."""
+    """Search the best packing of each instance; keep a better known one."""
     from seaway.cli.learning.tables import watched
     from seaway.learning.packing.search import best_packing
 

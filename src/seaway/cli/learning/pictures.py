@@ -34,7 +34,7 @@ BARS = (
 RESOURCES = ((GPU_MEMORY, "GPU memory"), (GPU_CORE, "GPU cores"), (CPU, "CPU"), (MEMORY, "memory"))
 ROW_INCHES = 0.32
 ROOM = 0.28
-"""Of the longest bar: what stays free beside it for its figure."""
+"""Free space for figures, as a share of the longest bar."""
 
 
 def draw_all(

@@ -309,7 +309,7 @@ def _renamed(file: PolicyFile, name: str) -> PolicyFile:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file; whoever reads it meanwhile, and whatever happens, there is the old one or the new one."""
+    """Write a file atomically: readers see the old or the new content."""
     from seaway.learning.policies.file import write_beside
 
     try:

@@ -1,4 +1,4 @@
-"""Where `seaway policies` keeps and finds trained policies: on this machine, or on a server."""
+"""Stores of trained policies for `seaway policies`: this machine, or a server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PolicyStore(Protocol):
         """Return all policies, as the API shows them."""
 
     def shown(self, name: str) -> Body:
-        """Return what is known of one, as the API shows it."""
+        """Return the facts about a policy, in the form of the API."""
 
     def compared(self, body: Body) -> list[Body]:
         """Return comparisons in which a trained policy that was shown was the shadow, new to old."""

@@ -24,14 +24,14 @@ TRACE, POLICIES, OUTPUT = "The trace", "The policies", "What comes out"
 
 
 class Output(StrEnum):
-    """How figures are printed."""
+    """Output format."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class Level(StrEnum):
-    """What a policy chooses among."""
+    """Level of a policy."""
 
     NODE = "node"
     CLUSTER = "cluster"

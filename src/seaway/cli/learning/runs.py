@@ -1,4 +1,4 @@
-"""What was asked of `seaway train`, and the run that it stands for."""
+"""Arguments of `seaway train`, and the runs that they describe."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from seaway.learning.training.listener import Listener, NullListener, Reached
 from seaway.learning.training.settings import Run
 
 RUNS = Path("runs")
-"""Where runs are kept that no one gave a place."""
+"""Default folder of runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What was typed.
+    """Arguments of a run.
 
     Attributes
     ----------
     algo
-        None where it was left out.
+        None if omitted.
     instances, draw
-        Folders, and kinds of instances to draw.
+        Folders, and kinds of generated instances.
     named, pairs
         Settings with options of their own, and those of ``--set``, by name.
     out
-        The run's folder; None where it was left out.
+        The run's folder; None if omitted.
     """
 
     algo: str | None
@@ -83,12 +83,12 @@ class TrainingRequest:
 
 
 def begin(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
-    """Learn from the beginning; return the run's folder and what it came to.
+    """Train from the start; return the run's folder and its result.
 
     Parameters
     ----------
     tell
-        Told what was asked for in vain.
+        Called with options that have no effect.
     """
     run = asked.run()
     for text in asked.idle(run):
@@ -142,7 +142,7 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What a run came to: something, or an error that says why not."""
+    """Result of a run, or the error that ended it."""
 
     reached: Reached | None
     error: str = ""
@@ -193,7 +193,7 @@ def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, 
 
 
 def learn(errand: Errand) -> Came:
-    """Do one run, until it is over or the process is told to end."""
+    """Train one run, until it ends or the process is stopped."""
     with _ended_quietly() as watch:
         try:
             _, reached = go_on(errand.asked, watch, _unsaid)  # where a worker died it has begun
@@ -236,26 +236,26 @@ def said(came: Came) -> str:
 
 
 def _unsaid(_: str) -> None:
-    """Say nothing: what was asked for in vain is said once, before the runs."""
+    """Print nothing: options without effect are reported once, before the runs."""
 
 
 class _Quiet(NullListener):
-    """Says nothing; ends the run where the process was told to end."""
+    """Listener without output that stops the run with the process."""
 
     def __init__(self, ended: Ended) -> None:
         self._ended = ended
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]
-        """True if the process was told to end."""
+        """True if the process was stopped."""
         return bool(self._ended.signal)
 
 
 @contextmanager
 def _ended_quietly() -> Iterator[_Quiet]:
-    """Have the run end, where it can go on later, when the process is told to end.
+    """Stop the run at a checkpoint when the process is stopped.
 
-    A worker leaves ^C to whoever started it.
+    A worker leaves Ctrl-C to its parent.
     """
     ended = Ended()
 

@@ -26,19 +26,19 @@ ENDING_SOON = "stopping after this episode, with a checkpoint; a second signal s
 LAST = "the run has ended and writes its policy file; a second signal stops immediately"
 
 SILENT_S = 60.0
-"""Where no one sees a bar, a line says how far it is as often as this, besides one for each new best."""
+"""Seconds between progress lines without a progress bar, besides one per new best."""
 
 
 @dataclass(slots=True)
 class Ended:
-    """Whether the process was told to end.
+    """Whether the process was stopped.
 
     Attributes
     ----------
     signal
-        By which signal; 0 while it was not.
+        Its signal; 0 before.
     over
-        Whether no episode is left to be played, and only the policy file is being written.
+        Whether all episodes are played, and only the policy file is being written.
     """
 
     signal: int = 0
@@ -85,7 +85,7 @@ class RunWatch:
 
     @property
     def stopping(self) -> bool:
-        """True if the process was told to end."""
+        """True if the process was stopped."""
         return bool(self._ended.signal)
 
     def __enter__(self) -> Self:

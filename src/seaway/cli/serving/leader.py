@@ -1,4 +1,4 @@
-"""Whose turn it is to run the control plane: one process's at once, or with a Lease one after the other."""
+"""Leadership of the control plane: always with one process, or by leader election with a Lease."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class LeaderSession:
 
     came = True
     over = False
-    """True if this process was told to end before it began."""
+    """True if this process was stopped before it became the leader."""
     waited_s = 0.0
-    """For how long it was waited for."""
+    """Seconds of waiting for it."""
 
     @property
     def lost(self) -> str:
@@ -48,14 +48,14 @@ class LeaderSession:
 
 
 class LedSession(LeaderSession):
-    """The turn of the process that holds the Lease.
+    """Leadership of the process that holds the Lease.
 
-    SIGTERM and Ctrl-C end the waiting; once it has begun, whoever serves answers to them.
+    SIGTERM and Ctrl-C end the waiting. After that, the server handles them.
 
     Parameters
     ----------
     settings
-        Which Lease, and where to answer while waiting.
+        The Lease, and the address for health checks while waiting.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -74,7 +74,7 @@ class LedSession(LeaderSession):
         return self._leadership.lost
 
     def wait(self, listener: socket.socket) -> None:
-        """Wait until it comes, or this process is told to end."""
+        """Wait until this process becomes the leader or is stopped."""
         gc.enable()  # this may take weeks
         began_s = time.monotonic()
         self._standby.start(listener)

@@ -25,11 +25,11 @@ MIN_JOBS = 30
 
 
 JOBS_PER_GPU = 2.7
-"""So many ask for about as much as a fleet has."""
+"""Number of jobs per GPU that request about as much as a fleet has."""
 
 
 MAX_REASONS = 3
-"""Reasons of refusal that are told."""
+"""Maximum number of printed reasons of rejections."""
 
 
 def run_once(fleet_name: str, output: Output = Output.TABLE) -> None:

@@ -41,7 +41,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.scheduling.kernels.compile import never_compiled
 
 SWITCH_S = 0.001
-"""How long a thread computes before another may: short, so that requests are answered while jobs are decided."""
+"""Switch interval of threads: short, so that requests are answered during decisions."""
 
 BACKLOG = 2048
 
@@ -49,10 +49,10 @@ HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- 
 """A first job, with all that simulated clusters and real ones ask for."""
 
 JOIN = "seaway cluster join --kubeconfig FILE"
-"""How a fleet without clusters gets one."""
+"""Command that adds the first cluster."""
 
 IMPORTED_S = time.monotonic()
-"""When this module was imported, by the monotonic clock."""
+"""Monotonic time of the import of this module."""
 
 
 def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Path | None) -> None:
