@@ -1,1 +1,1 @@
-"""What probes say: packets as bytes, rounds as figures, figures smoothed. No socket, no clock."""
+"""Probing: packets, rounds, figures and their smoothing, without sockets or clocks."""

@@ -1,10 +1,10 @@
-"""From what an interface counted, twice, to what passes through it; and what speeds mean that drivers tell.
+"""Rates of an interface from two readings of its counters, and its speed as drivers report it.
 
 References
 ----------
 Linux, ``Documentation/networking/statistics.rst``: counters grow until the interface is re-created, some drivers' only
 up to 32 bits. ``ethtool.h``, ``SPEED_UNKNOWN``: -1, all 32 bits of it. node-exporter's netclass collector multiplies
-what the kernel says by 125,000, unknown or not.
+the kernel's value by 125,000, unknown or not.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ NS_PER_S = 1_000_000_000
 BITS = 8
 PER_MBIT = 1_000_000
 UNKNOWN_MBPS = 2**32 - 1
-"""What -1 becomes where 32 bits are read without their sign."""
+"""Value of -1 read as an unsigned 32-bit number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What an interface has carried since it was made.
+    """Counters of an interface since its creation.
 
     Attributes
     ----------
     at_ns
-        When this was read, on a clock that never goes back, nanoseconds.
+        Time of the reading on a monotonic clock, nanoseconds.
     received_bytes, transmitted_bytes
         In and out.
     """
@@ -38,18 +38,20 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What passes through an interface, Mbit/s, never below 0."""
+    """Traffic of an interface, Mbit/s, never below 0."""
 
     in_mbps: float
     out_mbps: float
 
 
 def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
-    """Return what passed between two readings, on average; None when they do not say.
+    """Return the mean rates between two readings; None if they are unknown.
 
-    They do not when no time lies between them, or more than `longest_ns`, for which a mean says little of now; nor
-    when a counter fell: the interface was re-created, or 32 bits were full. Which of them it was, and how much passed,
-    nobody knows, and the other counter may have started again too and be beyond where it was.
+    They are unknown if no time is between the readings, or more than `longest_ns`, after which a mean is not current;
+    and
+    if a counter fell, because the interface was re-created or 32 bits overflowed. The other counter may have started
+    again
+    too and already exceed its old value.
     """
     elapsed_ns = now.at_ns - before.at_ns
     received = now.received_bytes - before.received_bytes
@@ -66,9 +68,9 @@ def is_plausible(seen: Rates) -> bool:
 
 
 def speed_mbps(bytes_per_s: float | None) -> int | None:
-    """Return what an interface can carry, Mbit/s, by what its driver says; None where that is nothing.
+    """Return the speed of an interface, Mbit/s, from its driver; None if unknown.
 
-    Drivers of interfaces that are no piece of hardware, or that are down, say nothing, 0 or -1.
+    Drivers of virtual interfaces, or of interfaces that are down, report nothing, 0 or -1.
     """
     if bytes_per_s is None or not math.isfinite(bytes_per_s):
         return None

@@ -1,4 +1,4 @@
-"""From a round of probes to what it says of a link."""
+"""Figures of a link from a round of probes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from seaway.domain.network import PPM
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of one round of probes to one target.
+    """Result of one round of probes to one target.
 
     Attributes
     ----------
     sent
-        How many probes were sent.
+        Number of sent probes.
     rtts_ns
-        Round-trip time of each that was answered, nanoseconds, in the order in which they were sent.
+        Round-trip time of each answered probe, nanoseconds, in the order of sending.
     discarded
-        Answers with an impossible time, as after the clock was set; they count neither as sent nor as answered.
+        Answers with an impossible time, for example after a clock change; they count neither as sent nor as answered.
     """
 
     sent: int
@@ -28,16 +28,16 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a round says of a link.
+    """Figures of a link from a round.
 
     Attributes
     ----------
     latency_ns
-        Mean round-trip time of what was answered, nanoseconds; None when nothing was.
+        Mean round-trip time, nanoseconds; None without answers.
     jitter_ns
-        The largest distance of one from the mean, nanoseconds; 0 without answers.
+        Largest deviation from the mean, nanoseconds; 0 without answers.
     loss_ppm
-        Share of what was sent and not answered, parts per million.
+        Share of probes without an answer, parts per million.
     """
 
     latency_ns: int | None

@@ -19,14 +19,14 @@ HEADER_BYTES = _HEADER.size
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """What differs between echo packets of ICMP and of ICMPv6.
+    """Differences between echo packets of ICMP and of ICMPv6.
 
     Attributes
     ----------
     request, reply
         Message types.
     checksummed
-        Whether whoever sends has to work out the checksum. Linux does it for ICMPv6, which covers addresses too.
+        Whether the sender computes the checksum. Linux does it for ICMPv6, which covers addresses too.
     """
 
     request: int
@@ -70,7 +70,7 @@ def checksum(data: bytes) -> int:
 _MARK = struct.Struct("!I8s44x")
 SECRET_BYTES = 8
 PAYLOAD_BYTES = _MARK.size
-"""As much as ping sends: 64 bytes with the ICMP header."""
+"""Size of ping's payload: 64 bytes with the ICMP header."""
 
 
 def encode_payload(probe: int, secret: bytes) -> bytes:

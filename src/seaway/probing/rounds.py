@@ -9,7 +9,7 @@ from seaway.probing.figures import Round
 from seaway.probing.packets import SECRET_BYTES
 
 PRECISION_NS = 100_000
-"""How exactly the two clocks can be compared, nanoseconds: a process may be held up between two readings."""
+"""Accuracy of comparing the two clocks, nanoseconds: a process may be delayed between two readings."""
 
 
 class Clocks:
@@ -69,7 +69,7 @@ class Arrival(NamedTuple):
 
 
 class Pace:
-    """When probes are to be sent: evenly over a time, at most a burst at once where they are dense."""
+    """Schedule of probes: evenly over a time, in bursts of limited size if they are dense."""
 
     def __init__(self, probes: int, spread_ns: int, burst: int = BURST) -> None:
         self._probes = probes
@@ -125,7 +125,7 @@ class OpenRound:
 
     @property
     def deadline_ns(self) -> int:
-        """When an answer to the last probe comes too late."""
+        """Deadline of an answer to the last probe."""
         return self.last_sent_ns + self._timeout_ns
 
     def secret(self, probe: int) -> bytes:
@@ -171,7 +171,7 @@ class OpenRound:
                 rtts_ns[probe] = rtt_ns if rtt_ns > 0 else 0
 
     def close(self) -> tuple[Round, ...]:
-        """Return what came of it, for each target."""
+        """Return the result for each target."""
         return tuple(self._round(target) for target in range(self._targets))
 
     def _round(self, target: int) -> Round:

@@ -1,4 +1,4 @@
-"""From rounds of probes to steady figures: moving averages, quantiles of the latest rounds, loss over a window."""
+"""Smoothing of rounds: moving averages, quantiles of the latest rounds, loss over a window."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def quantile(values: Sequence[int], share: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """How figures are smoothed.
+    """Parameters of smoothing.
 
     Attributes
     ----------
     half_life_s
-        Of the moving average, seconds.
+        Half-life of the moving average, seconds.
     window
-        Rounds that loss is counted over, and that a quantile is of; at least 1.
+        Number of rounds for loss and quantiles; at least 1.
     share
-        Which quantile latency and jitter are taken by; None for their moving average.
+        Quantile of latency and jitter; None for their moving average.
     """
 
     half_life_s: float = 30.0
@@ -117,7 +117,7 @@ class Smoother:
 
     @property
     def figures(self) -> Figures:
-        """What the rounds say together; no latency before the first answer."""
+        """Figures smoothed over the rounds; no latency before the first answer."""
         loss_ppm = (self._sent - self._received) * PPM // self._sent if self._sent else 0
         if self._latency_ns is None:
             return Figures(None, 0, loss_ppm)
@@ -129,7 +129,7 @@ class Smoother:
 
     @property
     def loss_resolution_ppm(self) -> int:
-        """How much one probe more or less that is lost makes of the loss, parts per million, rounded up."""
+        """Change of the loss by one more lost probe, parts per million, rounded up."""
         return -(-PPM // self._sent) if self._sent else PPM
 
     def _average(self, at_ns: int, latency_ns: int, jitter_ns: int) -> None:
@@ -143,21 +143,21 @@ class Smoother:
 
 
 UNREACHABLE = Figures(None, 0, PPM)
-"""What is published of a link that answers nothing."""
+"""Published figures of a link without answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hysteresis:
-    """How far a smoothed figure may be from the published one.
+    """Band of a smoothed figure around the published one.
 
     Attributes
     ----------
     share
         Of the published latency or loss.
     jitter_share
-        Of the published jitter, which is the largest of few and so wavers by far more.
+        Of the published jitter, which is the maximum of few values and varies far more.
     least_ns
-        Of latency and jitter at least, nanoseconds.
+        Minimum band of latency and jitter, nanoseconds.
     """
 
     share: float = 0.1
@@ -191,14 +191,14 @@ class Published:
         self.figures: Figures | None = None
 
     def follow(self, smoothed: Figures, *, answered: bool, steps_ppm: int) -> bool:
-        """Take in what is known after a round; tell whether the published figures are others now.
+        """Apply the figures after a round; report whether the published figures changed.
 
         Parameters
         ----------
         answered
-            Whether anything answered in this round.
+            Whether any probe of this round was answered.
         steps_ppm
-            How fine the loss is: it must be off by more than that.
+            Resolution of the loss: the difference must be larger.
         """
         before = self.figures
         if before is None:

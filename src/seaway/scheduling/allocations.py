@@ -43,12 +43,12 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What a job holds.
+    """Allocation of a job.
 
     Attributes
     ----------
     decisions
-        A line a replica, shape (R, PLAN_ROWS).
+        One row per replica, shape (R, PLAN_ROWS).
     slices
         Its slices, shape (S, SLICE_ROWS).
     """

@@ -62,7 +62,7 @@ class FleetArrays(NamedTuple):
 
 
 class DemandArrays(NamedTuple):
-    """What jobs ask for.
+    """Demands of jobs.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class DemandArrays(NamedTuple):
     cluster_ok
         1 where the link from the user's gateway meets the demand's latency, jitter and loss,
         shape (W, C), uint8.
-        In lines that `DEMAND_NEAR` names: how near the cluster is to the user, 0-100.
+        In rows of `DEMAND_NEAR`: proximity of the cluster to the user, 0-100.
     """
 
     amounts: Int64

@@ -37,11 +37,11 @@ NODE_GPU_MEMORY_FREE: Final = 14
 NODE_GPU_CORE: Final = 15
 NODE_GPU_CORE_FREE: Final = 16
 NODE_LEFT: Final = 17
-"""What is left, in CPU milli with a device worth 16,000: the key of best fit."""
+"""Free resources in CPU milli, with a device counted as 16,000: the key of best fit."""
 NODE_ACCEPTS: Final = 18
 """1 while the node is open and has room for another pod."""
 NODE_MOVED_TO: Final = 19
-"""Where the node's figures went when its devices were exchanged; -1 while they are here."""
+"""New index of the node's figures after its devices were exchanged; -1 if they did not move."""
 NODE_ROWS: Final = 20
 
 CPU_PER_GPU_MILLI: Final = 16
@@ -65,19 +65,19 @@ DEVICE_MIG_USED: Final = 10
 DEVICE_FREE_MILLI: Final = 11
 """Thousandths of the device that are free in cores and in memory; 0 without a slot. Derived."""
 DEVICE_MOVED_TO: Final = 12
-"""Where the device's figures went; -1 while they are here."""
+"""New index of the device's figures; -1 if they did not move."""
 DEVICE_CELL: Final = 13
 """Hundredths of memory and of cores that are free, ``memory * CELLS + cores``; 0 without a slot. Derived."""
 DEVICE_MIG_TOGETHER: Final = 14
 """1 when no pod can say how many instances it wants of each device."""
 DEVICE_CORE_STEPS: Final = 15
-"""In how many steps the cores of an unscaled device are given out; `EVEN_SHARES` where slices are even shares."""
+"""Number of steps of the cores of an unscaled device; `EVEN_SHARES` if slices are even shares."""
 DEVICE_MEMORY_STEP: Final = 16
 """MiB in which memory is given out; `EVEN_SHARES` likewise."""
 DEVICE_ROWS: Final = 17
 
 EVEN_SHARES: Final = 0
-"""In the place of steps: a slice is one or several of `DEVICE_SLOTS` even shares of the device."""
+"""Marker instead of steps: a slice is one or several of `DEVICE_SLOTS` even shares of the device."""
 
 CELLS: Final = 101
 """Cells along one side of the grid of what is free on a device: 0 to 100 hundredths."""
@@ -177,7 +177,7 @@ PLAN_SLICE_END: Final = 5
 PLAN_BANDWIDTH: Final = 6
 """Mbit/s that this decision took from the link between user and cluster."""
 PLAN_DUPLICATE: Final = 7
-"""Which copy of the job the replica belongs to; 0 but for policies that copy whole jobs."""
+"""Duplicate of the job that the replica belongs to; 0 except with policies that duplicate whole jobs."""
 PLAN_LINK_MISSED: Final = 8
 """1 where the replica holds resources although its cluster's link misses the demand."""
 PLAN_PODS: Final = 9

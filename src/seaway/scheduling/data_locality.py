@@ -50,14 +50,15 @@ def pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
 
 
 def locality_tiers(pulls: Int64) -> UInt8:
-    """Group clusters by how long data takes to them: 1 where a cluster is in a ring, shape (rings, C), nearest first.
+    """Group clusters by transfer time: 1 if a cluster is in a tier, shape (tiers, C), nearest first.
 
-    The first ring is what takes less than a minute, the next what takes less than 2, then 4, and so on, so that
-    a few seconds decide nothing; the last is where no one knows a way. There is none without a cluster.
+    The first tier is below one minute, the next below 2, then 4, and so on, so that a few seconds decide nothing. The
+    last
+    tier has the clusters with an unknown time. Every tier has a cluster.
 
     Examples
     --------
-    >>> rings(np.array([0, 90_000, 59_999, 2**62])).tolist()
+    >>> locality_tiers(np.array([0, 90_000, 59_999, 2**62])).tolist()
     [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
     """
     doublings = np.frexp((pulls // MINUTE_MS).astype(np.float64))[1]

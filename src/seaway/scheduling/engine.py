@@ -31,7 +31,7 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """Name for users."""
 
     def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
         """Decide every job of the queue and bring the snapshot up to date."""

@@ -1,4 +1,4 @@
-"""What other packages offer through entry points."""
+"""Entry points of other packages."""
 
 from __future__ import annotations
 

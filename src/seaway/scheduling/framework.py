@@ -28,7 +28,7 @@ Mask = NDArray[np.bool_]
 
 
 class Verdict(Enum):
-    """What a plugin says of a whole decision."""
+    """Verdict of a plugin on a whole decision."""
 
     PASS = "pass"
     REJECT = "refuse"
@@ -36,14 +36,14 @@ class Verdict(Enum):
 
 
 class Decider(NamedTuple):
-    """Who decided.
+    """Author of a decision.
 
     Attributes
     ----------
     name
         Its name.
     reason
-        Why it decided in place of the policy, one clause; empty for the policy itself.
+        Why it decided instead of the policy, one clause; empty for the policy itself.
     """
 
     name: str
@@ -68,36 +68,36 @@ PASS = Status()
 
 @dataclass(slots=True)
 class Cycle:
-    """One decision: where one replica of a job goes.
+    """One decision: the placement of one replica of a job.
 
     Attributes
     ----------
     snapshot
-        The fleet; plugins read it and leave it as it is.
+        The fleet. Plugins must not change it.
     job
         The job.
     replica
-        Which of its replicas, from 0.
+        Number of the replica, from 0.
     demand_index
-        Line of the job's demand in ``snapshot.demands``.
+        Row of the job's demand in ``snapshot.demands``.
     random_bits
-        63 random bits that belong to this decision, for ties and samples.
+        63 random bits of this decision, for ties and samples.
     usable
-        Clusters that may be chosen, shape (C,); a gang narrows them down.
+        Allowed clusters, shape (C,); restricted further for a gang.
     feasible
-        Nodes that every filter so far let pass, shape (N,).
+        Nodes that passed all filters so far, shape (N,).
     placed
-        Nodes to which the job's earlier replicas went.
+        Nodes of the job's earlier replicas.
     state
-        What plugins leave for later points of the same decision, by plugin name.
+        Data of plugins for later points of the same decision, by plugin name.
     may_defer
-        Whether the replica may be held back; else a `Verdict.WAIT` counts as a PASS.
+        Whether the replica may be deferred; otherwise a `Verdict.WAIT` counts as a PASS.
     deferral_reason
-        Why it was held back; empty when it was not.
+        Why it was deferred; empty if it was not.
     message
-        What is to be told of the decision besides where it went, one clause; for plugins to write.
+        Message on the decision, one clause; written by plugins.
     decider
-        Who decided; for plugins to write that have a user behind them.
+        Author of the decision; written by plugins that have a fallback.
     """
 
     snapshot: Snapshot
@@ -116,7 +116,7 @@ class Cycle:
 
     @property
     def demand(self) -> Demand:
-        """What the replica asks for."""
+        """Demand of the replica."""
         return self.job.demand
 
 
@@ -181,7 +181,7 @@ class Score(Plugin, Protocol):
     """
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,); what is said of infeasible nodes is not read."""
+        """Score every node, shape (N,); values of infeasible nodes are ignored."""
 
 
 @runtime_checkable
@@ -194,7 +194,7 @@ class DeviceScore(Plugin, Protocol):
 
 @runtime_checkable
 class Reserve(Plugin, Protocol):
-    """Is told when resources are set aside."""
+    """Plugin that is called when resources are reserved."""
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
         """Keep own books; anything but PASS takes the placement back."""

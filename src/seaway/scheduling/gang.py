@@ -1,9 +1,8 @@
 """Jobs whose replicas may spread over clusters: gangs, and jobs with bounds on the links between.
 
-A gang goes into one cluster if any holds it, of those into one as near to its data as may be. Otherwise,
-unless it has to stay together, sets of clusters are grown, each from one cluster, always adding the one that is
-nearest to all that are in the set, until the gang fits; the set with the smallest latency wins, of clusters no
-farther from its data than needed.
+A gang goes into one cluster if any holds it, preferably near to its data. Otherwise, unless it must stay in one
+cluster, sets of clusters are grown. Each set starts with one cluster, and the cluster nearest to all of the set is
+added until the gang fits. The set with the lowest latency wins, among clusters no farther from its data than needed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Placer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterNetwork:
-    """What lies between clusters, tables of shape (C, C).
+    """Links between clusters, tables of shape (C, C).
 
     Attributes
     ----------

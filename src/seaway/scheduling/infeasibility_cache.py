@@ -1,7 +1,7 @@
-"""What surely does not fit: whatever asks for at least as much as something that nothing could hold.
+"""Infeasibility cache: requests that are at least as large as one that no node could hold.
 
-The rules of fit only ever refuse more when more is asked for (see `kernels/fit.py`), so that one refusal answers
-for many requests that were not tried.
+The rules of fit are monotonic: a larger request is never feasible where a smaller one is not (see `kernels/fit.py`).
+One rejection therefore answers many requests that were not tried.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Hashable
 from seaway.domain.job import Demand
 
 RequestedAmounts = tuple[int, int, int, int, int, int]
-"""What a replica asks for, every default written out: CPU, memory, devices, then of each its memory in MiB, its
-memory in percent (one of the two is 0), and its cores."""
+"""Request of a replica with all defaults: CPU, memory, devices, then per device its memory in MiB, its
+memory in percent (one of the two is 0), and its cores.
+"""
 
 
 def requested_amounts(demand: Demand) -> RequestedAmounts:

@@ -71,7 +71,7 @@ class FitCache:
 
 
 def fit_cache_of(snapshot: Snapshot) -> FitCache:
-    """Return what is known of a snapshot."""
+    """Return the cache of a snapshot."""
     known: FitCache | None = snapshot.placers.get(FitCache)
     if known is None:
         known = snapshot.placers[FitCache] = FitCache(snapshot)
@@ -79,7 +79,7 @@ def fit_cache_of(snapshot: Snapshot) -> FitCache:
 
 
 FULL_SCORE = 100
-"""What a score is scaled to before it is weighed against others."""
+"""Maximum of a scaled score before weighting."""
 
 
 class PlainPlacer:
@@ -153,7 +153,7 @@ class PlainPlacer:
         )
 
     def _reserve_and_permit(self, cycle: Cycle, statement: Statement, row: int) -> bool:
-        """Ask Reserve and Permit; what reserved already is told when a later one refuses."""
+        """Call Reserve and Permit; call `unreserve` of plugins that reserved if a later one rejects."""
         reserving = self._profile.at(Reserve)  # type: ignore[type-abstract]
         permitting = self._profile.at(Permit)  # type: ignore[type-abstract]
         if not reserving and not permitting:
@@ -173,7 +173,7 @@ class PlainPlacer:
 
 
 def _passes(cycle: Cycle, status: Status) -> bool:
-    """Tell whether a decision goes on; note why it is held back, which it is not when it may not wait."""
+    """Report whether a decision continues; record its deferral, unless it may not wait."""
     if status.verdict is Verdict.WAIT:
         if not cycle.may_defer:
             return True
@@ -182,14 +182,14 @@ def _passes(cycle: Cycle, status: Status) -> bool:
 
 
 def _record_deferral(cycle: Cycle, statement: Statement, j: int) -> bool:
-    """Note of the queue's job number `j` if it was held back; return False."""
+    """Record the deferral of job number `j` of the queue; return False."""
     if cycle.deferral_reason:
         statement.deferred[j] = cycle.deferral_reason
     return False
 
 
 def unreserve(reserved: Sequence[Reserve], cycle: Cycle, placement: Placement) -> None:
-    """Tell plugins that a placement is off, the last that was told first."""
+    """Call `unreserve` in reverse order."""
     for plugin in reversed(reserved):
         plugin.unreserve(cycle, placement)
 

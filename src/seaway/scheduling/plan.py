@@ -1,4 +1,4 @@
-"""Plans: what was decided, as columns, and as placements for whoever carries them out."""
+"""Plans: decisions as columns, and as placements for the caller."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ class Plan:
     Attributes
     ----------
     queue
-        The jobs that were decided on.
+        The decided jobs.
     decisions
-        A decision a line, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`. Lines are sorted by job.
+        One row per decision, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`. Rows are sorted by job.
     order
         Numbers of the queue's jobs in the order of decision, shape (J,); None for the order of the queue.
     slices
         Slices of devices, shape (S, SLICE_ROWS).
     explanations
-        Why, by number of job in the queue, for the jobs that were to be explained.
+        Explanations by number of job in the queue, for the requested jobs.
     pulls
-        How long the data of jobs took to each cluster when they were decided, ms, shape (C,), by number of job in
-        the queue; of jobs that are drawn to it.
+        Transfer time of the data of jobs to each cluster, ms, shape (C,), by number of job in the queue.
     messages
-        What plugins told of decisions, by number of job in the queue; of several replicas the last.
+        Messages of plugins by number of job in the queue; of several replicas the last.
     deciders
-        Who decided, by number of job in the queue, where a policy may have a user decide in its place; of several
-        replicas the first for which it did not decide itself.
+        Authors of decisions by number of job in the queue, if a policy may have a fallback; of several replicas, the
+        first
+        that the policy did not decide itself.
     deferred
-        Why jobs were held back that might have found a place, by number of job in the queue.
+        Reasons of deferrals by number of job in the queue.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue, decisions: Int64, slices: Int32) -> None:
@@ -100,12 +100,12 @@ class Plan:
 
     @property
     def placed(self) -> NDArray[np.bool_]:
-        """Which decisions found a node, shape (R,)."""
+        """Decisions with a node, shape (R,)."""
         return self.decisions[:, PLAN_NODE] >= 0
 
     @property
     def jobs_placed(self) -> NDArray[np.bool_]:
-        """Which jobs have all replicas of some copy placed and its links good enough, shape (J,)."""
+        """Jobs with all replicas of some duplicate placed and links good enough, shape (J,)."""
         copies = int(self.decisions[:, PLAN_DUPLICATE].max(initial=0)) + 1
         copy_of = self.decisions[:, PLAN_JOB] * copies + self.decisions[:, PLAN_DUPLICATE]
         lines = np.bincount(copy_of, minlength=len(self.queue) * copies)

@@ -10,15 +10,15 @@ from seaway.wire.times import moment
 
 
 class AlertOut(Shown):
-    """Something that is wrong."""
+    """An active alert."""
 
     name: str
     """Name of the Prometheus alert with the same bound, such as `SeawayQueueLong`."""
     severity: Literal["critical", "warning", "info"]
     of: str
-    """The queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""
+    """Affected queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""
     value: float
-    """The figure that is past its bound: seconds, percent, a share from 0 to 1, or how many."""
+    """Value that exceeds its threshold: seconds, percent, a share from 0 to 1, or a count."""
     bound: float
     since: str
 
@@ -30,7 +30,7 @@ class AlertList(Shown):
 
 
 def alert_fields(alert: Alert) -> dict[str, Any]:
-    """Show what is wrong as the fields of `AlertOut`."""
+    """Return the fields of `AlertOut` for an alert."""
     return {
         "name": alert.rule.name,
         "severity": alert.rule.severity,

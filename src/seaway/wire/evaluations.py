@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seaway.learning.evaluation.summary import Summary
 
 JSON, CSV = "application/json", "text/csv"
-"""Kinds of body in which rows come."""
+"""Media types of uploaded rows."""
 
 MAX_FIGURE = 10**12
 
@@ -37,7 +37,7 @@ INTERVALS = ("placed", "right", "ratio", "fragmentation", "gpu_load_variance", "
 """Figures in views."""
 
 SUMS = "runs"
-"""A field that rows of `--summary` have, and others do not."""
+"""Field that only the rows of `--summary` have."""
 
 
 class RowIn(Incoming):
@@ -71,11 +71,11 @@ class RowIn(Incoming):
 
 
 class EvaluationIn(RootModel[Annotated[list[RowIn], Field(min_length=1, max_length=20_000)]]):
-    """Rows of an evaluation: what `seaway evaluate -o json`, or `-o csv`, writes."""
+    """Rows of an evaluation, as written by `seaway evaluate -o json` or `-o csv`."""
 
 
 class EstimateOut(Shown):
-    """A mean, and how far it may be off."""
+    """A mean with its confidence interval."""
 
     mean: float
     ci95: float | None
@@ -95,13 +95,13 @@ class PolicyResultOut(Shown):
     trained_on_instance: int | None
     """Number of rows of a policy that was trained on that instance; null for untrained policies."""
     figures: dict[str, EstimateOut]
-    """By name: `placed`, `right`, `ratio`, `fragmentation`, `gpu_load_variance`, `gpu_memory_pct`, `p99_us`."""
+    """Means by name: `placed`, `right`, `ratio`, `fragmentation`, `gpu_load_variance`, `gpu_memory_pct`, `p99_us`."""
     behind: EstimateOut | None
-    """Jobs placed by the first minus those by this one, instance by instance; null for the first."""
+    """Jobs placed by the best policy minus jobs placed by this one, paired by instance; null for the best."""
 
 
 class EvaluationOut(Shown):
-    """An evaluation that is kept."""
+    """A stored evaluation."""
 
     name: str
     actor: str
@@ -118,18 +118,18 @@ class EvaluationList(Shown):
 
 
 class EvaluationDetail(EvaluationOut):
-    """An evaluation, summed up by policy: most jobs placed first."""
+    """An evaluation with a summary of each policy, sorted by placed jobs."""
 
     lines: list[PolicyResultOut]
 
 
 def read_rows(content: bytes, kind: str) -> str:
-    """Read rows as the command writes them, and return them as they are kept.
+    """Read rows as the command writes them, and return them as stored.
 
     Raises
     ------
     RejectedError
-        When they are none, or not of one evaluation.
+        If there are no rows, or they are not from one evaluation.
     """
     rows = read_value(EvaluationIn, _of_csv(content)) if kind == CSV else read_json(EvaluationIn, content)
     known: set[tuple[str, str, str, int]] = set()
@@ -144,7 +144,6 @@ def read_rows(content: bytes, kind: str) -> str:
 
 
 def _of_csv(content: bytes) -> list[dict[str, Any]]:
-    """Read CSV, as values of the kinds that rows have."""
     try:
         reader = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
         rows = list(reader)
@@ -162,7 +161,6 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
 
 
 def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return a row with values in place of text."""
     if None in row or None in row.values():
         raise RejectedError("this row has fewer fields than the first row; is the file complete?", where=f"[{at}]")
     typed: dict[str, Any] = {}
@@ -186,12 +184,12 @@ _KINDS: dict[str, TypeAdapter[Any]] = {
 
 
 def rows_of(record: EvaluationRecord) -> list[Row]:
-    """Return the rows of an evaluation that is kept."""
+    """Return the rows of a stored evaluation."""
     return [Row(**each) for each in orjson.loads(record.rows)]
 
 
 def evaluation_fields(record: EvaluationRecord, *, lines: bool = False) -> dict[str, Any]:
-    """Show an evaluation as the fields of `EvaluationOut`, or of `EvaluationDetail`."""
+    """Return the fields of `EvaluationOut` for an evaluation, or of `EvaluationDetail` with `lines`."""
     rows = rows_of(record)
     summed = summarise(rows)
     shown = {

@@ -1,4 +1,4 @@
-"""Events as they are shown, the same in lists and in the live stream."""
+"""Views of events, the same in lists and in the live stream."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from seaway.wire.times import moment
 
 
 class EventOut(Shown):
-    """Something that happened."""
+    """An event of a job or of the fleet."""
 
     id: int
-    """Counts up over all events; follow from here with `Last-Event-ID`."""
+    """Number that increases with each event. Send it as `Last-Event-ID` to resume the stream after it."""
     at: str
     kind: str
-    """One word of the list in docs/events.md, like `state`."""
+    """Kind of event, like `state`; docs/events.md lists all kinds."""
     reason: str
     """Reason, a sentence for people."""
     actor: str
@@ -24,15 +24,15 @@ class EventOut(Shown):
     tenant: str
     """Tenant that can see it; empty for events of the fleet."""
     job_id: str
-    """The job; empty for the fleet's own."""
+    """ID of the job; empty for events of the fleet."""
     state: str
-    """The job's state after it; empty for other kinds."""
+    """State of the job after the event; empty for other kinds."""
     attempt: int
     """Number of the attempt; 0 for none."""
 
     @classmethod
     def of(cls, event: Event) -> EventOut:
-        """Show an event."""
+        """Return the view of an event."""
         return cls.model_validate(event_fields(event))
 
 
@@ -41,7 +41,7 @@ class EventList(Shown):
 
     events: list[EventOut]
     next: int | None
-    """Give this as `after` to get what follows; null when there was no more."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 def event_fields(event: Event) -> dict[str, Any]:

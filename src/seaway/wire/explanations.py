@@ -14,7 +14,7 @@ from seaway.wire.message import Shown
 
 
 class FilteredOut(Shown):
-    """One rule and how many nodes it refused."""
+    """A filter reason and the number of nodes that it rejected."""
 
     plugin: str
     reason: str
@@ -22,11 +22,11 @@ class FilteredOut(Shown):
     clusters: dict[str, int] = Field(default_factory=dict)
     """Number of these nodes by cluster."""
     code: str = ""
-    """Tells reasons apart for programs, like `NodeResources.1`: the filter, and which of its reasons."""
+    """Stable code of the reason for programs, like `NodeResources.1`: the filter and the number of its reason."""
 
 
 class CandidateOut(Shown):
-    """A node that could take the job, with what each plugin said of it."""
+    """A node that fits the job, with the score of each plugin."""
 
     cluster: str
     node: str
@@ -35,7 +35,7 @@ class CandidateOut(Shown):
 
 
 class RemedyOut(Shown):
-    """The smallest change to one figure that would admit the job."""
+    """Smallest change of one figure of the job that makes it fit."""
 
     field: str
     requested: int
@@ -45,7 +45,7 @@ class RemedyOut(Shown):
 
 
 class ExplanationOut(Shown):
-    """Node by node, why a replica can or cannot be placed."""
+    """Reasons, over all nodes, why a replica can or cannot be placed."""
 
     nodes: int
     """Number of evaluated nodes."""
@@ -53,7 +53,7 @@ class ExplanationOut(Shown):
     candidates: list[CandidateOut]
     remedies: list[RemedyOut]
     links: list[str]
-    """Links that break the job's bounds, and by which figures."""
+    """Links that violate the job's bounds, with the figures."""
     data: str
     """Location of its data and transfer times to the candidates' clusters; empty without data."""
 
@@ -65,11 +65,11 @@ class ReasonOut(Shown):
     name: str
     state: str
     message: str
-    """The answer in one sentence."""
+    """The reason in one sentence."""
     position: int
-    """Place in its queue, from 1; 0 when it does not wait."""
+    """Position in its queue, from 1; 0 if the job does not wait."""
     ahead: int
-    """Jobs that are decided before it."""
+    """Number of jobs that are decided before it."""
     placements: list[PlacementOut]
     placement_reason: str
     """Reason recorded with its placement."""
@@ -82,32 +82,32 @@ class ReasonOut(Shown):
     `finished`.
     """
     params: dict[str, str | int] = Field(default_factory=dict)
-    """The names and figures in the message: `policy`, `gateway`, `where`, `soon_s`."""
+    """Names and figures in the message: `policy`, `gateway`, `where`, `soon_s`."""
 
     @classmethod
     def of(cls, reason: Reason) -> ReasonOut:
-        """Show a reason."""
+        """Return the view of a reason."""
         return cls.model_validate(reason_fields(reason))
 
 
 class ChoiceOut(Shown):
-    """A node that could take the next replica, with what people weigh."""
+    """A node that fits the next replica, with the figures to compare it by."""
 
     cluster: str
     node: str
     total: int
     scores: dict[str, int]
     free_slices: int
-    """Number of further replicas like this one that fit; 10,000 stands for at least so many."""
+    """Number of further replicas like this one that fit. 10,000 means at least 10,000."""
     link: LinkOut | None
-    """Between your gateway and the cluster's; null where it is unknown."""
+    """Link between your gateway and that of the cluster; null if unknown."""
     price_per_hour: str
     """Price of one replica in the currency's unit, exact."""
     chosen: bool
 
 
 MAX_OBJECTS = 1_000
-"""Objects that a trial shows."""
+"""Maximum number of objects that a dry run shows."""
 
 
 class DryRunOut(Shown):
@@ -121,16 +121,16 @@ class DryRunOut(Shown):
     placements: list[PlacementOut]
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
-    """The first 1,000 objects that its clusters would be sent; the job's id in them is all zeros."""
+    """First 1,000 objects that Seaway would create in the clusters; the job ID in them is all zeros."""
 
     @classmethod
     def of(cls, trial: DryRun) -> DryRunOut:
-        """Show a trial."""
+        """Return the view of a dry run."""
         return cls.model_validate(dry_run_fields(trial))
 
 
 def explanation_fields(explanation: Explanation) -> dict[str, Any]:
-    """Show an explanation as the fields of `ExplanationOut`."""
+    """Return the fields of `ExplanationOut` for an explanation."""
     return {
         "nodes": explanation.nodes,
         "filtered": [
@@ -163,7 +163,7 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
 
 
 def reason_fields(reason: Reason) -> dict[str, Any]:
-    """Show a reason as the fields of `ReasonOut`."""
+    """Return the fields of `ReasonOut` for a reason."""
     return {
         "id": reason.job.id,
         "name": reason.job.spec.name,
@@ -180,7 +180,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
 
 
 def choice_fields(choice: Choice) -> dict[str, Any]:
-    """Show a choice as the fields of `ChoiceOut`."""
+    """Return the fields of `ChoiceOut` for a choice."""
     return {
         "cluster": choice.cluster,
         "node": choice.node,
@@ -194,7 +194,7 @@ def choice_fields(choice: Choice) -> dict[str, Any]:
 
 
 def dry_run_fields(trial: DryRun) -> dict[str, Any]:
-    """Show a trial as the fields of `DryRunOut`."""
+    """Return the fields of `DryRunOut` for a dry run."""
     return {
         "policy": trial.policy,
         "fits": trial.fits,

@@ -29,29 +29,29 @@ LARGEST_INT32 = 2**31 - 1
 """Largest value of a column of the engine."""
 
 LONGEST_TIME_S = 100 * 86_400
-"""A hundred days: about as much as counts exactly in nanoseconds."""
+"""A hundred days, close to the largest duration that nanoseconds represent exactly."""
 
 LONGEST_BOUND_NS = 3600 * 10**9
-"""An hour: no link is slower and still one."""
+"""One hour, an upper bound for any working link."""
 
 REMEMBERED = 4096
-"""Amounts whose reading is remembered, for each unit."""
+"""Size of the cache of parsed amounts, for each unit."""
 
 MAX_LABELS = 64
 LONGEST_TEXT = 4096
 
 
 def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: str = "") -> Callable[[Any], int]:
-    """Make a reader of amounts that refuses what is out of range and remembers what it read.
+    """Make a parser of amounts that rejects values out of range and caches its results.
 
     Parameters
     ----------
     read
-        Reads one amount.
+        Parser of one amount.
     least, most
-        Bounds on what is read.
+        Bounds of the result.
     zero
-        What to say of 0 where it would mean something else than it says; empty where 0 is fine.
+        Error message for 0 if 0 would be ambiguous; empty if 0 is valid.
     """
 
     def checked(value: object) -> int:
@@ -97,18 +97,18 @@ _gpu_memory_share = reader(units.percent_milli, 1000, zero=_ALL)
 
 
 class Unit:
-    """Marks a field that `read` has to understand; the value stays as it was written."""
+    """Annotation of a field that `read` must be able to parse; the value stays as written."""
 
     def __init__(self, read: Callable[[Any], Any], *examples: str | float) -> None:
         self._read = read
         self._examples = examples
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check by reading."""
+        """Validate by parsing."""
         return core_schema.no_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Say that text and numbers do, with examples."""
+        """Describe the accepted texts and numbers, with examples."""
         return {
             "anyOf": [{"type": "string", "minLength": 1, "maxLength": units.LONGEST}, {"type": "number", "minimum": 0}],
             "examples": list(self._examples),
@@ -163,10 +163,10 @@ PATTERNS = {
 """Error message for each pattern."""
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=63)]
-"""A name that people choose."""
+"""A name that users choose."""
 
 Reference = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=1, max_length=253)]
-"""A name that something outside has given, like a cluster's or a device's."""
+"""A name that an external system assigns, like that of a cluster or a device."""
 
 Line = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=1000)]
 Text = Annotated[str, StringConstraints(pattern=TEXT_PATTERN, max_length=LONGEST_TEXT)]
@@ -182,16 +182,16 @@ ReferenceOrNone = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_len
 
 
 def several(value: object) -> object:
-    """Make a list of one text; leave the rest as it is."""
+    """Wrap a single text in a list; return other values unchanged."""
     return [value] if isinstance(value, str) else value
 
 
 OneOrMore = Annotated[References, BeforeValidator(several, json_schema_input_type=Reference | References)]
-"""A list that may be written as the one text in it."""
+"""A list; a single entry may be written as a text."""
 
 
 def no_entries() -> Any:  # noqa: ANN401  # fits any list
-    """Return the default of a list; a plain [] would be copied for each message, which takes longer than reading it."""
+    """Return the default of a list; pydantic copies a plain [] for each message, which is slow."""
     return Field(default_factory=list, json_schema_extra={"default": []})
 
 
@@ -201,7 +201,7 @@ def no_pairs() -> Any:  # noqa: ANN401  # fits any mapping
 
 
 LONGEST = 64
-"""Characters of an address or a network."""
+"""Maximum length of an address or a network, characters."""
 
 
 def address(text: str) -> IPv4Address | IPv6Address:
@@ -220,7 +220,7 @@ def address6(text: str) -> IPv6Address:
 
 
 def network6(text: str) -> IPv6Network:
-    """Read an IPv6 network, whose address has no bits set beyond its length."""
+    """Read an IPv6 network; the address must have no bits set beyond its length."""
     if "%" in text:
         raise ValueError("a zone is not allowed, since it is valid on one machine only")
     return IPv6Network(text)

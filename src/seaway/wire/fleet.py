@@ -1,4 +1,4 @@
-"""The fleet as it is shown. Every class reads a view, a record or a sample of the same fields."""
+"""Views of the fleet. Every class reads a view, a record or a sample of the same fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AmountOut(Shown):
 
 
 class CordonOut(Shown):
-    """A cluster, or one node of it, that takes no new work."""
+    """A cluster or node that accepts no new jobs."""
 
     cluster: str
     node: str
@@ -46,7 +46,7 @@ class CordonIn(Incoming):
     node: ReferenceOrNone = ""
     """Empty for the whole cluster."""
     drain: bool = False
-    """True if to move running jobs elsewhere."""
+    """True to move running jobs elsewhere."""
     reason: Line = ""
 
 
@@ -57,19 +57,19 @@ class CordonList(Shown):
 
 
 class ClusterOut(Shown):
-    """A cluster, summed up."""
+    """Summary of a cluster."""
 
     name: str
     state: Literal["up", "stale", "lost", "gone"]
     last_seen_s: int
-    """Seconds since it answered last."""
+    """Seconds since its last answer."""
     silence: str
     """Reason why it does not answer; empty while it is up or if unknown."""
     gateway: str
     region: str
     hardware: list[str]
     price_per_gpu_hour: str
-    """In the currency's unit, exact."""
+    """Exact price, in units of the currency."""
     cordon: CordonOut | None
     nodes: int
     gpus: int
@@ -79,7 +79,7 @@ class ClusterOut(Shown):
     gpu_memory_mib: AmountOut
     jobs: int
     orphans: list[str]
-    """Copies there that Seaway does not know."""
+    """Orphaned workloads of the cluster."""
 
 
 class ClusterList(Shown):
@@ -92,15 +92,15 @@ class UsedOut(Shown):
     """Measured use, as opposed to allocated amounts."""
 
     memory_bytes: int | None
-    """None where it was not measured."""
+    """Null if not measured."""
     core_milli: int | None
-    """None where it was not measured."""
+    """Null if not measured."""
     age_s: float
-    """Seconds since then."""
+    """Age of the measurement, seconds."""
 
 
 class AllocatedSlice(Shown):
-    """A share of a device and who holds it; of another tenant's, whose job it is stays hidden."""
+    """An allocated share of a device and its job. The job of another tenant is hidden."""
 
     cluster: str
     node: str
@@ -121,7 +121,7 @@ class AllocatedSlice(Shown):
 
 
 class SliceOut(AllocatedSlice):
-    """A share of a device, who holds it, and how large the device is."""
+    """An allocated share of a device, its job, and the capacity of the device."""
 
     index: int
     """Index of the device on its node, from 0."""
@@ -156,16 +156,16 @@ class FoundOut(Shown):
 
     nodes: int
     devices: int
-    """Those on these nodes that are meant."""
+    """Number of devices on these nodes that match."""
     memory_mib: AmountOut
     """Totals of these devices, without those of clusters that do not answer."""
     core_milli: AmountOut
     schedulable_memory_mib: int
-    """Free memory of those of these devices that take new work."""
+    """Free memory of those of these devices that accept new jobs."""
     unknown: int
     """Number of these devices in clusters that do not answer."""
     fullness: list[int]
-    """Histogram of allocated memory: none, up to a tenth, up to two tenths, and so on up to all of it."""
+    """Number of these devices by allocated memory: none, up to a tenth, up to two tenths, and so on up to all of it."""
 
 
 class DevicePage(Shown):
@@ -187,7 +187,7 @@ class SlicePage(Shown):
 
 
 class ModelOut(Shown):
-    """The devices of one model, summed up."""
+    """Summary of the devices of one model."""
 
     model: str
     devices: int
@@ -234,24 +234,24 @@ class LinkOut(Shown):
     source: str
     target: str
     latency_ns: int | None
-    """Round-trip time; null when nothing answered."""
+    """Round-trip time; null without any answer."""
     jitter_ns: int
     loss_ppm: int
-    """Lost echoes, parts per million."""
+    """Lost probes, parts per million."""
     bandwidth_mbps: int
     used_mbps: int
-    """In a sample: all traffic. In a candidate's link: bandwidth that cannot be reserved any more."""
+    """In a sample: all traffic. In a candidate's link: bandwidth that is not available for reservation."""
 
 
 class GatewayOut(Shown):
-    """The network's door to a cluster or to a user site."""
+    """Gateway of a cluster or of a user site."""
 
     name: str
     address: str
     clusters: list[str]
-    """The clusters that it stands before."""
+    """Clusters behind it."""
     site: str
-    """The user site that it stands before; empty before clusters."""
+    """User site behind it; empty for a gateway of clusters."""
 
 
 class GatewayList(Shown):
@@ -280,7 +280,7 @@ class ClusterHistory(Shown):
 
     samples: list[ClusterSampleOut]
     next: str | None
-    """Give this as `after` to get the next page; null on the last one."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 class LinkSampleOut(LinkOut):
@@ -296,11 +296,11 @@ class LinkHistory(Shown):
 
     samples: list[LinkSampleOut]
     next: str | None
-    """Give this as `after` to get the next page; null on the last one."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 class RangeOut(Shown):
-    """The least, the mean and the most of what was measured within a step."""
+    """Minimum, mean and maximum within a step."""
 
     least: int
     mean: float
@@ -320,24 +320,24 @@ class LinkStepOut(Shown):
     jitter_ns: RangeOut | None
     loss_ppm: RangeOut
     bandwidth_mbps: RangeOut | None
-    """Null where no one knew it."""
+    """Null if unknown."""
     used_mbps: RangeOut | None
 
 
 class LinkSteps(Shown):
-    """A link's history in steps, oldest first; one in which nothing was written down is not there."""
+    """History of a link in steps, oldest first. Steps without samples are omitted."""
 
     step_s: int
     steps: list[LinkStepOut]
 
 
 def amount_fields(amount: Amount) -> dict[str, int]:
-    """Show an amount as the fields of `AmountOut`."""
+    """Return the fields of `AmountOut` for an amount."""
     return {"total": amount.total, "used": amount.used, "free": amount.free}
 
 
 def cordon_fields(cordon: Cordon) -> dict[str, Any]:
-    """Show a cordon as the fields of `CordonOut`."""
+    """Return the fields of `CordonOut` for a cordon."""
     return {
         "cluster": cordon.cluster,
         "node": cordon.node,
@@ -349,7 +349,7 @@ def cordon_fields(cordon: Cordon) -> dict[str, Any]:
 
 
 def cluster_fields(view: ClusterView) -> dict[str, Any]:
-    """Show a cluster as the fields of `ClusterOut`."""
+    """Return the fields of `ClusterOut` for a cluster."""
     return {
         "name": view.name,
         "state": view.state.value,
@@ -372,7 +372,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
 
 
 def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
-    """Show a node as the fields of `NodeOut`, as the tenant `seen_by` may see it; empty sees all."""
+    """Return the fields of `NodeOut` for a node, as visible to the tenant `seen_by`; empty means all tenants."""
     return {
         "cluster": view.cluster,
         "name": view.name,
@@ -387,7 +387,7 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
 
 
 def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
-    """Show a device as the fields of `DeviceOut`, as the tenant `seen_by` may see it; empty sees all."""
+    """Return the fields of `DeviceOut` for a device, as visible to the tenant `seen_by`; empty means all tenants."""
     return {
         "cluster": view.cluster,
         "node": view.node,
@@ -407,7 +407,7 @@ def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
 
 
 def used_fields(used: Used) -> dict[str, Any]:
-    """Show what was measured as the fields of `UsedOut`."""
+    """Return the fields of `UsedOut` for a measurement."""
     return {"memory_bytes": used.memory_bytes, "core_milli": used.core_milli, "age_s": round(used.age_s, 1)}
 
 
@@ -433,7 +433,7 @@ def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str,
 
 
 def placed_slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:
-    """Show a slice as the fields of `SliceOut`, as `slice_fields` does."""
+    """Return the fields of `SliceOut` for a slice; see `slice_fields`."""
     return slice_fields(view, device, seen_by) | {
         "index": device.index,
         "model": device.model,
@@ -443,7 +443,7 @@ def placed_slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> di
 
 
 def found_fields(found: Found) -> dict[str, Any]:
-    """Show what is found as the fields of `FoundOut`."""
+    """Return the fields of `FoundOut` for the result of a search."""
     return {
         "nodes": len(found.nodes),
         "devices": len(found.devices),
@@ -456,7 +456,7 @@ def found_fields(found: Found) -> dict[str, Any]:
 
 
 def model_fields(view: ModelView) -> dict[str, Any]:
-    """Show a model as the fields of `ModelOut`."""
+    """Return the fields of `ModelOut` for a model."""
     return {
         "model": view.model,
         "devices": view.devices,
@@ -466,7 +466,7 @@ def model_fields(view: ModelView) -> dict[str, Any]:
 
 
 def link_fields(link: Link | LinkSample) -> dict[str, Any]:
-    """Show a link as the fields of `LinkOut`."""
+    """Return the fields of `LinkOut` for a link."""
     return {
         "source": link.source,
         "target": link.target,
@@ -479,13 +479,13 @@ def link_fields(link: Link | LinkSample) -> dict[str, Any]:
 
 
 def gateway_fields(name: str, side: Side) -> dict[str, Any]:
-    """Show a gateway and what it stands before as the fields of `GatewayOut`."""
+    """Return the fields of `GatewayOut` for a gateway."""
     clusters = side.cluster.split(",") if side.cluster else []
     return {"name": name, "address": side.address, "clusters": clusters, "site": side.site}
 
 
 def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
-    """Show a sample as the fields of `ClusterSampleOut`."""
+    """Return the fields of `ClusterSampleOut` for a sample."""
     return {
         "at": moment(sample.at_ns),
         "cluster": sample.cluster,
@@ -501,12 +501,12 @@ def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
 
 
 def link_sample_fields(sample: LinkSample) -> dict[str, Any]:
-    """Show a sample as the fields of `LinkSampleOut`."""
+    """Return the fields of `LinkSampleOut` for a sample."""
     return {"at": moment(sample.at_ns), **link_fields(sample), "path": sample.path}
 
 
 def link_step_fields(step: LinkStep) -> dict[str, Any]:
-    """Show a step of a link's history as the fields of `LinkStepOut`."""
+    """Return the fields of `LinkStepOut` for a step of a link's history."""
 
     def spread(found: Spread | None) -> dict[str, Any] | None:
         return {"least": found.least, "mean": found.mean, "most": found.most} if found else None
@@ -524,6 +524,6 @@ def link_step_fields(step: LinkStep) -> dict[str, Any]:
 
 
 def price_text(micros: int) -> str:
-    """Write a price in millionths as an exact decimal with at least two places."""
+    """Format a price in millionths as an exact decimal with at least two places."""
     whole, rest = divmod(micros, 10**6)
     return f"{whole}.{f'{rest:06d}'.rstrip('0'):0<2}"

@@ -1,4 +1,4 @@
-"""A job as people write it, in YAML, JSON or Python, and its way to what Seaway works with."""
+"""A job as users write it, in YAML, JSON or Python, and its conversion to `JobSpec`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
 from seaway.wire.message import Incoming
 
 MAX_GPUS = 1024
-"""Devices that one replica may ask for; no node has more."""
+"""Maximum number of devices of one replica; no node has more."""
 
 Mode = Literal["hami-core", "mig", "mps", "whole", "shared"]
 Modes = Annotated[list[Mode], Field(max_length=5), BeforeValidator(several, json_schema_input_type=Mode | list[Mode])]
@@ -59,23 +59,24 @@ class ResourcesIn(Incoming):
     gpus: Annotated[int, Field(ge=0, le=MAX_GPUS)] = 0
     """Number of devices. A slice does not span devices: each device provides the same amounts."""
     gpu_memory: GpuMemory | None = None
-    """Memory of each device, with its unit or as a share; all of it when left out."""
+    """Memory of each device, with its unit or as a share. Default: all of it."""
     gpu_cores: Cores | None = None
-    """Cores of each device, as a share; left out, none are reserved, or all where all the memory is taken."""
+    """Cores of each device, as a share. Default: none are reserved, or all if the job has all the memory."""
     gpu_model: OneOrMore = no_entries()
-    """Accepted product names, whole and case-insensitive; any when left out."""
+    """Accepted product names, complete and case-insensitive. Default: any."""
     gpu_vendor: OneOrMore = no_entries()
-    """Accepted vendors, like NVIDIA; any when left out."""
+    """Accepted vendors, like NVIDIA. Default: any."""
     gpu_use_types: References = no_entries()
-    """Parts of product names, one of which the device's has to contain."""
+    """Substrings of product names. The device's name must contain one of them."""
     gpu_avoid_types: References = no_entries()
-    """Parts of product names that the device's may not contain."""
+    """Substrings of product names. The device's name must contain none of them."""
     gpu_uuids: References = no_entries()
     """The only devices to use."""
     gpu_avoid_uuids: References = no_entries()
     """Devices to avoid."""
     gpu_mode: Modes = no_entries()
-    """Accepted sharing modes; any when left out. ``whole`` is none, ``shared`` by turns and unbounded."""
+    """Accepted sharing modes. Default: any. ``whole`` does not share devices; ``shared`` is time-slicing without
+    limits."""
     same_numa: bool = False
     """True if all devices must be on one NUMA node."""
     exclusive: bool = False
@@ -83,20 +84,20 @@ class ResourcesIn(Incoming):
 
 
 class NetworkIn(Incoming):
-    """Bounds on a link; what is left out sets none."""
+    """Bounds on a link. Omitted fields set no bound."""
 
     max_latency: Bound | None = None
-    """Largest round-trip time."""
+    """Maximum round-trip time."""
     max_jitter: Bound | None = None
-    """Largest spread of the round-trip time."""
+    """Maximum variation of the round-trip time."""
     max_loss: Loss | None = None
-    """Largest share of lost packets."""
+    """Maximum share of lost packets."""
     min_bandwidth: Rate = 0
-    """Bandwidth that the job takes while it runs; a figure alone is Mbit/s."""
+    """Bandwidth reserved while the job runs; a plain number is Mbit/s."""
 
 
 class UserNetworkIn(NetworkIn):
-    """Bounds on the link from the user's gateway, and what is done when a link breaks a bound of the job."""
+    """Bounds on the link from the user's gateway, and the action on violations of any bound of the job."""
 
     on_violation: Literal["report", "move"] = "report"
     """Action if a running job's links violate its bounds for too long: report it, or move the job."""
@@ -112,14 +113,14 @@ class DataIn(Incoming):
 
 
 class TolerationIn(Incoming):
-    """Leave to run on nodes with a taint, as in Kubernetes."""
+    """A tolerated taint, as in Kubernetes."""
 
     key: Annotated[str, Field(max_length=317)] = ""
-    """The taint's key; empty bears every taint."""
+    """Key of the taint; empty tolerates every taint."""
     value: LabelValue | None = None
-    """The taint's value; any when left out."""
+    """Value of the taint. Default: any."""
     effect: Effect | None = None
-    """The taint's effect; any when left out."""
+    """Effect of the taint. Default: any."""
 
 
 class PlacementIn(Incoming):
@@ -130,11 +131,11 @@ class PlacementIn(Incoming):
     regions: References = no_entries()
     """Regions."""
     hardware: References = no_entries()
-    """Special hardware that the cluster must have, all of it."""
+    """Special hardware that the cluster must have; all entries are required."""
     node_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = no_pairs()
-    """Labels that the node has to carry."""
+    """Required labels of the node."""
     tolerations: Annotated[list[TolerationIn], Field(max_length=64)] = no_entries()
-    """Taints that the job bears."""
+    """Taints that the job tolerates."""
 
 
 class RunIn(Incoming):
@@ -143,9 +144,9 @@ class RunIn(Incoming):
     image: ReferenceOrNone = ""
     """Container image."""
     command: Annotated[list[Text], Field(max_length=256)] = no_entries()
-    """Instead of the image's entry point."""
+    """Command. Default: the entry point of the image."""
     args: Annotated[list[Text], Field(max_length=256)] = no_entries()
-    """Instead of the image's arguments."""
+    """Arguments. Default: those of the image."""
     env: Annotated[dict[Variable, Text], Field(max_length=256)] = no_pairs()
     """Environment variables."""
     ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = no_entries()
@@ -176,7 +177,7 @@ EXAMPLES: list[dict[str, Any]] = [
 
 
 class JobIn(Incoming):
-    """A job: one or more equal replicas."""
+    """A job: one or more identical replicas."""
 
     model_config = ConfigDict(json_schema_extra={"examples": EXAMPLES})  # type: ignore[dict-item]
 
@@ -187,9 +188,9 @@ class JobIn(Incoming):
     queue: Name = DEFAULT
     """Queue of the job."""
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """Priority; higher goes first."""
+    """Priority; jobs with a higher one go first."""
     gateway: ReferenceOrNone = ""
-    """The gateway that you reach clusters from; bounds on the network are measured there."""
+    """Gateway from which you reach clusters. Network bounds apply to the links from it."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
     """Number of replicas that run at the same time."""
     gang: bool = False
@@ -211,29 +212,29 @@ class JobIn(Incoming):
     expected_duration: Time | None = None
     """Expected duration. A short job may start before a waiting job if it ends in time."""
     time_limit: Limit | None = None
-    """After how long it is stopped; never when left out."""
+    """Time after which the job is stopped. Default: no limit."""
     retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
     """Maximum number of restarts after the job failed by itself. A deployment always restarts."""
     labels: Labels = no_pairs()
-    """Passed on to the workload."""
+    """Labels of the workload."""
 
     @classmethod
     def of(cls, spec: JobSpec) -> JobIn:
-        """Write down a job that Seaway works with; reading it gives the same again."""
+        """Return the message of a job; `spec` converts it back to the same job."""
         return cls.model_validate(job_text(spec))
 
     def spec(self, own_tenant: str = DEFAULT) -> JobSpec:
-        """Return what Seaway works with.
+        """Return the specification of the job.
 
         Parameters
         ----------
         own_tenant
-            Whose the job is when it does not say so.
+            Tenant of a job that names none.
 
         Raises
         ------
         RejectedError
-            When fields do not go together.
+            If fields contradict each other.
         """
         request, network = _request(self.resources), _need(self.network)
         if network.any and not self.gateway:
@@ -259,7 +260,7 @@ class JobIn(Incoming):
 
 
 class JobPatch(BaseModel):
-    """Any fields of a job; null takes one back to its default."""
+    """Fields of a job to change; null resets a field to its default."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"priority": 10}, {"labels": None}]})
 
@@ -283,7 +284,7 @@ def _request(given: ResourcesIn) -> ResourceRequest:
 
 
 _AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores"})
-"""Fields of `ResourcesIn` that say how much; the others say of which devices."""
+"""Fields of `ResourcesIn` that are amounts; the others select devices."""
 
 
 def _device_rules(given: ResourcesIn) -> DeviceRules:

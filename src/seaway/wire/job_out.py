@@ -1,4 +1,4 @@
-"""A job as it is shown: what became of it, what was asked for as text, and the exact figures."""
+"""Views of jobs: the state, the specification as text, and the exact request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Remembered(Generic[Given, Made]):
         self._made: dict[int, tuple[Given, Made]] = {}
 
     def of(self, given: Given) -> Made:
-        """Return what is made of an object."""
+        """Return the value for an object."""
         found = self._made.get(id(given))
         if found is not None and found[0] is given:
             return found[1]
@@ -72,11 +72,11 @@ class RequestOut(Shown):
     memory_mib: int
     """Memory of the node, MiB."""
     gpus: int
-    """Devices."""
+    """Number of devices."""
     gpu_memory_mib: int
-    """Memory of each device, MiB; 0 where a share was asked for."""
+    """Memory of each device, MiB; 0 if the request is a share."""
     gpu_memory_percent: int
-    """Share of each device's memory; 0 where an amount was asked for."""
+    """Share of each device's memory, percent; 0 if the request is an amount."""
     gpu_milli: int
     """Cores of each device, thousandths."""
 
@@ -94,7 +94,7 @@ class JobOut(Shown):
     reason: str
     """Reason for this state, a sentence for people."""
     version: int
-    """Counts up with each change; the ETag of the answer."""
+    """Version, which increases with each change; used as ETag."""
     attempt: int
     """Number of its latest placement; 0 before the first."""
     failures: int
@@ -110,22 +110,22 @@ class JobOut(Shown):
     not_before: str | None
     """Earliest time of the next attempt after a failure."""
     spec: dict[str, Any]
-    """The request, ready to be submitted again."""
+    """Specification, ready to be submitted again."""
     request: RequestOut
     """Exact request of each replica."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
-        """Show a job."""
+        """Return the view of a job."""
         return cls.model_validate(job_fields(job))
 
 
 class JobPage(Shown):
-    """Some jobs, from new to old."""
+    """A page of jobs, newest first."""
 
     jobs: list[JobOut]
     next: str | None
-    """Give this as `after` to get the next page; null on the last one."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 class JobCount(Shown):
@@ -155,13 +155,13 @@ class PlacementOut(Shown):
 
 
 class AttemptOut(Shown):
-    """One placement of a job, and what became of it."""
+    """One placement of a job and its result."""
 
     number: int
     state: Literal["assumed", "sent", "running", "ending", "ended"]
     policy: str
     why: str
-    """One sentence on the choice."""
+    """Reason for the placement, in one sentence."""
     reason: str
     """Reason why it ended."""
     created_at: str
@@ -181,7 +181,7 @@ class ObservedContainer(Shown):
 
 
 class ObservedReplica(Shown):
-    """One replica as its cluster tells of it."""
+    """One replica as reported by its cluster."""
 
     replica: int
     phase: Literal["starting", "running", "succeeded", "failed", "gone"]
@@ -204,16 +204,16 @@ class ObservedWorkload(Shown):
 
 
 class AttemptList(Shown):
-    """A job's attempts, by number, and what is seen of the latest in its clusters."""
+    """Attempts of a job, by number, and the workloads of the latest."""
 
     attempts: list[AttemptOut]
     workloads: list[ObservedWorkload]
     next: int | None
-    """Give this as `after` to get the attempts that follow; null when there was no more."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 def request_fields(request: ResourceRequest) -> dict[str, int]:
-    """Show a request exactly, with every default written out."""
+    """Return the fields of `RequestOut` for a request."""
     filled = request.filled()
     return {
         "cpu_milli": filled.cpu_milli,
@@ -230,11 +230,11 @@ def _asked(spec: JobSpec) -> dict[str, Any]:
 
 
 _ASKED = Remembered(_asked, most=4096)
-"""Lists show the same jobs again and again."""
+"""Cache of specifications and requests, since lists show the same jobs repeatedly."""
 
 
 def job_fields(job: JobRecord) -> dict[str, Any]:
-    """Show a job as the fields of `JobOut`, ready to be encoded; that is quicker than to make one."""
+    """Return the fields of `JobOut` for a job, ready to encode; this is faster than to build a `JobOut`."""
     spec = job.spec
     return {
         "id": job.id,
@@ -261,7 +261,7 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
 
 
 def placement_fields(placement: Placement) -> dict[str, Any]:
-    """Show a placement as the fields of `PlacementOut`."""
+    """Return the fields of `PlacementOut` for a placement."""
     return {
         "replica": placement.replica,
         "cluster": placement.cluster,
@@ -280,7 +280,7 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
 
 
 def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
-    """Show an attempt, of which these replicas are wanted, as the fields of `AttemptOut`."""
+    """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`."""
     return {
         "number": attempt.number,
         "state": attempt.state.value,
@@ -295,7 +295,7 @@ def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
 
 
 def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
-    """Show what is seen of a copy, of which these replicas are wanted, as the fields of `ObservedWorkload`."""
+    """Return the fields of `ObservedWorkload` for a workload, with only the replicas in `replicas`."""
     return {
         "cluster": copy.cluster,
         "phase": copy.phase.value,
@@ -326,5 +326,5 @@ def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
 
 
 def count_fields(counts: dict[JobState, int]) -> dict[str, Any]:
-    """Show how many jobs there are in each state."""
+    """Return the number of jobs in each state."""
     return {"total": sum(counts.values()), "states": {state.value: counts.get(state, 0) for state in JobState}}

@@ -1,4 +1,4 @@
-"""A job back from what Seaway works with to what people write."""
+"""Conversion of a job specification to the format that users write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANY_DEVICE, ANY_NODE, NOTHING = DeviceRules(), NodeRules(), Run()
 
 
 def job_text(spec: JobSpec) -> dict[str, Any]:
-    """Write a job as `seaway.wire.job_in.JobIn` reads it, without what is as it is by default."""
+    """Write a job in the format of `seaway.wire.job_in.JobIn`, without fields that have their default."""
     demand = spec.demand
     written = {
         "name": spec.name,

@@ -1,4 +1,4 @@
-"""The metrics of links, from users to clusters and between clusters, as Prometheus' text and as JSON."""
+"""Metrics of links between user sites and clusters, as Prometheus text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Between(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LinkMetric:
-    """A metric: its value is made from a link; None where it is not known, and then there is no series."""
+    """A metric of links; `value` returns None if unknown, and the series is omitted."""
 
     between: Between
     says: str
@@ -65,12 +65,12 @@ LINK_METRICS = {
 
 
 def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:
-    """Return the metric of a name, of GPUs or of links; all for an empty one.
+    """Return the GPU or link metric with a name; all metrics for an empty name.
 
     Raises
     ------
     RejectedError
-        When there is none; names the nearest.
+        If there is none; the message suggests the nearest name.
     """
     if not name:
         return METRICS, LINK_METRICS
@@ -84,14 +84,14 @@ def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:
 def as_text(
     links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str = ""
 ) -> Iterator[bytes]:
-    """Write metrics as Prometheus' text, each in one piece.
+    """Return metrics as Prometheus text, one piece for each metric.
 
     Parameters
     ----------
     sides
-        What each gateway stands before.
+        Cluster or site of each gateway.
     cluster
-        Only links that begin or end there; empty for all.
+        Cluster at either end of the links; empty for all links.
     """
     for name, metric, rows in _series(links, sides, metrics, cluster, PROMETHEUS):
         lines = [f"{name}{labels}}} {known}\n" for labels, link in rows if (known := metric.value(link)) is not None]
@@ -101,7 +101,7 @@ def as_text(
 def as_series(
     links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str = ""
 ) -> Iterator[tuple[str, bytes]]:
-    """Write metrics as JSON: the name of each, and its series with ``,`` between; see `as_text`."""
+    """Return metrics as JSON: the name of each, and its series separated by ``,``; see `as_text`."""
     for name, metric, rows in _series(links, sides, metrics, cluster, JSON):
         series = [f'{labels},"value":{known}}}' for labels, link in rows if (known := metric.value(link)) is not None]
         yield name, ",".join(series).encode()
@@ -121,7 +121,7 @@ def _series(
 def _rows(
     links: Iterable[LinkView], sides: Mapping[str, Side], cluster: str, style: Style
 ) -> dict[Between, list[_Row]]:
-    """Write the labels of every link, once for all its metrics."""
+    """Return links with their formatted labels, built once for all metrics."""
     rows: dict[Between, list[_Row]] = {each: [] for each in Between}
     source_is, target_is = style.key("source"), style.key("target")
     from_is = {

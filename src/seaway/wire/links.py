@@ -1,4 +1,4 @@
-"""Links as they are shown: with all that is known of them, and in the form that measuring programs share."""
+"""Views of links, in detail and in the format of network measurement programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RoundOut(Shown):
     discarded: int
     """Answers with an impossible time; they count neither as sent nor as received."""
     latency_ns: int | None
-    """Mean round-trip time of what was answered; null when nothing was."""
+    """Mean round-trip time of the answered probes; null without any answer."""
     jitter_ns: int
     loss_ppm: int
 
@@ -42,24 +42,24 @@ class SmoothedOut(Shown):
 
 
 class KnownLinkOut(Shown):
-    """A link between two gateways: what decisions go by, and what that comes from."""
+    """A link between two gateways: the figures for decisions and the measurements behind them."""
 
     source: str
     target: str
     latency_ns: int | None
-    """Round-trip time; null when nothing answered, or nothing is known."""
+    """Round-trip time; null without any answer or if unknown."""
     jitter_ns: int | None
-    """Null where nothing is known, like what follows."""
+    """Null if unknown; the same applies to the next three fields."""
     loss_ppm: int | None
-    """Lost echoes, parts per million."""
+    """Lost probes, parts per million."""
     bandwidth_mbps: int | None
     """Capacity of both interfaces; 0 if unknown."""
     used_mbps: int | None
-    """Traffic that counts as that of others than jobs."""
+    """Traffic that does not belong to jobs."""
     traffic_mbps: int | None
-    """All traffic that was measured at the fuller end; null where no one knows, like `free_mbps`."""
+    """All traffic measured at the busier end; null if unknown, like `free_mbps`."""
     reserved_mbps: int
-    """Reserved bandwidth of the interface at its fuller end."""
+    """Reserved bandwidth of the interface at the busier end."""
     free_mbps: int | None
     """Bandwidth that can still be reserved."""
     path: str
@@ -86,11 +86,11 @@ class NetFigures(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     jitter: int | None
-    """Null when nothing answered."""
+    """Null without any answer."""
     latency: int | None
-    """Mean round-trip time; null when nothing answered."""
-    packetLoss: float  # noqa: N815  # names that others share
-    """Share of probes that were not answered, 0 to 1."""
+    """Mean round-trip time; null without any answer."""
+    packetLoss: float  # noqa: N815  # names of a common format
+    """Share of unanswered probes, 0 to 1."""
     bandwidth: int | None = None
     """Free bandwidth, Mbit/s; absent if unknown."""
     capacity: int | None = None
@@ -98,11 +98,11 @@ class NetFigures(BaseModel):
 
 
 class NetLink(BaseModel):
-    """A link as programs that measure networks write it."""
+    """A link in the format of network measurement programs."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    sourceName: str  # noqa: N815  # names that others share
+    sourceName: str  # noqa: N815  # names of a common format
     targetName: str  # noqa: N815
     sourceIP: str  # noqa: N815
     targetIP: str  # noqa: N815
@@ -116,7 +116,7 @@ class NetLinks(RootModel[list[NetLink]]):
 
 
 def known_link_fields(view: LinkView) -> dict[str, Any]:
-    """Show a link as the fields of `KnownLinkOut`."""
+    """Return the fields of `KnownLinkOut` for a link."""
     link = view.link
     return {
         "source": view.source,
@@ -138,7 +138,7 @@ def known_link_fields(view: LinkView) -> dict[str, Any]:
 
 
 def net_link_fields(view: LinkView, sides: dict[str, Side]) -> dict[str, Any]:
-    """Show what was measured of a link last as the fields of `NetLink`; only of one of which something counts."""
+    """Return the fields of `NetLink` for the latest measurement of a link, which must have one."""
     seen = view.latest
     assert seen is not None, "who knows a link knows figures of it"
     free = () if view.free_mbps is None or view.link is None else (view.free_mbps, view.link.bandwidth_mbps)
@@ -146,7 +146,7 @@ def net_link_fields(view: LinkView, sides: dict[str, Side]) -> dict[str, Any]:
 
 
 def net_sample_fields(sample: LinkSample, sides: dict[str, Side]) -> dict[str, Any]:
-    """Show what was measured of a link at one time as the fields of `NetLink`."""
+    """Return the fields of `NetLink` for a sample."""
     seen = Figures(sample.latency_ns, sample.jitter_ns, sample.loss_ppm)
     total = sample.bandwidth_mbps
     free = (max(0, total - sample.used_mbps), total) if total else ()
@@ -194,9 +194,9 @@ class LinkFigure(StrEnum):
     LATENCY = "latency"
     """Round-trip time, nanoseconds."""
     JITTER = "jitter"
-    """Nanoseconds."""
+    """Variation of the round-trip time, nanoseconds."""
     LOSS = "loss"
-    """Parts per million."""
+    """Lost probes, parts per million."""
     BANDWIDTH = "bandwidth"
     """Capacity of both interfaces, Mbit/s."""
     FREE = "free"
@@ -207,18 +207,19 @@ MORE_IS_BETTER = frozenset({LinkFigure.BANDWIDTH, LinkFigure.FREE})
 
 
 class LinkMatrix(Shown):
-    """One figure of all links. In `values` and `states` there is a list for each gateway, of what leads to each."""
+    """One figure of all links. `values` and `states` have a row for each source gateway and a column for each
+    target."""
 
     figure: LinkFigure
     gateways: list[GatewayOut]
     values: list[list[int | None]]
-    """Null where nothing answers, or no one knows, and from a gateway to itself."""
+    """Values; null without an answer, if unknown, and from a gateway to itself."""
     states: list[list[Literal["reported", "measured", "stale", "unknown"] | None]]
     """States of links; null without a link."""
 
 
 def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
-    """Return a figure of a link that decisions go by; None where nothing answers, or no one knows."""
+    """Return a figure of a link for decisions; None without an answer or if unknown."""
     link = view.link
     if link is None or not view.counts:
         return None
@@ -236,7 +237,7 @@ def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
 
 
 def worst_first(view: LinkView, figure: LinkFigure) -> tuple[int, int]:
-    """Return what sorts links: those that answer nothing, then from bad to good, then those that no one knows."""
+    """Return a sort key of links: unreachable ones first, then from worst to best, then unknown ones."""
     if view.link is not None and view.counts and not view.link.reachable:
         return 0, 0
     value = figure_of(view, figure)
@@ -246,7 +247,7 @@ def worst_first(view: LinkView, figure: LinkFigure) -> tuple[int, int]:
 
 
 def matrix_fields(views: Sequence[LinkView], sides: Mapping[str, Side], figure: LinkFigure) -> dict[str, Any]:
-    """Show a figure of links as the fields of `LinkMatrix`."""
+    """Return the fields of `LinkMatrix` for a figure of links."""
     names = sorted(sides)
     place = {name: at for at, name in enumerate(names)}
     values: list[list[int | None]] = [[None] * len(names) for _ in names]

@@ -1,4 +1,4 @@
-"""The two kinds of message: what comes in is checked strictly, what goes out is only described."""
+"""Base classes of messages: requests are validated strictly, responses are only described."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Incoming(BaseModel):
-    """Comes in: types are not bent, unknown fields are refused, and nothing is changed after."""
+    """A request: strict types, no unknown fields, immutable."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -19,11 +19,11 @@ class Incoming(BaseModel):
     )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return the same: it never changes, and defaults would be copied for every message."""
+        """Return the same object: it is immutable, and pydantic would copy defaults for every message."""
         return self
 
 
 class Shown(BaseModel):
-    """Goes out. A reader passes over fields that it does not know, so that a newer server may add some."""
+    """A response. Clients ignore unknown fields, so that newer servers may add some."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)

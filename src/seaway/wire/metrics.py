@@ -21,7 +21,7 @@ from seaway.domain.errors import RejectedError
 from seaway.wire.message import Shown
 
 PIECE = 4096
-"""Series that are written at once."""
+"""Series in each piece."""
 
 MIB = 1 << 20
 ZONE = "vGPU"
@@ -32,7 +32,7 @@ PLACES = 4
 
 
 class MetricSeries(BaseModel):
-    """One series: its labels, and its value now. Which labels there are besides `cluster` depends on the metric."""
+    """A series: its labels and its present value. Labels other than `cluster` depend on the metric."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -41,12 +41,12 @@ class MetricSeries(BaseModel):
 
 
 class MetricsOut(Shown):
-    """The metrics of GPUs and of links, each with its series."""
+    """Metrics of GPUs and of links, with their series."""
 
     code: int
-    """200."""
+    """Status code, always 200."""
     data: dict[str, list[MetricSeries]]
-    """Series by the metric's name."""
+    """Series by metric."""
 
 
 class Layer(Enum):
@@ -86,7 +86,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its value is made from a row of its layer; None where it is not known, and then there is no series."""
+    """A metric of a layer; `value` returns None if unknown, and the series is omitted."""
 
     layer: Layer
     says: str
@@ -178,12 +178,12 @@ METRICS: dict[str, Metric] = {
 
 
 def require_among(name: str, known: Iterable[str], what: str) -> None:
-    """Check that a name is one of those there are.
+    """Check that a name is known.
 
     Raises
     ------
     RejectedError
-        When it is not; names the nearest, or where none is near some of those there are.
+        If it is unknown; the message suggests the nearest name, or lists some known names.
     """
     names = list(known)
     if name in names:
@@ -222,7 +222,7 @@ class Style:
     quote: Callable[[str], str]
 
     def key(self, name: str) -> str:
-        """Write all that stands before a label's value."""
+        """Return the text in front of the value of a label."""
         return f"{self.before}{name}{self.after}"
 
 
@@ -250,12 +250,12 @@ def prometheus(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: s
 def as_json(
     uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str, others: Iterable[tuple[str, bytes]] = ()
 ) -> Iterator[bytes]:
-    """Write metrics as JSON, the fields of `MetricsOut`, in pieces; see `prometheus`.
+    """Return metrics as JSON, the fields of `MetricsOut`, in pieces; see `prometheus`.
 
     Parameters
     ----------
     others
-        Metrics of other things: the name, and its series with ``,`` between.
+        Further metrics: their names and their series separated by ``,``.
     """
     begin = '{"code":200,"data":{'
     for layer, rows in _layers(uses, metrics, seen_by, JSON):
@@ -301,7 +301,7 @@ def _layers(
 
 
 def _cluster_rows(uses: Iterable[DeviceUse], style: Style) -> list[Row]:
-    """Sum devices up by cluster; one without devices has no share of them."""
+    """Return the sums of each cluster; clusters without devices have none."""
     rows: dict[str, Row] = {}
     for use in uses:
         if use.cluster not in rows:
@@ -338,9 +338,9 @@ def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style
 
 
 def _by_holder(holdings: Sequence[Holding], seen_by: str) -> Iterable[Holding]:
-    """Make one of all shares of a container; where a user may not see whose they are, one of all those of others.
+    """Merge the shares of each container; merge those of other tenants into one if `seen_by` is set.
 
-    What is used was measured of a container, so it is the same for all of its shares.
+    The use is measured per container, so it is the same for all of its shares.
     """
     if len(holdings) == 1 and not seen_by:
         return holdings
@@ -373,7 +373,7 @@ def _sums(holdings: Iterable[Holding]) -> tuple[int, int]:
 
 
 def _device_labels(uses: Iterable[DeviceUse], style: Style) -> list[str]:
-    """Write the labels of every device, those of its node once for all of them."""
+    """Return the labels of every device; those of a node are built once."""
     cluster_is, node_is, zone_is = (style.key(name) for name in ("cluster", "nodeid", "zone"))
     index_is, uuid_is = (f",{style.key(name)}" for name in ("deviceidx", "deviceuuid"))
     quote, written = style.quote, []

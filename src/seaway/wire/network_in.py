@@ -1,4 +1,4 @@
-"""The network between gateways as people write it, in a file or to the API, and its way to what Seaway uses."""
+"""Configuration of the network between gateways as users write it, and its conversion to `NetworkConfig`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from seaway.wire.message import Incoming
 
 MAX_GATEWAYS = 500
 MAX_VALUES = 500_000
-"""Values that a network may have as YAML: 100 gateways with two paths for every pair have 200,000."""
+"""Maximum number of values of a configuration in YAML; 100 gateways with two paths for every pair have 200,000."""
 
 MAX_ERRORS = 50
 """Maximum number of errors reported for one configuration."""
@@ -54,7 +54,7 @@ MAX_ERRORS = 50
 NS_PER_S = 10**9
 
 UNKNOWN = IPv6Address("::")
-"""Stands for a segment whose name is not known, so that the others can be looked at."""
+"""Placeholder of a segment with an unknown name, so that the remaining segments are checked."""
 
 _interval_ns = reader(units.duration_ns, 3600 * NS_PER_S, least=NS_PER_S // 10)
 _timeout_ns = reader(units.duration_ns, 60 * NS_PER_S, least=NS_PER_S // 1000)
@@ -99,45 +99,46 @@ class SidIn(Incoming):
     """A segment identifier of a gateway."""
 
     sid: Address6
-    """The address, within the gateway's locator."""
+    """Address, within the locator of the gateway."""
     behaviour: BehaviourName
     """Behaviour, named as in RFC 8986."""
     table: Annotated[int, Field(ge=1, le=2**32 - 1)] = MAIN_TABLE
-    """The routing table of an End.DT6; 254 is the main one."""
+    """Routing table of an End.DT6; 254 is the main one."""
     next_hop: Address6 | None = None
-    """The neighbour of an End.X or End.DX6."""
+    """Next hop of an End.X or End.DX6."""
     interface: InterfaceOrNone = ""
-    """Interface of that neighbour. Default: the gateway's own interface."""
+    """Interface of the next hop. Default: the gateway's own interface."""
 
 
 class GatewayProbeIn(Incoming):
     """Method of probing a gateway."""
 
     method: Literal["icmp", "udp", "tcp"] = "icmp"
-    """Echo requests; datagrams that the agent there sends back; or the time a connection takes."""
+    """`icmp`: echo requests. `udp`: datagrams that the agent at the target returns. `tcp`: time to open a
+    connection."""
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Port for udp and tcp."""
 
 
 class GatewayIn(Incoming):
-    """One gateway: before a cluster, or before a user site."""
+    """A gateway of a cluster or of a user site."""
 
     name: GatewayName
     """Name of the gateway."""
     cluster: ReferenceOrNone = ""
-    """The cluster that it stands before; or a site."""
+    """Cluster behind it; either this or `site`."""
     site: ReferenceOrNone = ""
-    """The user site that it stands before; or a cluster."""
+    """User site behind it; either this or `cluster`."""
     address: Address
-    """Its own: what others probe, and the source of its tunnels."""
+    """Address that others probe; also the source address of its tunnels."""
     interface: InterfaceOrNone = ""
-    """The one towards the other gateways."""
+    """Interface towards the other gateways."""
     locator: Network6 | None = None
-    """The prefix of its SIDs, which the network between gateways routes to it; left out without SRv6."""
+    """Prefix of its SIDs, which the underlying network routes to it; omitted without SRv6."""
     sids: Annotated[list[SidIn], Field(max_length=256)] = no_entries()
     """Segment identifiers: functions for packets in transit."""
     prefixes: Annotated[list[Network6], Field(max_length=256)] = no_entries()
-    """The networks behind it."""
+    """Networks behind it."""
     mtu: Annotated[int, Field(ge=0, le=65_535)] = 0
     """MTU of the interface, bytes. Default: unchanged."""
     speed: Rate = 0
@@ -154,20 +155,20 @@ class PathIn(Incoming):
     name: GatewayName
     """Name of the path, unique within its pair."""
     segments: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=32)]
-    """SIDs in the order in which a packet passes them; a gateway's name stands for its End, at the end its End.DT6."""
+    """SIDs in the order of transit. The name of a gateway means its End, or its End.DT6 as the last segment."""
     weight: Annotated[int, Field(ge=1, le=255)] = 1
-    """Its share of the traffic, or how much it is liked."""
+    """Its share of the traffic with load balancing; otherwise its preference."""
 
 
 class PairIn(Incoming):
     """The paths from one gateway to another."""
 
-    source: Annotated[GatewayName, Field(alias="from", description="The gateway that they begin at.")]
-    target: Annotated[GatewayName, Field(alias="to", description="The gateway that they end at.")]
+    source: Annotated[GatewayName, Field(alias="from", description="Gateway at which the paths begin.")]
+    target: Annotated[GatewayName, Field(alias="to", description="Gateway at which the paths end.")]
     load_balance: bool = False
     """True if traffic is spread over all paths by weight. Otherwise Seaway selects one."""
     paths: Annotated[list[PathIn], Field(min_length=1, max_length=32)]
-    """At least one, in order of preference among equal weights."""
+    """At least one path; with equal weights, earlier paths are preferred."""
 
 
 class ProbeIn(Incoming):
@@ -182,7 +183,7 @@ class ProbeIn(Incoming):
 
 
 class NetworkConfigIn(Incoming):
-    """All gateways, and what is wanted between them."""
+    """Configuration of all gateways and of the paths between them."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
@@ -191,17 +192,17 @@ class NetworkConfigIn(Incoming):
     mesh: bool = True
     """True if every pair without configured paths is connected directly."""
     gateways: Annotated[list[GatewayIn], Field(max_length=MAX_GATEWAYS)] = no_entries()
-    """Every gateway."""
+    """All gateways."""
     paths: Annotated[list[PairIn], Field(max_length=10_000)] = no_entries()
-    """Pairs with paths of their own."""
+    """Pairs with explicit paths."""
 
     def config(self) -> NetworkConfig:
-        """Return what Seaway works with.
+        """Return the validated configuration.
 
         Raises
         ------
         RejectedError
-            When it does not make sense as a whole; `also` has what else is wrong.
+            If it is inconsistent; `also` has further errors.
         """
         gateways = tuple(map(_gateway, self.gateways))
         known = {each.name: each for each in gateways}
@@ -244,7 +245,7 @@ def _probe(given: ProbeIn) -> ProbeConfig:
 
 
 def _pair(given: PairIn, known: Mapping[str, GatewayConfig], where: str, wrong: dict[str, RejectedError]) -> Pair:
-    """Read a pair, and put what is wrong with its segments into `wrong`, by place."""
+    """Return a pair, and add errors of its segments to `wrong`, by place."""
     paths = []
     for number, path in enumerate(given.paths):
         at = f"{where}.paths[{number}].segments"
@@ -281,7 +282,7 @@ def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour
 
 
 def network_text(config: NetworkConfig) -> dict[str, Any]:
-    """Write a configuration as `seaway.wire.network_in.NetworkConfigIn` reads it; reading it gives the same again."""
+    """Write a configuration in the format of `NetworkConfigIn`; reading it returns the same configuration."""
     names = _names(config)
     return {
         "probe": _probe_out(config.probe),
@@ -330,7 +331,7 @@ def _sid_out(sid: Sid) -> dict[str, Any]:
 
 
 def _names(config: NetworkConfig) -> dict[tuple[Behaviour, IPv6Address], str]:
-    """Return which SIDs a gateway's name stands for."""
+    """Return the gateway that each SID in a path may be written as."""
     found = ((each.name, each.sid(kind)) for each in config.gateways for kind in (Behaviour.END, Behaviour.END_DT6))
     return {(sid.behaviour, sid.address): name for name, sid in found if sid is not None}
 

@@ -1,4 +1,4 @@
-"""The network between gateways, and its agents, as they are shown."""
+"""Views of the network between gateways and of its agents, and reports of the agents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.wire.times import moment
 
 
 class NetworkOut(Shown):
-    """The network between gateways, as it is given."""
+    """The network between gateways, as configured."""
 
     probe: dict[str, Any]
     mesh: bool
@@ -28,7 +28,7 @@ class NetworkPlan(Shown):
     """Effect of a change of the network."""
 
     version: str
-    """Version of the network after it. Send it in `If-Match` to change exactly this version."""
+    """Version of the network after the change. Send it in `If-Match` to apply exactly this change."""
     changes: list[str]
     """Differences; empty if nothing changes."""
     impact: list[str]
@@ -47,7 +47,7 @@ class ProbeOut(Shown):
 
 
 class TargetOut(Shown):
-    """A user who is to be probed."""
+    """A gateway to probe."""
 
     gateway: str
     address: str
@@ -55,9 +55,9 @@ class TargetOut(Shown):
     port: int
     """0 for icmp."""
     path: str
-    """Name of the path that is measured; empty for the way that routes lead."""
+    """Name of the path to measure; empty for the route of the underlying network."""
     segments: list[str]
-    """SIDs on the way there, before the address itself."""
+    """SIDs on the path, without the address itself."""
 
 
 class TargetList(Shown):
@@ -65,12 +65,12 @@ class TargetList(Shown):
 
     gateway: str
     address: str
-    """The gateway's own, which probes are to come from."""
+    """Source address of the probes: the gateway's own address."""
     version: str
     """Version of the network."""
     probe: ProbeOut
     reflect: int
-    """The port on which it sends back others' datagrams; 0 for none."""
+    """Port on which the agent returns the datagrams of others; 0 for none."""
     targets: list[TargetOut]
 
 
@@ -89,11 +89,11 @@ class AgentOut(Shown):
     reports: int
     rounds: int
     dropped: int
-    """Rounds that it gave up because too many waited."""
+    """Rounds that the agent dropped because of too many pending ones."""
     discarded: int
-    """Impossible answers that it passed over."""
+    """Impossible answers that the agent ignored."""
     refused: int
-    """Reports of it that were refused since the control plane started."""
+    """Rejected reports of the agent since the start of the control plane."""
     trouble: str
     """Reason why the latest report was rejected; empty if it was accepted."""
 
@@ -114,18 +114,18 @@ class GatewayConfigOut(Shown):
     """Version of the network. Return it when it is applied."""
     network: NetworkOut
     active: dict[str, str]
-    """The path that traffic has to take, by target; pairs that share traffic over all paths are not among them."""
+    """Path of the traffic to each target, without pairs that balance traffic over all paths."""
     applied: dict[str, str]
-    """The path that the gateway said last that it has written, by target."""
+    """Path to each target that the gateway last reported as applied."""
 
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
-    """Show what a change comes to as the fields of `NetworkPlan`."""
+    """Return the fields of `NetworkPlan` for a plan."""
     return {"version": str(plan.version), "changes": plan.changes, "impact": plan.impact}
 
 
 def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
-    """Show what an agent has to do as the fields of `TargetList`."""
+    """Return the fields of `TargetList` for the assignment of an agent."""
     how = todo.how
     return {
         "gateway": gateway,
@@ -138,7 +138,7 @@ def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
 
 
 def agent_fields(view: AgentView) -> dict[str, Any]:
-    """Show an agent as the fields of `AgentOut`."""
+    """Return the fields of `AgentOut` for an agent."""
     known = view.known
     return {
         "gateway": view.gateway,
@@ -159,7 +159,7 @@ def agent_fields(view: AgentView) -> dict[str, Any]:
 def wanted_fields(
     gateway: str, network: object, version: int, active: Mapping[str, str], applied: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Show what a gateway must have as the fields of `GatewayConfigOut`; `network` is the document, in any form."""
+    """Return the fields of `GatewayConfigOut` for a gateway; `network` is the document, in any form."""
     return {
         "gateway": gateway,
         "version": str(version),
@@ -216,21 +216,21 @@ class RoundIn(Incoming):
     """A round of probes."""
 
     target: GatewayName
-    """The gateway that was probed."""
+    """Gateway that was probed."""
     path: PathName = ""
-    """Along which path; empty for the way that routes lead."""
+    """Path that was measured; empty for the route of the underlying network."""
     at_ns: Moment
     """Start time, by the agent's clock, nanoseconds since 1970."""
     sent: Annotated[int, Field(ge=1, le=MAX_PROBES)]
-    """Probes."""
+    """Number of probes sent."""
     received: Probes
     """Number of answered probes."""
     latency_ns: Duration | None = None
-    """Mean round-trip time of those that were answered; null when none was."""
+    """Mean round-trip time of the answered probes; null without any answer."""
     jitter_ns: Duration = 0
-    """The largest distance of one from the mean."""
+    """Largest deviation of a round-trip time from the mean."""
     discarded: Probes = 0
-    """Answers with an impossible time, which count neither as sent nor as answered."""
+    """Answers with an impossible time; they count neither as sent nor as received."""
 
 
 class ReportIn(Incoming):
@@ -245,12 +245,12 @@ class ReportIn(Incoming):
     number: Annotated[int, Field(ge=1, le=LARGEST)]
     """Number of the report since then. With `started_ns`, it must be above that of the last accepted report."""
     dropped: Count = 0
-    """Rounds that it gave up since its last report, because too many waited."""
+    """Rounds dropped since the last report because of too many pending ones."""
     rounds: Annotated[list[RoundIn], Field(max_length=MAX_ROUNDS)]
-    """Rounds, old to new."""
+    """Rounds, oldest first."""
 
     def report(self) -> Report:
-        """Return what Seaway works with."""
+        """Return the report."""
         rounds = tuple(
             Reported(
                 each.target,

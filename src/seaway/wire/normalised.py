@@ -1,4 +1,4 @@
-"""A job exactly as the scheduler sees it: integers with their units, every default written out."""
+"""A job exactly as the scheduler reads it: integers in fixed units, with all defaults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DeviceRulesOut(Shown):
 
 
 class TolerationOut(Shown):
-    """A taint that the job bears."""
+    """A taint that the job tolerates."""
 
     key: str
     value: str | None
@@ -54,7 +54,7 @@ class NodeRulesOut(Shown):
 
 
 class NormalisedJob(Shown):
-    """A job as the scheduler sees it."""
+    """A job as the scheduler reads it."""
 
     id: str
     replicas: int
@@ -73,12 +73,12 @@ class NormalisedJob(Shown):
 
     @classmethod
     def of(cls, job: JobRecord, clusters: AbstractSet[str] = frozenset()) -> NormalisedJob:
-        """Show what the scheduler sees of a job whose queue's pool has `clusters`."""
+        """Return the view of a job whose queue's pool has `clusters`."""
         return cls.model_validate(normalised_fields(job, clusters))
 
 
 def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset()) -> dict[str, Any]:
-    """Show a job as the fields of `NormalisedJob`."""
+    """Return the fields of `NormalisedJob` for a job."""
     job = record.spec.job(record.id, frozenset(clusters))
     devices, nodes = job.demand.devices, job.demand.nodes
     return {
@@ -119,7 +119,7 @@ def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset(
 
 
 def need_fields(need: NetworkNeed) -> dict[str, int]:
-    """Show bounds as the fields of `NeedOut`."""
+    """Return the fields of `NeedOut` for bounds."""
     return {
         "max_latency_ns": need.max_latency_ns,
         "max_jitter_ns": need.max_jitter_ns,

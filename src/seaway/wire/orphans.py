@@ -1,4 +1,4 @@
-"""Orphans as they are shown: copies in clusters that no job known to Seaway accounts for."""
+"""Views of orphaned workloads: workloads in clusters that belong to no job of Seaway."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seaway.wire.message import Shown
 
 
 class OrphanOut(Shown):
-    """A copy that no job accounts for, and what it holds; one that is over holds nothing."""
+    """An orphaned workload and its allocations; a finished one has none."""
 
     cluster: str
     name: str
@@ -19,7 +19,7 @@ class OrphanOut(Shown):
     phase: Literal["starting", "running", "succeeded", "failed"]
     nodes: list[str]
     gpus: list[str]
-    """Its devices."""
+    """UUIDs of its devices."""
     gpu_milli: int
     gpu_memory_mib: int
     cpu_milli: int
@@ -27,7 +27,7 @@ class OrphanOut(Shown):
 
 
 class OrphanList(Shown):
-    """Orphans, by cluster and name."""
+    """Orphaned workloads, by cluster and name."""
 
     orphans: list[OrphanOut]
 
@@ -39,7 +39,7 @@ class OrphansRemoved(Shown):
 
 
 def orphan_fields(copy: Workload) -> dict[str, Any]:
-    """Show an orphan as the fields of `OrphanOut`."""
+    """Return the fields of `OrphanOut` for an orphaned workload."""
     holding = () if copy.phase in FINISHED_PHASES else copy.replicas
     slices = [taken for each in holding for taken in each.slices]
     return {

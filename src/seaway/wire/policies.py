@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from seaway.application.views import PolicyView
 
 FILE = "application/octet-stream"
-"""The kind of body that a policy file is."""
+"""Media type of a policy file."""
 
 
 class PolicyFileIn(RootModel[bytes]):
-    """A policy file, as `seaway train` and `seaway policies export` write it."""
+    """A policy file, as written by `seaway train` and `seaway policies export`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": ["PK..."]})
 
@@ -35,19 +35,19 @@ class ActivateIn(Incoming):
 
 
 class PolicyOut(Shown):
-    """A policy that queues may have."""
+    """A scheduling policy."""
 
     name: str
     description: str
     queues: list[str]
-    """The queues that are placed by it."""
+    """Queues that use it."""
     source: str
-    """`seaway` for a heuristic of ours, `package` for one of another package, `profile` for a profile file of the
-    server, `trained` for a trained one."""
+    """`seaway` for a built-in heuristic, `package` for a policy of another package, `profile` for a profile file of the
+    server, `trained` for a trained policy."""
 
 
 class PolicyList(Shown):
-    """Policies, our own first."""
+    """Policies, built-in ones first."""
 
     policies: list[PolicyOut]
 
@@ -58,7 +58,7 @@ class CurvePointOut(Shown):
     episode: int
     placed: int
     refused: int
-    """Infeasible jobs."""
+    """Number of infeasible jobs."""
     gpu_load_variance: float
     reward: float
 
@@ -67,7 +67,7 @@ class TrainedOut(Shown):
     """Facts about a trained policy."""
 
     level: str
-    """`cluster` for one that chooses among a fixed number of clusters, `node` for one that scores any nodes."""
+    """`cluster` for a policy that chooses among a fixed number of clusters, `node` for one that scores any nodes."""
     algo: str
     """Algorithm of its training."""
     clusters: int | None
@@ -75,20 +75,20 @@ class TrainedOut(Shown):
     network: bool
     """True if it uses links and network bounds."""
     features: int
-    """Version of the figures that it is shown."""
+    """Version of its input features."""
     digest: str
-    """SHA-256 of what it says of itself, which has the digest of its model; what signatures are of."""
+    """SHA-256 of its manifest, which includes the digest of its model. Signatures are of this digest."""
     model_sha256: str
     size_bytes: int
-    """Size of its file."""
+    """Size of its file, bytes."""
     signed_by: str
-    """Fingerprint of the key that it is signed by; empty where no one signed."""
+    """Fingerprint of the key that signed it; empty if unsigned."""
     imported_by: str
     """Name of the token that imported it; empty for built-in policies."""
     at: str | None
     """Time of the import; null for built-in policies."""
     made_by: str
-    """The command that made it."""
+    """Command that created it."""
     created: str
     """Time of its creation."""
     config: dict[str, Any]
@@ -103,7 +103,7 @@ class PolicyDetail(PolicyOut):
     """A policy, with facts about a trained one."""
 
     version: str
-    """Another when anything of this is another; its ETag."""
+    """Version of this document, used as ETag; it changes with any of its fields."""
     trained: TrainedOut | None
     """Null for heuristics."""
 
@@ -117,13 +117,13 @@ class ActivatedOut(Shown):
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
-    """Show a policy as the fields of `PolicyOut`, with those of its queues that are to be seen."""
+    """Return the fields of `PolicyOut` for a policy; of its queues, only those in `seen`."""
     queues = [name for name in policy.queues if name in seen]
     return {"name": policy.name, "description": policy.says, "queues": queues, "source": policy.source}
 
 
 def detail_fields(policy: PolicyView, seen: Container[str], brought: Brought | None) -> dict[str, Any]:
-    """Show a policy as the fields of `PolicyDetail`."""
+    """Return the fields of `PolicyDetail` for a policy."""
     trained = trained_fields(brought) if brought else None
     return versioned({**policy_fields(policy, seen), "trained": trained})
 

@@ -21,7 +21,7 @@ class FieldProblem(Shown):
     """Problem of one field."""
 
     field: str
-    """Its path, like `resources.gpu_memory`; empty where it is the whole."""
+    """Path of the field, like `resources.gpu_memory`; empty for the whole message."""
     message: str
     """The problem and its remedy."""
 
@@ -36,15 +36,15 @@ class Problem(Shown):
     detail: str
     """The problem and its remedy."""
     instance: str
-    """The path that was asked for."""
+    """Path of the request."""
     errors: list[FieldProblem] = []
-    """Field by field, where that is known."""
+    """Problems of individual fields, if known."""
 
 
 def problem_fields(
     status: int, title: str, detail: str, instance: str, error: RejectedError | None = None
 ) -> dict[str, Any]:
-    """Tell a problem as the fields of `Problem`; `error` adds what is wrong with each field."""
+    """Return the fields of `Problem` for a problem; `error` adds the problem of each field."""
     fields: dict[str, Any] = {
         "type": "about:blank",
         "title": title,

@@ -1,4 +1,4 @@
-"""Reads messages that come in, and says what is wrong with them in words that help."""
+"""Parsing of messages, with error messages that name the field and the remedy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 60
 
 
 NAME = re.compile(rb'"([^"\\]*)"\s*:')
-"""A field's name; now and then something else, which has a comma in it."""
+"""Name of a field. A match may also be another text; such a match contains a comma."""
 
 
 def read_json(model: type[Message], body: bytes | str) -> Message:
@@ -36,7 +36,7 @@ def read_json(model: type[Message], body: bytes | str) -> Message:
     Raises
     ------
     RejectedError
-        Says what is wrong and where; `also` has what else is. A field that is duplicated is wrong too.
+        If it is invalid; names the field, and `also` has further errors. Duplicated fields are errors too.
     """
     read = _read_json(model, body)
     require_once(body)
@@ -44,14 +44,14 @@ def read_json(model: type[Message], body: bytes | str) -> Message:
 
 
 def require_once(body: bytes | str) -> None:
-    """Check that no object of what was read as JSON has a field twice.
+    """Check that no object of valid JSON has a duplicated field.
 
-    Most bodies are as a program writes them, or have no name twice anywhere, which is quickly seen.
+    Two fast checks cover most bodies: they equal the compact output of orjson, or have no duplicated name at all.
 
     Raises
     ------
     RejectedError
-        Names the field.
+        If a field is duplicated; names the field.
     """
     written = body.encode() if isinstance(body, str) else body
     with suppress(orjson.JSONDecodeError):
@@ -60,7 +60,7 @@ def require_once(body: bytes | str) -> None:
     names = NAME.findall(written)
     if b"\\" not in written and len(set(names)) == len(names) and b"," not in b"".join(names):
         return
-    with suppress(ValueError, RecursionError):  # not JSON, or not as Python reads it: the later parser reports it
+    with suppress(ValueError, RecursionError):  # invalid JSON, or too deep for Python: the later parser reports it
         json.loads(written, object_pairs_hook=_once)
 
 
@@ -80,7 +80,7 @@ def _read_json(model: type[Message], body: bytes | str) -> Message:
 
 
 def read_yaml_message(model: type[Message], body: bytes | str, most: int = MAX_VALUES) -> Message:
-    """Read a message in YAML, which JSON is a part of, of `most` values; raises as `read_json`."""
+    """Read a message of at most `most` values in YAML, a superset of JSON; raises as `read_json`."""
     try:
         written = orjson.dumps(read_yaml(body, most))
     except orjson.JSONEncodeError as error:
@@ -89,7 +89,7 @@ def read_yaml_message(model: type[Message], body: bytes | str, most: int = MAX_V
 
 
 def read_value(model: type[Message], value: object) -> Message:
-    """Read a message that a program holds as dicts and lists; raises as `read_json`."""
+    """Read a message from dicts and lists; raises as `read_json`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -97,7 +97,7 @@ def read_value(model: type[Message], value: object) -> Message:
 
 
 def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
-    """Make one error of all that is wrong with a message; the first leads."""
+    """Return one error for all errors of a message; the first one leads."""
     reported: dict[str, RejectedError] = {}
     for each in error.errors(include_url=False):
         path = _path(each)
@@ -108,7 +108,7 @@ def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
 
 
 def unknown_field(name: str, known: list[str]) -> str:
-    """Say that a field is unknown, and which may have been meant."""
+    """Return the error message of an unknown field, with the likely name."""
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     meant = f"; did you mean '{near[0]}'?" if near else f"; available: {', '.join(known)}"
     return f"unknown field '{_short(name)}'{meant}"
@@ -143,7 +143,7 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def message_of(error: ErrorDetails) -> str:
-    """Say what is wrong with a value."""
+    """Return the message of an error."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "string_pattern_mismatch":
         why = PATTERNS.get(context["pattern"], f"has to match {context['pattern']}")
@@ -156,7 +156,7 @@ def message_of(error: ErrorDetails) -> str:
 
 
 def _path(error: ErrorDetails) -> str:
-    """Return where an error is, like ``resources.gpus`` or ``run.ports[2]``."""
+    """Return the path of an error, like ``resources.gpus`` or ``run.ports[2]``."""
     path = ""
     for step in error["loc"]:
         if isinstance(step, int):
@@ -164,14 +164,14 @@ def _path(error: ErrorDetails) -> str:
         elif step.isidentifier() or not path:
             path += f".{_short(step)}" if path else _short(step)
         elif "[" in step or "(" in step:
-            continue  # a branch of a union, no field
+            continue  # a branch of a union, not a field
         else:
             path += f".{_short(step)}"
     return path
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Return the fields that are known where `path` leads."""
+    """Return the names of the fields at `path`."""
     here: Any = model
     for step in path:
         if isinstance(step, str) and step in here.model_fields:
@@ -180,7 +180,7 @@ def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
-    """Find the message that an annotation holds."""
+    """Return the message class in an annotation; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)
@@ -192,6 +192,6 @@ def _shown(value: object) -> str:
 
 
 def _short(text: str) -> str:
-    """Cut a text, and show what cannot be shown by its number."""
+    """Shorten a text, and escape characters that are not printable."""
     cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     return cut if cut.isprintable() else ascii(cut)[1:-1]

@@ -1,4 +1,4 @@
-"""Tenants, pools and queues, as they are set up and shown."""
+"""Requests and views of tenants, pools and queues."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class QueueUsageOut(Shown):
     queue: str
     tenant: str
     waiting: int
-    """Jobs that wait for a place."""
+    """Number of waiting jobs."""
     running: int
-    """Jobs that hold something."""
+    """Number of jobs with allocations."""
     longest_wait_s: int
     """Longest wait of these jobs; 0 if none waits."""
     gpus: int
-    """Shares of devices that they hold."""
+    """Number of shares of devices."""
     gpu_milli: int
     gpu_memory_mib: int
     cpu_milli: int
@@ -45,10 +45,10 @@ class QueueUsageList(Shown):
 
 
 class WaitingOut(JobOut):
-    """A job that waits."""
+    """A waiting job."""
 
     position: int
-    """Its place in the line of its tenant in its queue, from 1."""
+    """Position among the jobs of its tenant in its queue, from 1."""
     message: str
     """Reason why it waits, on the present fleet."""
     code: str = ""
@@ -60,13 +60,13 @@ class WaitingOut(JobOut):
 
 
 class WaitingPage(Shown):
-    """Jobs that wait in a queue, first in line first."""
+    """Waiting jobs of a queue, in order."""
 
     jobs: list[WaitingOut]
     total: int
     """Number of waiting jobs."""
     next: str | None
-    """Give this as `after` to get the next page; null on the last one."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 def use_fields(use: QueueUsage) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def use_fields(use: QueueUsage) -> dict[str, Any]:
 
 
 def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
-    """Show a job that waits as the fields of `WaitingOut`."""
+    """Return the fields of `WaitingOut` for a waiting job."""
     reported = reason_fields(reason)
     explained = reported["explanation"] or {"nodes": 0, "filtered": []}
     named = {name: reported[name] for name in ("message", "code", "params")}
@@ -100,7 +100,7 @@ def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
 
 
 def versioned(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add what stands for just these fields."""
+    """Add a version, a hash of the fields."""
     return {**fields, "version": hashlib.sha256(orjson.dumps(fields)).hexdigest()[:16]}
 
 
@@ -118,7 +118,7 @@ class PoolIn(Incoming):
     """A part of the fleet. Its name is in the path."""
 
     clusters: References = no_entries()
-    """Its clusters; empty means all there are and will be."""
+    """Its clusters; empty means all present and future clusters."""
     description: Line = ""
 
     def pool(self, name: str) -> Pool:
@@ -136,9 +136,9 @@ class QueueIn(Incoming):
     policy: Name = "bestfit"
     """Policy that places its jobs."""
     shadow: NameOrNone = ""
-    """A policy that decides beside it without consequences, to compare; empty for none."""
+    """Policy whose decisions are recorded for comparison but never applied; empty for none."""
     open: bool = True
-    """Accept new jobs, or reject them."""
+    """True to accept new jobs, false to reject them."""
     description: Line = ""
 
     def queue(self, name: str) -> Queue:
@@ -147,7 +147,7 @@ class QueueIn(Incoming):
 
 
 class TenantOut(Shown):
-    """A user jobs belong to."""
+    """A tenant, the owner of jobs."""
 
     name: str
     description: str
@@ -219,25 +219,25 @@ class ShadowOut(Shown):
 
 
 class ShadowList(Shown):
-    """Comparisons, new to old."""
+    """Comparisons, newest first."""
 
     shadows: list[ShadowOut]
     next: str | None
-    """Give this as `after` to get the next page; null on the last one."""
+    """Cursor of the next page: send it as `after`; null on the last page."""
 
 
 def tenant_fields(tenant: Tenant) -> dict[str, Any]:
-    """Show a tenant as the fields of `TenantOut`."""
+    """Return the fields of `TenantOut` for a tenant."""
     return versioned({"name": tenant.name, "description": tenant.description})
 
 
 def pool_fields(pool: Pool) -> dict[str, Any]:
-    """Show a pool as the fields of `PoolOut`."""
+    """Return the fields of `PoolOut` for a pool."""
     return versioned({"name": pool.name, "clusters": sorted(pool.clusters), "description": pool.description})
 
 
 def queue_fields(queue: Queue) -> dict[str, Any]:
-    """Show a queue as the fields of `QueueOut`."""
+    """Return the fields of `QueueOut` for a queue."""
     fields = {
         "name": queue.name,
         "tenant": queue.tenant,
@@ -251,7 +251,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
 
 
 def shadow_fields(result: ShadowResult) -> dict[str, Any]:
-    """Show a comparison as the fields of `ShadowOut`."""
+    """Return the fields of `ShadowOut` for a comparison."""
     return {
         "id": result.id,
         "at": moment(result.at_ns),

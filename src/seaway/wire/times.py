@@ -1,4 +1,4 @@
-"""Moments as text: RFC 3339 in UTC, to the microsecond."""
+"""Timestamps as text: RFC 3339 in UTC, to the microsecond."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NS_PER_US = 1000
 
 
 def moment(at_ns: int) -> str:
-    """Write nanoseconds since 1970."""
+    """Format nanoseconds since 1970."""
     s, rest_ns = divmod(at_ns, 10**9)
     return f"{_second(s)}.{rest_ns // NS_PER_US:06d}Z"
 
@@ -20,17 +20,17 @@ def _second(since_s: int) -> str:
 
 
 def moment_or_none(at_ns: int | None) -> str | None:
-    """Write nanoseconds since 1970, if something happened."""
+    """Format nanoseconds since 1970; return None for None."""
     return None if at_ns is None else moment(at_ns)
 
 
 def at_ns(text: str) -> int:
-    """Read a moment that names its zone.
+    """Parse a timestamp with a time zone.
 
     Raises
     ------
     ValueError
-        When it is none.
+        If it is invalid.
     """
     read = datetime.fromisoformat(text)
     if read.tzinfo is None:

@@ -1,4 +1,4 @@
-"""Tokens and the audit log, as they are asked for and shown."""
+"""Requests and views of tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RoleName = Literal["agent", "viewer", "user", "operator", "admin"]
 
 
 class TokenIn(Incoming):
-    """Leave to use the API, to be made."""
+    """A token to create."""
 
     name: Name
     """Name of the user or program. It is recorded with all its actions."""
@@ -27,7 +27,7 @@ class TokenIn(Incoming):
 
 
 class TokenOut(Shown):
-    """Leave to use the API."""
+    """A token, without its secret."""
 
     id: str
     name: str
@@ -42,14 +42,14 @@ class TokenOut(Shown):
 
 
 class TokenCreated(TokenOut):
-    """A token that was just made."""
+    """A new token, with its secret."""
 
     secret: str
     """Value for `Authorization: Bearer …`. It is shown only once."""
 
 
 class TokenList(Shown):
-    """All tokens, revoked ones too."""
+    """All tokens, including revoked ones."""
 
     tokens: list[TokenOut]
 
@@ -82,15 +82,15 @@ class AuditOut(Shown):
 
 
 class AuditPage(Shown):
-    """Entries, new to old."""
+    """Entries, newest first."""
 
     entries: list[AuditOut]
     next: int | None
-    """Give this as `before` to get the next page; null on the last one."""
+    """Cursor of the next page: send it as `before`; null on the last page."""
 
 
 def token_fields(token: Token) -> dict[str, Any]:
-    """Show a token as the fields of `TokenOut`."""
+    """Return the fields of `TokenOut` for a token."""
     return {
         "id": token.id,
         "name": token.name,
@@ -105,7 +105,7 @@ def token_fields(token: Token) -> dict[str, Any]:
 
 
 def audit_fields(entry: AuditEntry) -> dict[str, Any]:
-    """Show an entry as the fields of `AuditOut`."""
+    """Return the fields of `AuditOut` for an entry."""
     return {
         "id": entry.id,
         "at": moment(entry.at_ns),

@@ -20,11 +20,11 @@ MAX_PLACES = 100
 
 
 class NewNodesIn(Incoming):
-    """Nodes to add to a cluster, each like one that it has."""
+    """Nodes to add to a cluster, identical to one of its nodes."""
 
     cluster: Reference
     like: Reference
-    """Name of the node that they are like."""
+    """Name of the node to replicate."""
     count: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
@@ -36,18 +36,18 @@ class QuestionIn(Incoming):
     """A what-if question. All parts that are set apply together."""
 
     drain: Places = []
-    """Clusters, or `cluster/node`, that everything has to leave; one of them may stand alone."""
+    """Clusters, or nodes as `cluster/node`, to drain; a single one may be written without a list."""
     add_nodes: NewNodesIn | Additions = []
-    """Nodes that come."""
+    """Nodes to add."""
     policy: NameOrNone = ""
-    """Everything that is live is placed again, by this policy."""
+    """Policy that places all live jobs again."""
     replay: bool = False
-    """Everything that is live is placed again, by the policies of its queues."""
+    """True to place all live jobs again, by the policies of their queues."""
     jobs: Annotated[list[JobIn], Field(max_length=MAX_JOBS)] = []
-    """Jobs that are submitted."""
+    """Jobs to submit."""
 
     def question(self, tenant: str) -> Question:
-        """Return what is asked, by a user of `tenant`."""
+        """Return the question of a user of `tenant`."""
         added = [self.add_nodes] if isinstance(self.add_nodes, NewNodesIn) else self.add_nodes
         return Question(
             tuple(self.drain),
@@ -59,7 +59,7 @@ class QuestionIn(Incoming):
 
 
 class WhatIfIn(Incoming):
-    """A question to a copy of the live fleet."""
+    """A question about a copy of the live fleet."""
 
     question: QuestionIn
 
@@ -70,24 +70,24 @@ class SumsOut(Shown):
     placed: int
     waiting: int
     allocation_percent: float | None
-    """GPU cores allocated, of all that nodes which take new work have together."""
+    """Allocated GPU cores, percent of the total of nodes that accept new jobs."""
     fragmentation: float | None
-    """Mean over clusters of the free shares of CPU, memory, GPU memory and GPU cores, added up."""
+    """Mean over clusters of the summed free shares of CPU, memory, GPU memory and GPU cores."""
 
 
 class ClusterSumsOut(Shown):
     """Sums of a cluster."""
 
     nodes: int
-    """Nodes that take new work; amounts are of these."""
+    """Number of nodes that accept new jobs. Amounts are totals of these nodes."""
     jobs: int
-    """Jobs that have a replica there."""
+    """Number of jobs with a replica there."""
     gpu_milli: AmountOut
     gpu_memory_mib: AmountOut
 
 
 class ClusterChangeOut(Shown):
-    """A cluster as it is and as it would be."""
+    """A cluster before and after."""
 
     name: str
     before: ClusterSumsOut
@@ -95,7 +95,7 @@ class ClusterChangeOut(Shown):
 
 
 class MoveOut(Shown):
-    """A job, and where it is and would be, a place for each replica; empty for nowhere."""
+    """A job with the place of each replica before and after; empty if it is not placed."""
 
     id: str
     name: str
@@ -116,17 +116,17 @@ class WhatIfOut(Shown):
     clusters: list[ClusterChangeOut]
     """Each cluster, before and after."""
     moved: list[MoveOut]
-    """Jobs that would run elsewhere."""
+    """Running jobs that would run elsewhere."""
     started: list[MoveOut]
-    """Jobs that wait, or are asked about, and would run."""
+    """Waiting jobs, or jobs of the question, that would run."""
     stopped: list[MoveOut]
-    """Jobs that run and would have to wait."""
+    """Running jobs that would have to wait."""
     waiting: list[MoveOut]
-    """Jobs that wait, or are asked about, and would wait."""
+    """Waiting jobs, or jobs of the question, that would wait."""
 
 
 def consequences_fields(answer: Consequences) -> dict[str, Any]:
-    """Write an answer as `WhatIfOut`."""
+    """Return the fields of `WhatIfOut` for an answer."""
     return {
         "message": answer.message,
         "before": _sums(answer.before),

@@ -1,4 +1,4 @@
-"""YAML from strangers: plain values only, and never many more of them than were sent."""
+"""Safe YAML parser: plain values only, with limits on depth and on the expansion of aliases."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ KINDS = {"int": "number", "float": "number", "bool": "truth value", "timestamp":
 """Names of types by the end of their tags."""
 
 SHOWN = 40
-"""Characters of a value that are shown."""
+"""Maximum length of a value in an error, characters."""
 
 
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
-    """Say of a text that it is not YAML."""
+    """Return the error of a text that is not YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
         return RejectedError(
             "this is not YAML: it has characters that text cannot have", where=f"line {_line(error, body)}"
@@ -50,11 +50,11 @@ def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> Rej
 
 
 def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNode], object]) -> RejectedError:
-    """Say which value cannot be read, the first of some; what `read` raises tells that."""
+    """Return the error of the first value that `read` rejects."""
     for node in scalars:
         try:
             read(node)
-        except Exception:  # noqa: BLE001  # values are made in many ways, and fail in as many
+        except Exception:  # noqa: BLE001  # constructors raise many types of errors
             kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
             short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
             says = f"{short!r} is not a valid {kind}; put it in quotes to use it as text"
@@ -63,14 +63,14 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
-    """Return the line of an error, from 1: by the character that cannot be encoded, or else by the byte."""
+    """Return the line of an error, from 1: of the character that cannot be encoded, or else of the byte."""
     if isinstance(error, UnicodeEncodeError):
         return error.object[: error.start].count("\n") + 1
     return (body.encode() if isinstance(body, str) else body)[: error.position].count(b"\n") + 1
 
 
 def place(mark: yaml.Mark) -> str:
-    """Say where something is, counted from 1."""
+    """Return a position as text, counted from 1."""
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
@@ -78,10 +78,10 @@ MAX_NESTED = 32
 """Maximum depth of nested values."""
 
 MAX_VALUES = 50_000
-"""Values that most documents may have, each alias counted as all that it stands for."""
+"""Maximum number of values in most documents; an alias counts as all values that it refers to."""
 
 LONG = 200
-"""Characters of a text that count as another value, so that aliases make no long texts many."""
+"""Characters of a text that count as one more value, which limits the expansion of long texts by aliases."""
 
 
 class _Extent(NamedTuple):
@@ -97,13 +97,13 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(body: bytes | str, most: int = MAX_VALUES) -> object:
-    """Read one document; `most` is how many values it may have.
+    """Read one document of at most `most` values.
 
     Raises
     ------
     RejectedError
-        When it is not YAML, holds other than plain values or a key twice, nests too deep, or is larger
-        than it looks.
+        If it is invalid YAML, has values other than plain ones or duplicated keys, or exceeds the depth or the number
+        of values with expanded aliases.
     """
     try:
         _require_flat(body, most)
@@ -117,7 +117,7 @@ def read_yaml(body: bytes | str, most: int = MAX_VALUES) -> object:
 
 
 def _require_flat(body: bytes | str, most: int) -> None:
-    """Look at depth and size before anything is built."""
+    """Check depth and size before any object is built."""
     depth = values = 0
     for event in yaml.parse(body, Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -130,7 +130,7 @@ def _require_flat(body: bytes | str, most: int) -> None:
 
 
 def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
-    """Measure a value, each alias as all that it stands for; `NONE` in `known` marks what is being measured."""
+    """Return the extent of a value with expanded aliases; `NONE` in `known` marks values in progress."""
     extent = known.get(id(node))
     if extent is NONE:
         raise RejectedError("this YAML has a value that contains itself")
@@ -167,10 +167,10 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _is_finite(text: str) -> bool:
-    """Tell whether a text is no way to write infinity or nothing at all; `1e999` is one, for it becomes infinity."""
+    """Report whether a text is neither infinity nor NaN; `1e999` is infinity."""
     try:
         return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
-    except ValueError:  # such as 1:30.5, which is 90.5, and non-numbers, which are reported when they are read
+    except ValueError:  # such as 1:30.5, which is 90.5, and non-numbers, which fail later
         return True
 
 
@@ -187,7 +187,7 @@ def _construct(root: yaml.Node) -> object:
         return loader.construct_document(root)
     except yaml.YAMLError:
         raise
-    except Exception:  # noqa: BLE001  # values are made in many ways, and fail in as many
+    except Exception:  # noqa: BLE001  # constructors raise many types of errors
         raise unreadable(_scalars(root), loader.construct_object) from None
     finally:
         loader.dispose()

@@ -35,7 +35,7 @@ def _cache_folder() -> str:
 
 
 CACHE_FOLDER = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
-"""Where compiled kernels are kept between processes."""
+"""Folder of compiled kernels, shared between processes."""
 
 setattr(numba.config, "CACHE_DIR", CACHE_FOLDER)  # noqa: B010  (known at run time only, so no type has it)
 

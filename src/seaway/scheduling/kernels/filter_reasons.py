@@ -1,7 +1,7 @@
-"""Why the devices of a node refuse a demand: the rules of fit once more, with their names.
+"""Reasons why the devices of a node reject a demand: the rules of fit with their names.
 
-`seaway.scheduling.kernels.fit` answers yes or no, as fast as it can. What refuses here is what refuses
-there. Numbers in comments count the vGPU layer's rules, in the order in which HAMi v2.10 tries them.
+`seaway.scheduling.kernels.fit` answers yes or no, as fast as it can. Both reject the same. Numbers in comments are
+those of the vGPU layer's rules, in the order in which HAMi v2.10 checks them.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> 
 
 @compiled
 def core_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Cores that demand `k` needs of device `d`, thousandths, rounded up to the device's steps or shares (rule 9)."""
+    """Return the cores that demand `k` needs of device `d`, thousandths, rounded up to its steps or shares (rule 9)."""
     core = demands.amounts[k, DEMAND_GPU_CORE]
     steps = fleet.devices[DEVICE_CORE_STEPS, d]
     if steps == WHOLE_MILLI:
@@ -168,10 +168,11 @@ def mig_instances(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, mos
 
 @compiled
 def all_or_none(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
-    """Tell whether device `d` may only serve a replica of demand `k` alone.
+    """Report whether device `d` may only serve a replica of demand `k` alone.
 
-    So it is where a pod cannot say how many instances it wants of each device, and the device, with nothing on
-    it, would hold two: with a second device beside it no one knew where the instances are.
+    This is so if a pod cannot request a number of instances per device, and the empty device would hold two: with a
+    second
+    device beside it, the position of the instances would be unknown.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     return gpus > 1 and fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and fits_twice(fleet, demands, k, d)

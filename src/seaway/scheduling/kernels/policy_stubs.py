@@ -1,8 +1,8 @@
-"""What a compiled policy has to say, as stubs that `specialises` fills in for its parameters.
+"""Functions of a compiled policy, as stubs that `specialises` implements for its parameters.
 
-A policy is a named tuple of parameters. Either it scores nodes from a few of their figures, and
-then `seaway.scheduling.kernels.scan` looks for the best with an index, or its score is costly and
-hangs on the devices, and then `seaway.scheduling.kernels.score_cache` remembers it.
+A policy is a named tuple of parameters. If it scores nodes from a few of their figures,
+`seaway.scheduling.kernels.scan` finds the best with an index. If its score is costly and depends on the devices,
+`seaway.scheduling.kernels.score_cache` caches it.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 class FitParams(NamedTuple):
-    """What fitted before.
+    """Cache of fits.
 
     Attributes
     ----------
     cache
-        Every node that fits scores the same.
+        All nodes that fit have the same score.
     """
 
     cache: RowCache
@@ -36,7 +36,7 @@ def _row_score(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 @compiled
 def refreshed_fit_row(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Return what is known of where demand `k` fits, brought up to date, shape (N,): `UNFIT` where it does not."""
+    """Return the current fits of demand `k`, shape (N,): `UNFIT` where it does not fit."""
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
     return params.cache.rows[slot]

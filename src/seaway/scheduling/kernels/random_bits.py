@@ -1,7 +1,7 @@
-"""Random bits without a state: a number for every decision, node and device.
+"""Stateless random bits: a number for every decision, node and device.
 
-A draw hangs only on what it is for, so that the same seed gives the same plan whether a queue is
-decided at once or job by job, and however many nodes were looked at.
+A number depends only on its purpose. The same seed therefore gives the same plan, whether a queue is decided together
+or job by job, and independent of the number of evaluated nodes.
 """
 
 from __future__ import annotations

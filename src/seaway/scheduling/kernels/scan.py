@@ -1,8 +1,8 @@
-"""Search by scanning: for policies that score a node from a few of its figures.
+"""Search by scanning, for policies that score a node from a few of its figures.
 
-Nodes are looked at block by block. A block is passed over when the best of its figures cannot hold
-the demand, or when its bound says that nothing in it beats what was found; within a block a node is
-scored before its devices are looked at, and looked at only if it would win.
+Nodes are scanned in blocks. A block is skipped if its best figures cannot hold the demand, or if its bound shows that
+no node in it beats the best found so far. Within a block, a node is scored first, and its devices are checked only if
+it would win.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ MIN_ROWS = 64
 MAX_ROWS = 4096
 
 UNFIT = -1
-"""In a row: the node cannot hold the demand."""
+"""Marker in a row: the node cannot hold the demand."""
 
 
 class RowCache(NamedTuple):

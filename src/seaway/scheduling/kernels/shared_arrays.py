@@ -1,13 +1,12 @@
-"""Tables that kernels borrow from Python: plain memory and its shape.
+"""Borrowed tables: plain memory and its shape, for kernels called from Python.
 
-numba counts references to every array whenever one goes from function to function, alone or in a
-tuple, and pays with atomic operations: a hundred times the work of the small functions that the
-rules of fit are made of. A kernel that Python calls therefore begins with `borrowed`, and from there
-on passes `Borrowed` tables, which are a pointer and a shape. Python holds the arrays for as long as
-the call lasts; a table must not outlive it.
+numba counts references to every array that is passed from function to function, alone or in a tuple, with atomic
+operations. That costs a hundred times the work of the small functions of the rules of fit. A kernel called from Python
+therefore begins with `borrowed`, and then passes `Borrowed` tables, which are a pointer and a shape. Python holds the
+arrays during the call; a table must not outlive it.
 
-A borrowed table knows ``table[i, j]`` or ``table[i]``, reading and writing, ``table[i]`` of a
-two-dimensional table (the line, borrowed too) and ``table.shape``. Indices are not checked.
+A borrowed table supports ``table[i, j]`` or ``table[i]``, reading and writing, ``table[i]`` of a
+two-dimensional table (a borrowed row) and ``table.shape``. Indices are not checked.
 """
 
 from __future__ import annotations

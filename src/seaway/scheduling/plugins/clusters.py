@@ -64,7 +64,7 @@ REGION_LABEL = "region"
 
 @dataclass(frozen=True, slots=True)
 class ClusterWeights:
-    """How much each side of a cluster counts; whole numbers from 0 up, not all 0.
+    """Weights of the parts of a cluster's score; integers from 0, not all 0.
 
     Attributes
     ----------
@@ -73,11 +73,11 @@ class ClusterWeights:
     location
         The job's preferred region, and the latency from its user's gateway.
     topology
-        The latency to the clusters that the job's earlier replicas went to.
+        Latency to the clusters of the job's earlier replicas.
     hardware
-        Special hardware is kept free for jobs that ask for it.
+        Special hardware is left free for jobs that request it.
     price
-        Price of a GPU for an hour.
+        Price of a GPU per hour.
     """
 
     free: int = 1

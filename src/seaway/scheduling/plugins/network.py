@@ -106,14 +106,14 @@ MAX_WEIGHT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class NetworkWeights:
-    """How much each side of the link from the user's gateway counts; whole numbers from 0 up, not all 0.
+    """Weights of the figures of the link from the user's gateway; integers from 0, not all 0.
 
     Attributes
     ----------
     latency, jitter, loss
-        As they were measured, less being better.
+        Measured figures, less is better.
     bandwidth
-        What can still be promised, on the link and on the interfaces at its ends.
+        Bandwidth that can be reserved, on the link and on the interfaces at its ends.
     """
 
     latency: int = 1

@@ -1,4 +1,4 @@
-"""Priority: who matters more goes first, and among equals who came earlier."""
+"""Priority: high priorities first, and early submissions among equals."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class BestFitParams(NamedTuple):
 
 @compiled
 def left_score(left: int) -> int:
-    """Score a node by what is left on it, in CPU milli with a device worth 16,000."""
+    """Score a node by its free resources, in CPU milli with a device counted as 16,000."""
     score = abs(SCALE - left) * 100 // SCALE
     return score if left <= SCALE else -score
 
@@ -188,7 +188,7 @@ class BestFit:
         return left_column(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices by what is left on them, least first."""
+        """Rank devices by free resources, least first."""
         nodes = cycle.snapshot.arrays.nodes
         first, end = nodes[NODE_DEVICE_FIRST, node], nodes[NODE_DEVICE_END, node]
         return left_of_devices(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.demand_index, first, end)

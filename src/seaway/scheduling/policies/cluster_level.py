@@ -46,14 +46,14 @@ OF_CLUSTER = 2
 
 
 class ClusterRule(IntEnum):
-    """How clusters are ranked."""
+    """Ranking of clusters."""
 
     FIRST = 0
-    """In their order."""
+    """By their order."""
     FULLEST = 1
     """Lowest mean free share first."""
     RANDOM = 2
-    """By lot."""
+    """Random."""
     MATCHING = 3
     """Smallest mean of abs(free - demand)/total first."""
     EMPTIEST = 4

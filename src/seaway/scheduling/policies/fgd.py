@@ -101,7 +101,7 @@ def steps_reached(steps: Int64, value: int) -> int:
 
 @compiled
 def share_asked(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Thousandths of device `d` that a slice of demand `k` makes unusable for others."""
+    """Return the thousandths of device `d` that a slice of demand `k` makes unusable for others."""
     amounts = demands.amounts
     core = -(-core_needed(fleet, demands, k, d) * WHOLE_MILLI // max(fleet.devices[DEVICE_CORE, d], 1))
     memory = amounts[k, DEMAND_GPU_PERCENT] * WHOLE_MILLI // WHOLE_PERCENT
@@ -112,7 +112,7 @@ def share_asked(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> in
 
 @compiled
 def unusable(params: FgdParams, line: int, free: int) -> int:
-    """Thousandths on a device with `free` left that one-device jobs cannot use, times W."""
+    """Return the thousandths on a device with `free` left that one-device jobs cannot use, times W."""
     return free * (params.weight[0] - params.sharing[line, params.level[free]])
 
 
@@ -320,7 +320,7 @@ class Fgd:
         return frag_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices: one alone by its score, several by what is left on them, least first."""
+        """Rank devices: one alone by its score, several by free resources, least first."""
         snapshot = cycle.snapshot
         arrays, demands = snapshot.arrays, snapshot.demands.arrays
         first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]

@@ -104,9 +104,9 @@ class NodeKinds:
 
 
 def node_kinds(snapshot: Snapshot, typical: Iterable[TypicalJob]) -> NodeKinds:
-    """Sort nodes by what share of their devices each typical job would ask for.
+    """Group nodes by the share of their devices that each typical job would use.
 
-    A node is judged by its first device.
+    A node is classified by its first device.
     """
     arrays = snapshot.arrays
     lines = [snapshot.demands.index(each.demand) for each in typical]

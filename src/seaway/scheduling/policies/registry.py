@@ -30,23 +30,23 @@ ENTRY_POINTS = "seaway.policies"
 Level = Literal["node", "cluster"]
 
 NETWORK_WEIGHT = 4
-"""What a link counts to `nearest`, against 1 of what is left on a node."""
+"""Weight of a link in `nearest`, against 1 of the free resources of a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """What a policy may be told.
+    """Options of a policy.
 
     Attributes
     ----------
     level
-        Whether to choose among all nodes, or first a cluster and then its first fitting node.
+        Whether to select among all nodes, or first a cluster and then its first fitting node.
     seed
-        What random choices hang on.
+        Seed of random choices.
     mix
-        Jobs of the past, from which `fgd` and `seaway` learn what is likely to come.
+        Past jobs, from which `fgd` and `seaway` learn the job mix.
     plain
-        Whether to keep to the plugins' own methods even where machine code would do the same.
+        Whether to use the plugins' own methods even if compiled code would do the same.
     """
 
     level: Level = "node"

@@ -55,12 +55,12 @@ class Spread:
     name = "Spread"
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), by what is left in CPU milli with a device worth 16,000."""
+        """Score every node, shape (N,), by free resources in CPU milli with a device counted as 16,000."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return score_column(SpreadParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices by what is left on them, most first."""
+        """Rank devices by free resources, most first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return key_column(SpreadParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 

@@ -1,8 +1,8 @@
-"""What the learned policy `pilot` is shown: a shortlist of nodes that fit, and figures of each.
+"""Input of the learned policy `pilot`: a shortlist of feasible nodes, and features of each.
 
-The shortlist has the nodes on which Seaway's own policy would lose least, of nodes that are alike the first only. What
-is listed fits; what does not fit cannot be chosen. Figures are shares of something, about -2 to 2, and say nothing of
-how many nodes there are or how they are ordered.
+The shortlist has the nodes with the smallest loss by Seaway's own policy, and only the first of equal nodes. All listed
+nodes fit; nodes that do not fit cannot be chosen. Features are ratios, about -2 to 2, and do not depend on the number
+or order of nodes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ from seaway.scheduling.policies.seaway.kernel import (
 Float32 = NDArray[np.float32]
 
 VERSION: Final = 1
-"""Of the figures: it goes up whenever what they mean changes, and policies made for another are refused."""
+"""Version of the features. It increases when their meaning changes, and policies for other versions are rejected."""
 
 SHORTLIST_SIZE: Final = 16
 """The longest shortlist."""
@@ -91,14 +91,14 @@ NODE_LOST: Final = 0
 NODE_BEHIND: Final = 1
 """The same less the least drop on the shortlist."""
 NODE_PRICE: Final = 2
-"""How scarce the node's kind is, 0-1."""
+"""Scarcity of the node's kind, 0-1."""
 NODE_DEVICE_MEMORY_LEFT: Final = 3
 """Share of its memory left on the device that the job would get; the mean of several."""
 NODE_DEVICE_CORE_LEFT: Final = 4
 NODE_UNEVEN: Final = 5
 """Difference of the two."""
 NODE_REMNANT: Final = 6
-"""What is left there in both, less what that is worth to the mix: left, but of little use."""
+"""Free resources in both, less their value to the mix: free, but of little use."""
 NODE_OPENED: Final = 7
 """Share of the job's devices that were idle before."""
 NODE_IDLE_LEFT: Final = 8
@@ -157,17 +157,18 @@ MAX_FIGURE: Final = 2.0
 
 
 class FeatureParams(NamedTuple):
-    """What figures are worked out with.
+    """Parameters of the features.
 
     Attributes
     ----------
     seaway
         Tables of Seaway's own policy.
     works
-        Work of the mix's GPU jobs, rising, shape (W,): the larger of the shares of a typical device's memory and cores
-        that each asks for, times devices.
+        Work of the mix's GPU jobs, ascending, shape (W,): the larger of the requested shares of a typical device's
+        memory
+        and cores, times devices.
     means
-        Mean CPU milli and MiB that jobs of the mix ask for, at least 1, and mean work, shape (3,).
+        Mean requested CPU milli and MiB of the mix, at least 1, and mean work, shape (3,).
     device
         Memory in MiB and cores of a typical device, at least 1, shape (2,).
     """

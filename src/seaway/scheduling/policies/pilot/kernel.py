@@ -32,13 +32,13 @@ from seaway.scheduling.policies.pilot.features import (
 )
 
 MIN_RANK: Final = 0.5
-"""Jobs that rank lower among those of the mix are never held back."""
+"""Minimum rank, among jobs of the mix, of jobs that are deferred."""
 
 MAX_FREE: Final = 0.75
-"""Share of the fleet's GPU cores that is free at most when a job is held back."""
+"""Maximum free share of the fleet's GPU cores for a deferral."""
 
 STEEP: Final = 10.0
-"""How much of a wish goes with each of the two."""
+"""Steepness of the transition of a deferral at each of the two limits."""
 
 
 class PilotWeights(NamedTuple):

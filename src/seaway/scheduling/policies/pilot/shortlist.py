@@ -1,4 +1,4 @@
-"""What is said of a shortlist, as scores of all nodes."""
+"""Scores of all nodes from the output for a shortlist."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from seaway.scheduling.kernels.compile import compiled
 
 @compiled
 def score_listed(given: Float32, nodes: Int64, steps: float, farthest: float, scores: Int64) -> tuple[float, float]:
-    """Score the nodes of a shortlist from 1 up, those that are not listed being 0.
+    """Score the nodes of a shortlist from 1; other nodes have 0.
 
     Parameters
     ----------
     given
-        What is said of each, shape (M,).
+        Output for each, shape (M,).
     nodes
-        Which they are, shape (M,).
+        Their indices, shape (M,).
     steps
-        Steps of a score in one of what is given.
+        Steps of a score per unit of output.
     farthest
-        What is given so far below the best counts as one.
+        Difference below the best output that scores 1.
     scores
-        Zeros, shape (N,); written to, if everything given is finite.
+        Zeros, shape (N,); written if all outputs are finite.
 
     Returns
     -------
     tuple of float
-        The best that is given, and the sum, which is finite just where all of it is.
+        The best output, and the sum, which is finite exactly if all outputs are.
     """
     best, total = -np.inf, 0.0
     for each in given:

@@ -1,10 +1,9 @@
-"""The fluid problem: how much of a job mix a fleet could hold if jobs could be cut into pieces.
+"""The fluid problem: maximum use of a fleet by a job mix if jobs could be split.
 
-A linear programme with the CPU of alike nodes pooled and the memory of nodes left out, so that its
-value is an upper bound; what one more job of a kind, or one more device, would be worth (its dual
-values) prices jobs and devices. Jobs that share a device go into it by patterns, which are found as
-they are needed (column generation). Of a device only the cores count, so that the bound holds where memory
-is asked for apart; devices in MIG mode are taken for ordinary ones.
+A linear programme with the CPU of equal nodes pooled and the memory of nodes left out, so its value is an upper bound.
+Its dual values, the gain by one more job of a kind or one more device, price jobs and devices. Jobs that share a device
+are combined in patterns, which are found as needed (column generation). Only the cores of a device count, so the bound
+is valid if memory is requested separately; devices in MIG mode count as ordinary ones.
 
 References
 ----------
@@ -82,16 +81,16 @@ class FluidProblem:
 
 @dataclass(frozen=True, slots=True)
 class FluidSolution:
-    """What the fluid problem is worth, and what its parts are.
+    """Solution of the fluid problem.
 
     Attributes
     ----------
     value
         Thousandths of devices in use at the optimum.
     job_price
-        What one more job of each kind would add, shape (I,).
+        Gain by one more job of each kind, shape (I,).
     cpu_price, device_price
-        What one more CPU milli and one more device of each group would add, shape (G,).
+        Gain by one more CPU milli and one more device of each group, shape (G,).
     """
 
     value: float

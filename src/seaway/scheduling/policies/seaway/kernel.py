@@ -1,13 +1,13 @@
-"""Seaway's own policy: place where the value of what is left drops least.
+"""Seaway's own policy: place where the value of the remaining resources drops least.
 
-A node is worth what the job mix could still make of it:
+The value of a node is the use that the job mix could still make of it:
 
     value = S psi(CPU, memory; S) + H(CPU, idle devices),   S = sum over devices of D(memory, cores)
 
-D is what a device with so much free earns from the jobs that come next; psi the share of that worth which
-the node's CPU and memory can serve; H what the jobs of several devices that it could host would bring. The
-score of a placement is the value afterwards less the value before, less a price for kinds of node that jobs
-with narrow rules will need. Tables come from `seaway.scheduling.policies.seaway.node_value`.
+D is the expected earnings of a device with so much free from the next jobs; psi the share of it that the node's CPU and
+memory can serve; H the value of the jobs of several devices that it could host. The score of a placement is the value
+afterwards less the value before, less a price for kinds of node that jobs with narrow rules will need. Tables come from
+`seaway.scheduling.policies.seaway.node_value`.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ BASE = 1 << 40
 
 
 class NodeValues(NamedTuple):
-    """What nodes are worth as they stand, whoever asks.
+    """Present values of nodes, independent of the demand.
 
     Attributes
     ----------
     value
         Value of each node, thousandths of a device, shape (N,).
     worth, idle
-        What `worth_now` gives for each, shape (N,).
+        Results of `worth_now` for each, shape (N,).
     log_position
-        How far in the fleet's log they have come, shape (1,); -1 for nowhere.
+        Their position in the fleet's log, shape (1,); -1 for none.
     """
 
     value: Float64
@@ -160,7 +160,7 @@ def node_value(params: SeawayParams, n: int, cpu: int, memory: int, worth: float
 
 @compiled
 def cell_cost(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> tuple[int, int]:
-    """Hundredths of memory and cores of device `d` that a slice of demand `k` takes, rounded up."""
+    """Return the hundredths of memory and cores of device `d` that a slice of demand `k` takes, rounded up."""
     amounts = demands.amounts
     whole = CELLS - 1
     core = -(-core_needed(fleet, demands, k, d) * whole // max(fleet.devices[DEVICE_CORE, d], 1))
@@ -286,10 +286,10 @@ def update_node_value(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
 
 @compiled
 def reprice(params: SeawayParams, fleet: FleetArrays) -> None:
-    """Work out the price of each kind from how scarce it is now, if anything has changed.
+    """Compute the price of each kind from its present scarcity, if anything has changed.
 
-    A set of kinds is as scarce as the share of the work that only it can serve, over the share of the
-    free devices that it has; a kind costs as its scarcest set does.
+    The scarcity of a set of kinds is the share of the work that only it can serve, divided by its share of the free
+    devices. The price of a kind is that of its scarcest set.
     """
     if params.priced[0] == fleet.head[0] or params.group.shape[0] == 0:
         return

@@ -54,25 +54,25 @@ def filling(sizes: Int64, last: Int64, capacity: int) -> Int64:
 def online_knapsack_values(
     asked: Int64, prices: Float64, shares: Float64, offers: int, rows: int, columns: int
 ) -> Float64:
-    """Work out what a device earns from jobs that come one by one and may be taken or left.
+    """Compute the earnings of a device from jobs that arrive one by one and can be accepted or rejected.
 
     Parameters
     ----------
     asked
         Units of the first and of the second resource that each kind of job takes, shape (I, 2).
     prices
-        What a job of each kind pays, shape (I,).
+        Price of a job of each kind, shape (I,).
     shares
-        How often each kind comes, shape (I,); sums to 1.
+        Frequency of each kind, shape (I,); sums to 1.
     offers
-        How many jobs come.
+        Number of arriving jobs.
     rows, columns
         Units of an idle device, plus 1.
 
     Returns
     -------
     Float64
-        Expected earnings by what is free, ``first * columns + second``, shape (rows * columns,).
+        Expected earnings by free units, ``first * columns + second``, shape (rows * columns,).
     """
     worth = np.zeros(rows * columns)
     later = np.zeros(rows * columns)

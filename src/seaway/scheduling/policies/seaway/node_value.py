@@ -1,12 +1,12 @@
-"""What a node is worth to a job mix: the tables behind Seaway's own policy.
+"""Value of a node to a job mix: the tables of Seaway's own policy.
 
-What is free on a device is worth what it earns from the jobs that come next, each taken or left, at prices
-that agree with it; `docs/adr/0006-what-a-node-is-worth.md` has the formulae and what they are good for.
+Free resources of a device are worth its expected earnings from the next jobs, each accepted or rejected, at consistent
+prices. `docs/adr/0006-what-a-node-is-worth.md` has the formulae and results.
 
 References
 ----------
 Kleywegt, Papastavrou: The Dynamic and Stochastic Knapsack Problem. Operations Research 46(1), 1998,
-doi:10.1287/opre.46.1.17 (a knapsack that may take or leave what comes).
+doi:10.1287/opre.46.1.17.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ OFFERS = 40
 every size is as frequent as any other suffer."""
 
 AGREEMENTS = 10
-"""How often worth and prices are worked out in turn."""
+"""Number of alternating computations of values and prices."""
 
 COARSE = 2
-"""Hundredths in a unit of the tables in which memory and cores are told apart."""
+"""Resolution, in hundredths, of the tables with separate memory and cores."""
 
 STEPS = 512
 """Steps of the tables of how much of a worth is served."""

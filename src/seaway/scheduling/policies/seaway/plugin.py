@@ -53,7 +53,7 @@ class Seaway:
         return value_column(self.tables(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices: one alone by the value left, several by what is left on them, least first."""
+        """Rank devices: one alone by the remaining value, several by free resources, least first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
         return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.demand_index, first, end)
