@@ -64,7 +64,7 @@ class Profile:
     plain: bool = False
     version: str = ""
     _by_point: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
-    """Who takes part in each extension point: asking whether an object follows a protocol is slow."""
+    """Plugins by extension point, since checking whether an object follows a protocol is slow."""
 
     @property
     def title(self) -> str:
@@ -87,7 +87,7 @@ class Profile:
         return replace(self, plugins=(*self.plugins, *(WeightedPlugin(plugin) for plugin in plugins)))
 
     def with_version(self, version: str) -> Profile:
-        """Return the same profile, told from others of its name."""
+        """Return the same profile with a version that distinguishes it from others of its name."""
         return replace(self, version=version)
 
     def at(self, point: type[Point]) -> tuple[Point, ...]:
@@ -113,10 +113,11 @@ class Profile:
         return found
 
     def compiled(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
-        """Return the one score that machine code can stand in for; None when the plain path is needed.
+        """Return the one score that compiled code can replace; None if the plain path is needed.
 
-        That is so when the filters are just the engine's own rules of fit, one plugin scores and
-        has a compiled form, and nothing else takes part in deciding.
+        Compiled code is used if the filters are exactly the engine's rules of fit, one plugin with a compiled form
+        scores, and
+        nothing else takes part.
         """
         found = self._by_point.get(rules_of_fit)
         if found is None:

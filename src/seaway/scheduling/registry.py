@@ -41,23 +41,23 @@ BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "Spread": lambda _: Spread,
     "Utilization": lambda _: Utilization,
 }
-"""What makes each plugin that a profile may choose, given what policies are told."""
+"""Factory of each built-in plugin for profiles, given the options of policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginSpec:
-    """A plugin that a profile asks for.
+    """A plugin of a profile.
 
     Attributes
     ----------
     name
         The plugin's name.
     weight
-        How much its score counts.
+        Weight of its score.
     settings
-        What it is told, by keyword.
+        Its settings, by keyword.
     policy
-        The policy that it stands for, which it is told as ``policy``; empty for what stands for none.
+        Trained policy of the plugin, passed as ``policy``; empty for none.
     """
 
     name: str

@@ -17,28 +17,28 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class Statement:
-    """A run of decisions on a snapshot, which is brought up to date as each is made.
+    """A series of decisions on a snapshot, which is updated by each.
 
-    All figures are whole numbers and every reservation is undone in reverse order, so that a
-    roll-back leaves the snapshot bit for bit as it was.
+    All figures are integers, and every reservation is undone in reverse order, so a roll-back restores the snapshot
+    bit by bit.
 
     Parameters
     ----------
     snapshot
-        The fleet that is decided on.
+        The fleet.
     queue
-        The jobs that are decided on.
+        The jobs.
     duplicates
-        How often a job may be written at most, for policies that copy whole jobs.
+        Maximum number of duplicates of a job, for policies that duplicate whole jobs.
     overdue
-        Numbers of jobs that may not be held back.
+        Numbers of jobs that may not be deferred.
 
     Attributes
     ----------
     decisions, slices
-        The plan so far, as in `Plan`; `length` and `slice_end` say how much of it is written.
+        The plan so far, as in `Plan`; `length` and `slice_end` are the written lengths.
     pulls, messages, deciders, deferred
-        As in `Plan`; `deferred` also of jobs that found a place in another try.
+        As in `Plan`; `deferred` also has jobs that were placed in another try.
     """
 
     def __init__(

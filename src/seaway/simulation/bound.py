@@ -1,4 +1,4 @@
-"""What full knowledge could reach at most on a trace."""
+"""Upper bound of the allocation on a trace, with full knowledge."""
 
 from __future__ import annotations
 

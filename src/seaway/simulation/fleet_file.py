@@ -30,30 +30,30 @@ LINK_COLUMNS = ("source", "target", "latency_us", "jitter_us", "loss", "bandwidt
 def read_fleet(nodes: Path, links: Path | None, node_order: Path | None, *, by_memory: bool) -> Fleet:
     """Read a fleet.
 
-    Columns of `nodes` are ``sn`` or ``node`` (the name), ``cpu_milli``, ``memory_mib``, ``gpu`` (how
-    many devices) and, where known, ``model``, ``gpu_memory_mib`` (of each device), ``cluster`` and
+    Columns of `nodes` are ``sn`` or ``node`` (the name), ``cpu_milli``, ``memory_mib``, ``gpu`` (number
+    of devices) and, if known, ``model``, ``gpu_memory_mib`` (of each device), ``cluster`` and
     ``gateway``. Without ``cluster``, all nodes form one.
 
-    Clusters stand in the order in which the file first names them, and the gateway before the k-th is
-    ``gw-k``, for k from 1, unless ``gateway`` says otherwise. Where no links are given and none is
-    named, clusters have no gateway.
+    Clusters are in the order of their first row. The gateway of the k-th is ``gw-k``, for k from 1, unless ``gateway``
+    has
+    another. Without links and gateways in the files, clusters have no gateway.
 
     Parameters
     ----------
     links
         Columns ``source``, ``target``, ``latency_us``, ``jitter_us``, ``loss`` (0-1) and
-        ``bandwidth_mbps``; a line counts in both directions, unless the way back has its own.
+        ``bandwidth_mbps``; a row counts in both directions, unless the way back has its own.
     node_order
         Every node's name once, in a column ``sn`` or ``node``: its rank, which decides ties within
         a cluster. None keeps the order of `nodes`.
     by_memory
-        Whether memory of devices is counted in MiB, from ``gpu_memory_mib``. Else it is counted in
-        thousandths of a device, and cores stand for both.
+        Whether memory of devices is counted in MiB, from ``gpu_memory_mib``. Otherwise it is counted in
+        thousandths of a device, and cores count for both.
 
     Raises
     ------
     RejectedError
-        When a file is not as described; says where.
+        When a file is invalid; includes the place.
     """
     table = read_table(nodes, NODE_COLUMNS)
     if by_memory and "gpu_memory_mib" not in table.columns:

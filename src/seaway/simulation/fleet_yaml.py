@@ -76,7 +76,7 @@ class Entry:
         return found
 
     def pairs(self) -> Iterator[tuple[str, Entry]]:
-        """Go through a mapping, whose keys are texts and stand there once; raises as `fields`."""
+        """Iterate over a mapping, whose keys are unique texts; raises as `fields`."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error("must be a mapping, like 'name: north'")
         seen = set()
@@ -177,7 +177,7 @@ MIG_FIELDS = ("name", "memory", "slices", "size", "starts")
 
 MIG_NAME = re.compile(r"([12347])g\.[0-9]+gb(\+[a-z.]+)?")
 MIG_STARTS = {1: tuple(range(7)), 2: (0, 2, 4), 3: (0, 4), 4: (0,), 7: (0,)}
-"""Where an instance of so many compute slices may begin, on devices with seven."""
+"""Possible start positions of an instance by its number of compute slices, on devices with seven."""
 
 MIG_SIZE = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
 """Memory slices, of eight, that an instance of so many compute slices covers."""

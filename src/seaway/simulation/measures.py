@@ -1,4 +1,4 @@
-"""How well a fleet is used: figures over its clusters."""
+"""Measures of the use of a fleet, over its clusters."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ AT_HUNDRED_PCT = 100
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much of a fleet is in use.
+    """Use of a fleet.
 
     Attributes
     ----------
     gpu_core_pct, gpu_memory_pct, cpu_pct, memory_pct
-        Mean over clusters of what is in use of what there is, percent; None when no cluster has any.
+        Mean allocated share over clusters, percent; None if no cluster has any.
     gpu_core_pct_std, gpu_memory_pct_std, cpu_pct_std, memory_pct_std
         Standard deviation over clusters, percent points.
     fragmentation

@@ -31,16 +31,16 @@ CALLS = 8
 
 @dataclass(frozen=True, slots=True)
 class DecidedBatch:
-    """What was decided permanently of every job.
+    """Final decisions on all jobs.
 
     Attributes
     ----------
     plan
-        Jobs in the order in which they were decided permanently.
+        Jobs in the order of their final decisions.
     arrival
-        Which of all jobs each of them was by its arrival, from 0, shape (J,).
+        Number of each of them by arrival, from 0, shape (J,).
     put_back
-        How many were put back before, once or more often: the last ones of the plan.
+        Number of jobs that were deferred before, once or more often: the last ones of the plan.
     """
 
     plan: Plan
@@ -115,7 +115,7 @@ class Offers:
 
 
 def fully_placed(plan: Plan) -> Int64:
-    """Return the numbers of the jobs of a plan that were held back and hold nothing, shape (X,), ascending."""
+    """Return the numbers of the jobs of a plan that were deferred and hold nothing, shape (X,), ascending."""
     return np.setdiff1d(np.array(list(plan.deferred), np.int64), plan.decisions[plan.placed, PLAN_JOB])
 
 

@@ -1,4 +1,4 @@
-"""What comes out of replaying a trace by one policy."""
+"""Result of replaying a trace with one policy."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from seaway.simulation.measures import Float64, Use
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the jobs.
+    """Results of the jobs.
 
     Attributes
     ----------
     jobs
-        How many arrived.
+        Arrived jobs.
     placed
-        How many were placed with all their replicas, where their links are good enough.
+        Jobs placed with all their replicas, with links that are good enough.
     refused
-        How many were not placed because nothing could have held them.
+        Jobs not placed because no node could hold them.
     failed
-        How many could have been held but were not placed, or were placed where the links are not
+        Jobs that could have been held but were not placed, or were placed with links that are not
         good enough.
     """
 
@@ -60,12 +60,12 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast decisions were made, compiled code warm; None when none was measured.
+    """Speed of decisions after compilation; None without a measurement.
 
     Attributes
     ----------
     decisions_per_s
-        Replicas decided in a second, many jobs in one call.
+        Replicas decided per second, many jobs per call.
     p50_us, p99_us
         Median and 99th percentile of the time for a call with one job, microseconds.
     """
@@ -77,12 +77,12 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What jobs that come and go had to wait.
+    """Waiting times of jobs that end.
 
     Attributes
     ----------
     queue_wait_mean_s, queue_wait_p50_s, queue_wait_p99_s
-        From arrival to start, over the jobs that started, seconds; None when none did.
+        From arrival to start, over the jobs that started, seconds; None if none did.
     makespan_s
         From the first arrival to the last end (or start, of a job that stays), seconds.
     """

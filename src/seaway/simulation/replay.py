@@ -35,28 +35,28 @@ def replay(
     *,
     offers: int = 1,
 ) -> Outcome:
-    """Replay jobs against a fleet.
+    """Replay jobs on a fleet.
 
-    Speed is measured on the replay itself, the calls of `decide` alone: decisions a second in calls
+    Speed is measured on the replay itself, the calls of `decide` alone: decisions per second in calls
     with up to 512 jobs, and the time of single decisions in up to 16 calls with one job that follow
-    each of those. Before, a policy of the same kind decides some jobs on a copy of the fleet, so that
-    compiling is not counted.
+    each of those. Before that, a policy of the same kind decides some jobs on a copy of the fleet, so that
+    compilation does not count.
 
     Parameters
     ----------
     fleet
-        With nothing on it.
+        Without allocations.
     jobs
         In order of arrival.
     progress
         Called with the number of jobs decided so far.
     offers
-        How often a job that the policy puts back is offered in all, see `Offers`; with 1 it cannot put back any.
+        How often a deferred job is offered in total, see `Offers`; with 1, no job can be deferred.
 
     Raises
     ------
     RejectedError
-        When jobs are to be offered less than once.
+        When `offers` is below 1.
     """
     snapshot = Snapshot(fleet)
     queue = JobQueue(snapshot, jobs)

@@ -47,7 +47,7 @@ class Stopwatch:
         decide(snapshot, JobQueue(snapshot), policy)
 
     def decide(self, queue: JobQueue, *, may_wait: bool = False) -> Plan:
-        """Decide a queue, whose jobs plugins may hold back or not."""
+        """Decide a queue, whose jobs plugins may or may not defer."""
         overdue = () if may_wait else range(len(queue))
         begun = perf_counter()
         plan = decide(self._snapshot, queue, self._policy, overdue=overdue)

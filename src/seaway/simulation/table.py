@@ -172,7 +172,7 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
 
 
 def require_unique(line: CsvRow, column: str, name: str, seen: Collection[str]) -> None:
-    """Reject a name that stands in `seen` already."""
+    """Reject a name that `seen` has already."""
     if name in seen:
         raise line.wrong(column, f"{name!r} appears more than once")
 

@@ -32,7 +32,7 @@ from seaway.simulation.replay import capacity_milli, last_of, percent, requested
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 
 Kind = tuple[int, int, int, bool, int]
-"""What makes waiting jobs alike: priority (negative), line of the demand, replicas, gang."""
+"""Key of equal waiting jobs: priority (negative), row of the demand, replicas, gang."""
 
 
 def replay_with_departures(
@@ -104,7 +104,7 @@ class _Waiting:
 
 
 class _Run:
-    """The state of a replay: who runs until when, and who waits."""
+    """State of a replay: running jobs with their ends, and waiting jobs."""
 
     def __init__(self, fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker) -> None:
         self._fleet = fleet
@@ -146,7 +146,7 @@ class _Run:
             self._waiting.start_fitting(partial(self._may_fit, np.unique(freed)), self._start)
 
     def admit_due(self, now_s: int) -> None:
-        """Let jobs arrive; who does not fit waits, as does who asks for what another waits for."""
+        """Let jobs arrive. A job waits if it does not fit, or if an equal job waits."""
         while self.arrived < len(self._queue) and self._queue.jobs[self.arrived].arrives_s <= now_s:
             number = self.arrived
             self.arrived += 1
@@ -182,7 +182,7 @@ class _Run:
         )
 
     def _counts(self) -> Counts:
-        """Count the jobs; who waits at the very end is refused if not even the empty fleet holds it."""
+        """Count the jobs. A job that waits at the end is refused if not even the empty fleet could hold it."""
         empty, policy = Snapshot(self._fleet), make_policy(COMPLETE_POLICIES)
         left = list(self._waiting)
         refused = sum(not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left)
@@ -229,10 +229,11 @@ class _Run:
         self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
     def _may_fit(self, freed: Int64, kinds: list[Kind]) -> list[Kind]:
-        """Return which kinds may fit now that something has ended on the nodes `freed`, shape (X,).
+        """Return the kinds that may fit after something ended on the nodes `freed`, shape (X,).
 
-        A job that waits fitted nowhere before, so it can only fit there, unless it waits for the
-        bandwidth of a link or was held back. That holds for profiles; another policy may look elsewhere now.
+        A waiting job fitted nowhere before, so it can only fit there, unless it waits for the bandwidth of a link or
+        was
+        deferred. That is true for profiles; another policy may consider other nodes.
         """
         if not isinstance(self._policy, Profile):
             return kinds

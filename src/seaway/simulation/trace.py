@@ -13,18 +13,18 @@ from seaway.simulation.job_file import counts_memory, in_order, jobs_of, read_jo
 
 @dataclass(frozen=True, slots=True)
 class TraceFiles:
-    """Where a trace stands; see `read_fleet` and `jobs_of` for the columns.
+    """Files of a trace; see `read_fleet` and `jobs_of` for the columns.
 
     Attributes
     ----------
     nodes, jobs
         The fleet's nodes and the jobs.
     links
-        Links between gateways; None when nothing is known of the network.
+        Links between gateways; None without a network.
     node_order, job_order
         Rank of the nodes and arrival of the jobs; None for the order of `nodes` and `jobs`.
     mix
-        Jobs of the past; None when `jobs`, in its own order and number, stands for them.
+        Past jobs; None to use `jobs`, in their own order and number.
     """
 
     nodes: Path
@@ -37,16 +37,16 @@ class TraceFiles:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a replay replays.
+    """Input of a replay.
 
     Attributes
     ----------
     fleet
-        The fleet, with nothing on it.
+        The fleet, without allocations.
     jobs
         In order of arrival.
     mix
-        Jobs of the past, from which policies may learn what is likely to come.
+        Past jobs, from which policies may learn the job mix.
     """
 
     fleet: Fleet

@@ -1,1 +1,1 @@
-"""What a gateway must have for packets to take the paths that are wanted, and how to get there: values only."""
+"""Desired and current state of a gateway, and the changes between them, as values."""

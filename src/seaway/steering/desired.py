@@ -1,4 +1,4 @@
-"""From the network as it is wanted to what one gateway must have."""
+"""Desired state of one gateway, from the configuration of the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a gateway has to what it must have: the least that needs to be done, in an order that loses no packet."""
+"""Changes from the current to the desired state of a gateway: the fewest, in an order that loses no packet."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add a route."""
+    """Addition of a route."""
 
     route: SidRoute | PathRoute
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put a route in the place of another, in one step."""
+    """Atomic replacement of a route."""
 
     before: Route
     route: SidRoute | PathRoute
@@ -59,7 +59,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Take a route away."""
+    """Removal of a route."""
 
     route: Route
 
@@ -69,14 +69,14 @@ Change = Set | Add | Replace | Remove
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What must be done, in this order.
+    """Changes, in this order.
 
     Attributes
     ----------
     saved
-        What settings were before, to be kept from before the first change on.
+        Previous settings, stored before the first change.
     lost
-        What settings of interfaces were that are gone, or have another name by now: they cannot be set back.
+        Previous settings of interfaces that were removed or renamed; they cannot be restored.
     """
 
     changes: tuple[Change, ...] = ()

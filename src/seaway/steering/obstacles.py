@@ -1,4 +1,4 @@
-"""What keeps a machine from being the gateway that is wanted, and what its owner should know."""
+"""Conflicts that prevent a machine from being the gateway, and notes for its owner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seaway.steering.state import (
 )
 
 USUAL_MTU = 1500
-"""What hosts send where no one tells them otherwise."""
+"""Default MTU of hosts."""
 
 SETTERS = {1: "redirects", 2: "the kernel", 3: "boot", 4: "static", 9: "router advertisements", 12: "BIRD", 16: "DHCP"}
 SETTERS |= {11: "zebra", 42: "babel", 186: "BGP", 187: "IS-IS", 188: "OSPF", 189: "RIP", 192: "EIGRP"}

@@ -1,4 +1,4 @@
-"""What a gateway has, or must have: routes for its SIDs, routes that wrap packets, and settings of its kernel."""
+"""State of a gateway: routes for its SIDs, routes that encapsulate packets, and settings of its kernel."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PROTOCOL = 151
 """Marks routes as Seaway's, as routing daemons mark theirs: what has another number is never touched."""
 
 METRIC = 1024
-"""Of Seaway's routes, which is what `ip` gives as well."""
+"""Metric of Seaway's routes, the default of `ip`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SidRoute:
-    """What happens to packets for a SID.
+    """Route for a SID.
 
     Attributes
     ----------
     destination
         The SID alone.
     interface
-        Where the neighbour is, or the gateway's own.
+        Interface of the neighbour, or the gateway's own.
     behaviour, table, next_hop
         As in `seaway.domain.gateways.Sid`.
     """
@@ -94,12 +94,12 @@ def metric_of(route: Route) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRoute:
-    """Another user's route in the main table.
+    """Route of another program in the main table.
 
     Attributes
     ----------
     protocol
-        Number of who set it: 2 for the kernel, 4 for static ones, 9 for router advertisements, and so on.
+        Its protocol number: 2 for the kernel, 4 for static routes, 9 for router advertisements, and so on.
     via
         The neighbour; None without one.
     """
@@ -112,7 +112,7 @@ class ForeignRoute:
 
 
 class SettingKind(Enum):
-    """What kind of setting one is."""
+    """Kind of a setting."""
 
     SYSCTL = "sysctl"
     MTU = "mtu"
@@ -136,7 +136,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SavedSetting:
-    """What a setting was before Seaway set it, and what it was set to."""
+    """Value of a setting before and after Seaway set it."""
 
     before: str
     value: str
@@ -144,34 +144,34 @@ class SavedSetting:
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """What a gateway must have."""
+    """Desired state of a gateway."""
 
     routes: tuple[SidRoute | PathRoute, ...] = ()
     settings: Mapping[Setting, str] = field(default_factory=dict)
 
 
 NOTHING = GatewayState()
-"""What a gateway must have that is none any more."""
+"""Desired state of a machine that is not a gateway any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """What was read from a machine.
+    """Current state of a machine.
 
     Attributes
     ----------
     routes
-        Seaway's.
+        Seaway's routes.
     foreign
-        The others' of the main table.
+        Other routes of the main table.
     settings
-        Of every interface, and what stands for all of them; without those that the kernel does not know.
+        Settings of every interface, and those for all interfaces; without those that the kernel does not know.
     addresses
-        Its own.
+        Its addresses.
     interfaces
         By name.
     saved
-        What settings were before.
+        Previous settings.
     """
 
     routes: tuple[Route, ...] = ()

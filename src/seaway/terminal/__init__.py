@@ -1,1 +1,1 @@
-"""What people see in a terminal: figures and events in words, and the live full-screen view, `seaway top`."""
+"""Terminal output: figures and events as text, and the live full-screen view, `seaway top`."""

@@ -40,7 +40,7 @@ TYPED_S = 0.25
 """Seconds without a key after which what was typed is looked for."""
 
 ACTIONS = ("cancel", "suspend", "cordon", "drain", "find")
-"""What is offered as long as it goes with what is chosen."""
+"""Actions that are shown if they apply to the selected row."""
 
 DARK, LIGHT = "textual-dark", "textual-light"
 CHANGES_JOBS = frozenset({"user", "operator", "admin"})
@@ -48,19 +48,20 @@ CHANGES_FLEET = frozenset({"operator", "admin"})
 
 
 class Top(App[None]):
-    """Shows a server's fleet, queue and jobs, and keeps up with them.
+    """Live view of a server's fleet, queue and jobs.
 
-    One look at the server at a time reads the summary and, where that may be otherwise, the view that is seen: soon
-    after an event, and every few seconds without one.
+    One refresh at a time reads the summary and, if it may have changed, the visible view: soon after an event, and
+    every
+    few seconds without one.
 
     Parameters
     ----------
     client
-        Tries once and raises, so that it can be said what is wrong.
+        Client without retries, so that errors are shown.
     who
-        Who asks, as `GET /me` says.
+        The caller, from `GET /me`.
     light
-        Whether to begin with dark letters on a light ground.
+        Whether to start with the light theme.
     """
 
     TITLE = "seaway top"
@@ -200,7 +201,7 @@ class Top(App[None]):
             self.due.changed()
 
     def _tell(self) -> None:
-        """Write what is known of the server and of the fleet as a whole."""
+        """Update the summary of the server and the fleet."""
         self._head.show(self._summary)
         with suppress(NoMatches, ScreenStackError):  # while it closes there is nowhere to write
             self.screen.query_one(StatusLine).show(self.contact.trouble(), self._latest.copy())

@@ -1,4 +1,4 @@
-"""What comes up over a view: a question before something is changed, and which keys there are."""
+"""Dialogs: confirmations, and the list of keys."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TABS = ("about", "events", "why", "log")
 LAYERS = 2
-"""How much is told of why it is where it is: all."""
+"""Level of detail of the explanation: the highest."""
 
 TAIL = 200
 """Lines of a log that are there already when it is opened."""
@@ -55,11 +55,11 @@ class JobScreen(Screen[None], View):
     Parameters
     ----------
     client
-        For its log.
+        Client for its log.
     due
-        Told when another look is needed at once.
+        Requests an immediate refresh.
     job
-        Its id.
+        Its ID.
     """
 
     CSS = """

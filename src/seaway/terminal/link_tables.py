@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "reported": ""}
-"""Colours of how much what is known is worth; the word is always there too."""
+"""Colours of the states of links; the word is always shown too."""
 
 MUCH_LOSS_PPM = 10_000
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -26,7 +26,7 @@ WIDTH = 60
 
 
 class Figure(StrEnum):
-    """What a matrix shows of each link."""
+    """Figure in a matrix of links."""
 
     RTT = "rtt"
     JITTER = "jitter"

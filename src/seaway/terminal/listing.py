@@ -28,20 +28,19 @@ LOOKED_AT = 200
 
 
 class Listing(ScrollView, can_focus=True):
-    """Rows in columns, one of them under the cursor.
+    """Rows in columns, with a cursor.
 
-    The cursor stays on what it is on, wherever that goes when rows come and go; before anybody moved it, it stays at
-    the top. Columns only grow, so that figures which change do not make everything jump; those that never held anything
-    are left out.
+    The cursor stays on its row when rows are added or removed; before it was moved, it stays at the top. Columns only
+    grow, so that changing figures do not move them. Columns that were never filled are omitted.
 
     Parameters
     ----------
     columns
-        All there are; wide ones are not shown, and those that do not fit are left out as they say.
+        All columns. Wide ones are hidden, and those that do not fit are dropped by their priority.
     key
-        The field that tells rows apart.
+        Field that identifies rows.
     empty
-        What is said where there are no rows.
+        Text without rows.
     """
 
     DEFAULT_CSS = """
@@ -71,7 +70,7 @@ class Listing(ScrollView, can_focus=True):
 
         @property
         def control(self) -> Listing:
-            """Whose row it is."""
+            """The list of the row."""
             return self.listing
 
     class Moved(Message):
@@ -83,7 +82,7 @@ class Listing(ScrollView, can_focus=True):
 
         @property
         def control(self) -> Listing:
-            """Whose cursor it is."""
+            """The list of the cursor."""
             return self.listing
 
     def __init__(self, columns: Sequence[Column], *, key: str = "id", empty: str = "", id: str | None = None) -> None:  # noqa: A002  # as Textual names it
@@ -124,9 +123,9 @@ class Listing(ScrollView, can_focus=True):
         Parameters
         ----------
         empty
-            What is said where there are none; None for the same as before.
-        again
-            Whether they are others altogether, so that the cursor goes to the top.
+            Text without rows; None keeps the previous one.
+        reset
+            Whether the rows are a new list, so that the cursor goes to the top.
         """
         before, at = self.current, self._cursor
         self._rows = rows
@@ -177,7 +176,7 @@ class Listing(ScrollView, can_focus=True):
         self._move_to(self._cursor + by)
 
     def action_page(self, by: int) -> None:
-        """Move the cursor by what is seen."""
+        """Move the cursor by one page."""
         self._move_to(self._cursor + by * self._room)
 
     def action_first(self) -> None:

@@ -44,7 +44,7 @@ class NodeScreen(Screen[None], View):
         self._listing = Listing(FLEET_COLUMNS, key="key", empty="no devices")
 
     def compose(self) -> ComposeResult:
-        """Put what is known of the node above its devices."""
+        """Place the facts about the node above its devices."""
         yield self._facts
         yield self._listing
         yield StatusLine()

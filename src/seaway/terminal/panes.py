@@ -85,14 +85,14 @@ SORTS = ("newest", "name", "state", "queue", "where")
 
 
 class Pane(Vertical, View):
-    """A list with a line below it that says what it shows.
+    """A list with a status line below it.
 
     Parameters
     ----------
     listing
         The list.
     due
-        Told when another look is needed at once.
+        Requests an immediate refresh.
     """
 
     DEFAULT_CSS = """

@@ -1,4 +1,4 @@
-"""Why a job is where it is, in layers: a sentence, its place and the rules, and every candidate's scores."""
+"""Explanation of a job in layers: a sentence, its position and the rules, and the scores of all candidates."""
 
 from __future__ import annotations
 

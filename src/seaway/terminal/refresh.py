@@ -1,4 +1,4 @@
-"""When to look at the server again: soon after something changed, at most so often, and by itself after a while."""
+"""Times of refreshes: soon after a change, limited in frequency, and regularly without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PERIOD_S = 5.0
 """Seconds after which to look though nothing is known to have changed: what is measured has no events."""
 
 REST = 2.0
-"""For how many times as long as a look took there is none: a slow server is not asked all the time."""
+"""Pause after a refresh, as a multiple of its duration: a slow server is not queried all the time."""
 
 
 AGAIN_S = 1.0
@@ -50,7 +50,7 @@ class Due:
         self._bell.set()
 
     def at_once(self) -> None:
-        """Have the next look now: somebody waits for it."""
+        """Refresh immediately."""
         self._rest_s, self._began_s = 0.0, self._clock() - GAP_S
         self._hurry = True
         self.changed()
@@ -82,7 +82,7 @@ class Due:
 
 
 SLOW_S = 3.0
-"""Seconds without an answer after which that is said."""
+"""Seconds without an answer after which this is shown."""
 
 
 class Contact:

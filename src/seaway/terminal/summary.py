@@ -28,7 +28,7 @@ MAX_NAMED = 2
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of something is taken of all there is."""
+    """Allocated part of a total."""
 
     used: int = 0
     total: int = 0
@@ -36,20 +36,20 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What there is, and what becomes of it.
+    """Sums of the fleet and its jobs.
 
     Attributes
     ----------
     clusters
-        How many there are in each state.
+        Number of clusters in each state.
     silent
-        Names of those that are not up. All sums leave them out: what is there now is not known.
+        Names of clusters that are not up. All sums omit them, since their present state is unknown.
     milli, memory_mib
         Cores, in thousandths, and memory of GPUs.
     free_milli, free_memory_mib
-        What is free of these where new work is taken.
+        Their free amounts on nodes that accept new jobs.
     jobs
-        How many there are in each state.
+        Number of jobs in each state.
     """
 
     clusters: dict[str, int] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Summary:
         return Text("  ").join((cores, _level("memory", self.memory_mib, self.free_memory_mib, unit, blocks)))
 
     def jobs_line(self) -> Text:
-        """Count jobs by what they are about: those that wait first, then what runs, then what is over."""
+        """Count jobs by state: waiting ones first, then running ones, then finished ones."""
         placed = [state for state in JobState if state in PLACED and state is not JobState.RUNNING]
         shown = (
             ("waiting", self.waiting, "yellow"),

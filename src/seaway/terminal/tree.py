@@ -228,7 +228,7 @@ def condition(line: Body) -> Text:
 
 
 def received(line: Body) -> str:
-    """Say how old is what is known of a cluster."""
+    """Return the age of the state of a cluster."""
     return seconds(line["last_seen_s"]) if line["kind"] == CLUSTER else ""
 
 

@@ -1,4 +1,4 @@
-"""What each view of the screen can do: look at the server, know what concerns it, and say what is chosen in it."""
+"""Protocol of the views: query the server, decide which events matter, and return the selection."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ class View:
     """A part of the screen that shows what the server says; the one that is seen is kept fresh."""
 
     hint = ""
-    """What may be typed behind `/`; empty where nothing can be found by that."""
+    """Hint for the text after `/`; empty without a search."""
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Ask the server, and show what it says.
+        """Query the server, and show the result.
 
         Parameters
         ----------
         clusters
-            All clusters, as they were told just before.
+            All clusters, just queried.
 
         Raises
         ------
         SeawayError
-            When it does not answer, or not that.
+            When it does not answer, or answers with an error.
         """
 
     def touched_by(self, event: Body) -> bool:

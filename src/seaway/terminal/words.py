@@ -33,7 +33,7 @@ STYLES = {
 """Colours of states; the word is always there too."""
 
 NOWHERE = frozenset(state.value for state in JobState if state not in PLACED | FINAL)
-"""States of jobs that have no place: what is told of one is where they were, or should have been, last."""
+"""States of jobs without a place. Their clusters and nodes are those of the last attempt."""
 
 LAST_TRIED = "last tried: "
 
@@ -150,7 +150,7 @@ def level(amount: Body, write: Callable[[int], str]) -> Text:
 
 
 def gpus(job: Body) -> str:
-    """Say what devices each replica of a job asks for, in the words of who asked."""
+    """Return the requested devices of each replica of a job, as written by the user."""
     asked = job["spec"].get("resources", {})
     if not asked.get("gpus"):
         return NONE
@@ -205,14 +205,14 @@ KIND_WIDTH = 10
 
 
 def line(event: Body, *, dated: bool = False, named: bool = False) -> Text:
-    """Write an event.
+    """Format an event.
 
     Parameters
     ----------
     dated
-        Whether the day stands before the time.
+        Whether to add the date before the time.
     named
-        Whether the job's id is said, where several are shown.
+        Whether to add the job's ID, for lists of several jobs.
     """
     what = event["state"] or event["kind"]
     text = Text.assemble((f"{day(event['at']) if dated else clock(event['at'])}  ", "dim"))

@@ -31,44 +31,44 @@ from seaway.domain.placement import DeviceSlice, Placement
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
 MAX_ROUNDS = 200
-"""How often a test asks for changes before it takes them for missing."""
+"""Number of requests after which a test fails because a change is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendUnderTest:
-    """A cluster and what a test may do to it.
+    """A cluster and the actions of a test on it.
 
-    The cluster is empty, its first node has a device with at least 1,000 MiB, and jobs that the suite makes
-    have a name, CPU, memory, and a slice of that device.
+    The cluster is empty, its first node has a device with at least 1,000 MiB, and jobs of the suite have a name, CPU,
+    memory, and a slice of that device.
 
     Attributes
     ----------
     backend
         The cluster.
     go_on
-        Lets time pass, seconds: moves a clock, or waits.
+        Lets time pass, seconds: advances a clock, or sleeps.
     close
         Ends everything.
     disconnect, reconnect
-        Have the cluster not answer, and answer again.
+        Make the cluster stop answering, and answer again.
     fail_node, heal_node
-        Have a node fail, and come back; with its name.
+        Make a node fail, and recover; with its name.
     vanish
-        Removes a copy behind Seaway's back; with its job and attempt.
+        Removes a workload as another program; with its job and attempt.
     vanish_part
-        Removes one of its replicas so; None where a copy is there as a whole or not at all.
+        Removes one of its replicas likewise; None if a workload exists only as a whole.
     overrun
-        Has so much happen that a cursor taken before is too old.
+        Causes so many changes that an earlier cursor expires.
     finish
-        Has a copy end well; with its job and attempt. None where one ends by itself after as long as it is to run.
+        Makes a workload succeed; with its job and attempt. None if it succeeds by itself after its duration.
     timeout_s
-        After how long a call to a cluster that does not answer has ended for sure.
+        Seconds after which a call to a cluster that does not answer has ended.
     refuses_overbooking
-        Whether the cluster refuses a deployment that does not fit (rather than leave it waiting).
+        Whether the cluster rejects a deployment that does not fit (rather than leave it waiting).
     tells_devices
-        Whether anything in the cluster says which devices a copy got.
+        Whether the cluster reports the devices of a workload.
     keeps_logs
-        Whether anything in the cluster keeps what copies write: an API server alone does not.
+        Whether the cluster stores logs: an API server alone does not.
     """
 
     backend: Backend
@@ -89,16 +89,16 @@ class BackendUnderTest:
 
 
 class Watch:
-    """Follows a cluster by its changes alone, as the control loop does.
+    """Observer of a cluster by its changes only, like the control loop.
 
     Attributes
     ----------
-    copies
-        What is there, by job and attempt.
+    workloads
+        Present workloads, by job and attempt.
     gone
-        What was said to be gone.
+        Workloads reported as gone.
     cluster
-        The cluster as it was announced last.
+        The latest inventory.
     """
 
     def __init__(self, under: BackendUnderTest) -> None:
@@ -115,7 +115,7 @@ class Watch:
         return self._cursor
 
     def look(self) -> Changes:
-        """Ask once, and take over what is said."""
+        """Query once, and apply the changes."""
         reported = self._under.backend.changes(self._cursor, 0)
         self._cursor = reported.cursor
         if reported.complete:
@@ -174,7 +174,7 @@ class BackendSuite:
         assert first.inventory.nodes
 
     def test_a_copy_starts_and_runs(self, under: BackendUnderTest) -> None:
-        """What is created is seen, with its job, attempt, node, devices and what it takes of them, and runs in time."""
+        """A created workload is reported with its job, attempt, node, devices and amounts, and runs in time."""
         watch, deployment = Watch(under), deploy(under)
         assert send(under, deployment) == [Answer(done=True)]
         copy = watch.until_phase(deployment, WorkloadPhase.RUNNING)
@@ -189,7 +189,7 @@ class BackendSuite:
         assert (copy.replicas[0].cpu_milli, copy.replicas[0].memory_mib) == (request.cpu_milli, request.memory_mib)
 
     def test_a_copy_that_is_done_stays_until_it_is_removed(self, under: BackendUnderTest) -> None:
-        """A job that ended is listed as ended to whoever asks, and gone once it is removed."""
+        """A finished job is listed as finished, and gone after its removal."""
         watch, deployment = Watch(under), deploy(under, expected_duration_s=1)
         send(under, deployment)
         if under.finish:
@@ -202,7 +202,7 @@ class BackendSuite:
         assert not under.backend.changes("", 0).workloads
 
     def test_a_log_that_is_followed_ends_with_its_copy(self, under: BackendUnderTest) -> None:
-        """Who follows is told of the end; what a copy that never was writes is refused."""
+        """A followed log ends with its workload; the log of an unknown workload is rejected."""
         backend = under.backend
         if not isinstance(backend, Following) or not under.keeps_logs:
             pytest.skip("the cluster does not tell of lines as they are written")
@@ -219,7 +219,7 @@ class BackendSuite:
         following.result(under.timeout_s)
 
     def test_a_container_that_is_not_there_is_named_with_those_that_are(self, under: BackendUnderTest) -> None:
-        """Whoever reads one that is there, by its name, has its lines; the first is read where none is named."""
+        """An existing container is read by its name; the first one is the default."""
         backend = under.backend
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
@@ -243,7 +243,7 @@ class BackendSuite:
         assert len(under.backend.changes("", 0).workloads) == 1
 
     def test_removing_is_told_once(self, under: BackendUnderTest) -> None:
-        """What is removed is said to be gone, and then not mentioned any more."""
+        """A removed workload is reported as gone once, and then not mentioned any more."""
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, *LIVE)
@@ -254,7 +254,7 @@ class BackendSuite:
         assert watch.gone == [(deployment.job_id, 1)]
 
     def test_a_removal_is_done_when_nothing_runs(self, under: BackendUnderTest) -> None:
-        """What is removed is free once that is done: what still ends by then is not done, and is asked again."""
+        """A removal is done when the resources are free; while something still ends, it is not done, and is retried."""
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
@@ -290,7 +290,7 @@ class BackendSuite:
         assert send(under) == []
 
     def test_refused_stays_refused(self, under: BackendUnderTest) -> None:
-        """What does not fit is refused with a reason, again when it is sent again, and leaves nothing behind."""
+        """A deployment that does not fit is rejected with a reason, again when it is retried, and leaves nothing behind."""
         if not under.refuses_overbooking:
             pytest.skip("the cluster does not refuse what does not fit")
         large = deploy(under, cpu_milli=10**9)
@@ -302,7 +302,7 @@ class BackendSuite:
         assert not under.backend.changes("", 0).workloads
 
     def test_a_cursor_brings_only_what_changed(self, under: BackendUnderTest) -> None:
-        """Who asks again hears what changed since, and nothing where nothing did."""
+        """A later request returns the changes since then, and nothing without changes."""
         watch, first, second = Watch(under), deploy(under), deploy(under, "second")
         send(under, first)
         watch.until_phase(first, WorkloadPhase.RUNNING)
@@ -385,7 +385,7 @@ class BackendSuite:
         watch.until(lambda: ready(watch, node), "the node ready")
 
     def test_what_somebody_else_removed_is_told(self, under: BackendUnderTest) -> None:
-        """A copy that vanishes is said to be gone, and can be created again."""
+        """A workload that disappears is reported as gone, and can be created again."""
         vanish = have(under.vanish)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)

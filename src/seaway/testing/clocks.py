@@ -13,12 +13,12 @@ START_NS = 1_767_225_600 * NS_PER_S
 
 
 class VirtualClock:
-    """A `Clock` that only goes on when it is told to, for any thread.
+    """A `Clock` that only advances on request, for any thread.
 
     Parameters
     ----------
     start_ns
-        Time of day to begin with, nanoseconds since 1970.
+        Time of day at the start, nanoseconds since 1970.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class ClusterRule(IntEnum):
     """Ranking of clusters."""
 
     FIRST = 0
-    """By their order."""
+    """Their order."""
     FULLEST = 1
     """Lowest mean free share first."""
     RANDOM = 2

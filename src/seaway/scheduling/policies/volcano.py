@@ -75,11 +75,11 @@ def least_allocated(fleet: FleetArrays, demands: DemandArrays, k: int, c: int) -
 
 
 class VolcanoDivided:
-    """Divides a job's replicas among clusters by free GPU.
+    """Division of a job's replicas among clusters by free GPU.
 
-    Each replica goes to the cluster with the most free GPU altogether, the mean of cores and memory
-    (of equal ones to the first), and there to the least allocated node that fits; where none fits it
-    is not placed. A gang is placed as a whole or not at all.
+    Each replica goes to the cluster with the most free GPU, the mean of cores and memory (ties go to the first), and
+    there
+    to the least allocated node that fits. If none fits, it is not placed. A gang is placed completely or not at all.
     """
 
     name = "volcano-divided"

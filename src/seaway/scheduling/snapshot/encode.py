@@ -1,4 +1,4 @@
-"""From domain values to columns: what a fleet and a demand look like to the kernels."""
+"""Encoding of fleets and demands as columns for the kernels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LARGEST = 2**31 - 1
 """The largest figure a column holds: 2 PiB of memory, two million cores."""
 
 NO_RULES = DeviceRules()
-"""What allows every device."""
+"""Rules that allow every device."""
 
 LOG_LENGTH = 4096
 """Number of changes the fleet's log keeps: a row further behind is worked out again."""
@@ -70,7 +70,7 @@ SAME_GATEWAY_MBPS = 2**40
 """Bandwidth from a gateway to itself: no link is crossed, so nothing is used up."""
 
 NO_LIMIT_MBPS = 2**40
-"""What a gateway's interface carries where no one says: more than all its links."""
+"""Capacity of a gateway's interface if unknown: more than all its links."""
 
 
 def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) -> FleetArrays:

@@ -1,4 +1,4 @@
-"""How near clusters are to a user: scores of links that are good enough, 0-100, the best of a fleet being 100."""
+"""Proximity of clusters to a user: scores of links that are good enough, 0-100, with 100 for the best of a fleet."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ Tables = TypeVar("Tables")
 
 
 class FleetCache(Generic[Tables]):
-    """Keeps what was worked out of a fleet, for a snapshot and all its copies, until the fleet changes.
+    """Cache of tables of a fleet, for a snapshot and all its copies, until the fleet changes.
 
-    It is kept by the mark that copies of a snapshot and of its demands share, and forgotten together with it.
+    The key is the mark that copies of a snapshot and of its demands share. The entry is dropped with it.
 
     Parameters
     ----------
     make
-        Works it out, without a look at what is placed on the fleet; who gets it leaves it as it is.
+        Computes the tables, independent of allocations. Callers must not change them.
     """
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
@@ -30,7 +30,7 @@ class FleetCache(Generic[Tables]):
         self._known: WeakKeyDictionary[FleetVersion, Tables] = WeakKeyDictionary()
 
     def __call__(self, snapshot: Snapshot) -> Tables:
-        """Return what is known of a snapshot's fleet."""
+        """Return the tables of a snapshot's fleet."""
         mark = snapshot.demands.fleet_version
         known = self._known.get(mark)
         if known is None:

@@ -1,4 +1,4 @@
-"""The fleet as the engine sees it: columns of what is there, what is free, and what jobs ask for."""
+"""The fleet as the engine sees it: columns of resources, free amounts, and demands."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from seaway.scheduling.snapshot.encode import encode_fleet
 
 
 class Snapshot:
-    """A fleet with all that is placed on it.
+    """A fleet with its allocations.
 
     Parameters
     ----------
     fleet
-        Clusters, nodes, devices, gateways and links; nothing is placed on it yet.
+        Clusters, nodes, devices, gateways and links, without allocations.
 
     Attributes
     ----------
     clusters, nodes, devices
-        What the indices in the columns stand for.
+        Objects by their index in the columns.
     links
-        The links as they were measured last.
+        Latest measured links.
     node_index, device_index
-        Where a node (by cluster and name) and a device (by uuid) stand in the columns.
+        Index of a node (by cluster and name) and of a device (by UUID) in the columns.
     removed
-        Where nodes stand that were taken out and may come back.
+        Indices of removed nodes, which may return.
     arrays
-        What is there and what is free, see `seaway.scheduling.arrays.FleetArrays`.
+        Resources and free amounts, see `seaway.scheduling.arrays.FleetArrays`.
     demands
-        What was asked for so far.
+        Demands so far.
     placers
-        What the engine keeps for each profile between decisions; None for one that is not compiled.
+        State of the engine for each profile between decisions; None for one that is not compiled.
     """
 
     def __init__(self, fleet: Fleet) -> None:

@@ -98,9 +98,9 @@ def put_node(snapshot: Snapshot, cluster: str, node: Node) -> int:
 
 
 def remove_node(snapshot: Snapshot, cluster: str, name: str) -> None:
-    """Take a node out: it has nothing to give any more, and what it held can still be released.
+    """Remove a node: it has no free resources any more, and its allocations can still be released.
 
-    A node that comes back by the same name holds what was not released in the meantime.
+    If a node of the same name returns, it has the allocations that were not released in the meantime.
 
     Raises
     ------
@@ -306,7 +306,7 @@ def _count_in(snapshot: Snapshot, n: int, sign: int) -> None:
 
 
 def _kind(node: Node) -> object:
-    """All of a node that policies may have built tables on."""
+    """Return all properties of a node that tables of policies may depend on."""
     return (
         [(d.uuid, d.model, d.vendor, d.memory_mib, d.core_milli, d.mode) for d in node.devices],
         node.labels,
