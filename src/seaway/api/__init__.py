@@ -1,1 +1,1 @@
-"""The REST interface: HTTP in, use cases out. Decides nothing itself."""
+"""REST API: translation of HTTP requests to use cases, without decisions of its own."""

@@ -1,4 +1,4 @@
-"""The whole application."""
+"""The ASGI application of the REST API."""
 
 from __future__ import annotations
 
@@ -39,34 +39,33 @@ from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError
 
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
-"""Seaway has metrics of its own, and the framework's cost more than a submit may."""
+"""Telemetry of the framework, disabled: Seaway has its own metrics, and these cost more than a whole submit."""
 
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
 class Application(FastAPI):
-    """The framework's application, with the guard before all of the framework's own layers."""
+    """FastAPI application with the guard in front of all layers of the framework."""
 
     guard: Guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or start and stop."""
+        """Handle a request, or the lifespan protocol."""
         scope["app"] = self
         await self.guard(scope, receive, send)
 
     async def inside(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a page of this process, whose requests are counted apart from those of clients."""
+        """Handle a request of a page of this process; such requests are counted separately from those of clients."""
         scope[INSIDE] = True
         await self(scope, receive, send)
 
 
 def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
-    """Make the interface of a control plane, which another user starts and stops.
+    """Make the REST API of a control plane, which the caller starts and stops.
 
-    Where pages are shown beside it, they have its root: `home` leads from there to the API's description otherwise.
-
-    The application's state has ``hub``, whose `close` ends all event streams: a server has to call it before
-    it waits for its connections to end (`seaway.api.http.server` does).
+    If the web interface is served as well, it has the root path. Otherwise `home` redirects the root to the API
+    reference. The state of the application has ``hub``. A server must call its `close`, which ends all event streams,
+    before it waits for connections to close (`seaway.api.http.server` does).
     """
     pipeline, meter = RequestPipeline(plane), Meter()
     app = Application(
@@ -107,7 +106,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
         health.open_routes,
         metrics.text_routes,
     ):
-        app.router.routes.extend(each.routes)  # to include a router would make each of its routes once more
+        app.router.routes.extend(each.routes)  # to include a router would create each of its routes again
     if home:
         app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)

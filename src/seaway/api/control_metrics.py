@@ -15,12 +15,12 @@ from seaway.domain.job_state import JobState
 
 
 class LoopMetrics(Collector):
-    """Metrics of clusters for one response, and totals over tenants for callers that may see them.
+    """Metrics of clusters for one response, with totals over tenants if the caller may see them.
 
     Parameters
     ----------
     waiting_rules
-        Waiting jobs by rule; None for callers that may not see all jobs.
+        Waiting jobs by rule; None if the caller may not see all jobs.
     """
 
     def __init__(self, figures: Figures, audit: AuditLog, listeners: int, waiting_rules: dict[str, int] | None) -> None:
@@ -30,7 +30,7 @@ class LoopMetrics(Collector):
         self._waiting_rules = waiting_rules
 
     def collect(self) -> Iterator[Metric]:
-        """Return every figure."""
+        """Return all metrics."""
         figures = self._figures
         states = {state.value: figures.clusters.get(state.value, 0) for state in ClusterState}
         yield gauge_by("seaway_clusters", "Clusters of the fleet, by state.", "state", states)

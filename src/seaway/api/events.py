@@ -1,4 +1,4 @@
-"""Events, followed live over server-sent events.
+"""Live event stream over server-sent events.
 
 References
 ----------
@@ -34,14 +34,14 @@ routes = router("events")
 async def follow_events(
     request: Request,
     after: Annotated[
-        int | None, Query(ge=0, le=LARGEST_ID, description="Begin after this event; with what comes, when left out.")
+        int | None, Query(ge=0, le=LARGEST_ID, description="Begin after this event. Default: only new events.")
     ] = None,
-    job: Annotated[Word, Query(description="Only of this job, by id or name.")] = "",
-    tenant: Annotated[Word, Query(description="Only of this tenant and of the fleet.")] = "",
+    job: Annotated[Word, Query(description="Filter by job: its ID or name.")] = "",
+    tenant: Annotated[Word, Query(description="Filter by tenant; events of the fleet are included.")] = "",
 ) -> Response:
-    """Follow what happens, live.
+    """Follow events live.
 
-    Each event's data is an `EventOut`. Comments in between keep the connection open.
+    The data of each event is an `EventOut`. Comments between events keep the connection open.
     """
     who = who_of(request)
     job_id = (await find(request, job)).id if job else ""
@@ -56,7 +56,7 @@ async def follow_events(
 
 
 class Stream(Response):
-    """An answer that goes on until who asked goes away."""
+    """Streaming response that lasts until the client disconnects."""
 
     media_type = MEDIA_TYPE
 
@@ -70,7 +70,7 @@ class Stream(Response):
         self._upto = hub.last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the end."""
+        """Send events until the stream ends."""
         leaving = asyncio.create_task(self._watch(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -95,7 +95,7 @@ class Stream(Response):
                 await self._send(send, listener.take())
 
     async def _catch_up(self, send: Send, upto: int) -> None:
-        """Send what happened between what was sent last and what comes live."""
+        """Send the events between the last sent one and `upto`, after which live events begin."""
         listener = self._listener
         while listener.sent < upto and not listener.closed:
             events, reached = await self._hub.missed(listener.sent, upto, listener.subscription)

@@ -1,4 +1,4 @@
-"""The fleet: clusters, nodes, devices, slices, links, gateways, and how they were before."""
+"""Operations on the fleet: clusters, nodes, devices, slices, gateways, and their history."""
 
 from __future__ import annotations
 
@@ -48,22 +48,25 @@ Thing = TypeVar("Thing")
 routes = router("fleet")
 
 InCluster = Annotated[Word, Query(description="Filter by cluster.")]
-OnlyNode = Annotated[Word, Query(description="Only this node.")]
-Named = Annotated[Word, Query(description="Only with this in the name.")]
-AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
-Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Entries on a page.")]
+OnlyNode = Annotated[Word, Query(description="Filter by node.")]
+Named = Annotated[Word, Query(description="Filter by a part of the name.")]
+AfterSample = Annotated[str, Query(max_length=2000, description="Value of `next` from the previous page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Maximum number of entries on a page.")]
 MAX_STEPS = 2000
-"""Steps that a link's history is given in at most."""
+"""Maximum number of steps in the history of a link."""
 
 SLICES_OF_A_DEVICE = 1_000_000
-"""More than one device has."""
+"""Factor of the device in a page token; larger than the number of slices of any device."""
 
-Since = Annotated[Moment, Query(description="From this moment on, like 2026-11-21T10:00:00Z.")]
+Since = Annotated[Moment, Query(description="Start time, like 2026-11-21T10:00:00Z.")]
 
 
 @operation(routes, "GET", "/fleet/clusters", Role.VIEWER, {200: ClusterList})
 async def list_clusters(request: Request) -> Response:
-    """List clusters, summed up; orphans, which may be other tenants', are named to operators and admins."""
+    """List clusters with their totals.
+
+    Orphaned workloads may belong to other tenants, so only operators and admins see them.
+    """
     pipeline = pipeline_of(request)
     views = await pipeline.threads.read(pipeline.plane.overview.clusters)
     return json_reply({"clusters": [_seen(request, each) for each in views]})
@@ -71,7 +74,7 @@ async def list_clusters(request: Request) -> Response:
 
 @operation(routes, "GET", "/fleet/clusters/{cluster}", Role.VIEWER, {200: ClusterOut}, errors=(404,))
 async def get_cluster(request: Request, cluster: str) -> Response:
-    """Look a cluster up, as the list shows it."""
+    """Return a cluster, with the same fields as in the list."""
     pipeline = pipeline_of(request)
     for view in await pipeline.threads.read(pipeline.plane.overview.clusters):
         if view.name == cluster:
@@ -81,9 +84,9 @@ async def get_cluster(request: Request, cluster: str) -> Response:
 
 @operation(routes, "DELETE", "/fleet/clusters/{cluster}", Role.OPERATOR, {204: None}, errors=(404, 409))
 async def remove_cluster(request: Request, cluster: str) -> Response:
-    """Remove a cluster that left the fleet: free what its jobs hold there, and place them elsewhere.
+    """Remove a cluster from the fleet, release its allocations and place its jobs elsewhere.
 
-    What still runs there goes on and is no one's: be sure that the cluster is switched off, or empty.
+    Workloads in the cluster continue to run, unmanaged by Seaway. Make sure that the cluster is switched off or empty.
     """
     pipeline = pipeline_of(request)
     await pipeline.threads.write(pipeline.plane.cluster_removal.remove, cluster, who_of(request).name)
@@ -92,7 +95,10 @@ async def remove_cluster(request: Request, cluster: str) -> Response:
 
 @operation(routes, "GET", "/fleet/nodes", Role.VIEWER, {200: NodePage})
 async def list_nodes(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
-    """List nodes with their devices and slices; whose slices of other tenants are stays hidden."""
+    """List nodes with their devices and slices.
+
+    The owners of other tenants' slices are hidden.
+    """
     return json_reply(await pipeline_of(request).threads.read(_nodes, request, query))
 
 
@@ -104,13 +110,13 @@ async def list_devices(request: Request, query: Annotated[FleetQuery, Query()]) 
 
 @operation(routes, "GET", "/fleet/slices", Role.VIEWER, {200: SlicePage})
 async def list_slices(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
-    """List slices of devices, and who holds them."""
+    """List slices of devices with their jobs."""
     return json_reply(await pipeline_of(request).threads.read(_slices, request, query))
 
 
 @operation(routes, "GET", "/fleet/models", Role.VIEWER, {200: ModelList})
 async def list_models(request: Request, cluster: InCluster = "") -> Response:
-    """Sum devices up by model."""
+    """List device models with their totals."""
     pipeline = pipeline_of(request)
     views = await pipeline.threads.read(pipeline.plane.overview.models, cluster)
     return json_reply({"models": [model_fields(each) for each in views]})
@@ -118,7 +124,7 @@ async def list_models(request: Request, cluster: InCluster = "") -> Response:
 
 @operation(routes, "GET", "/fleet/gateways", Role.VIEWER, {200: GatewayList})
 async def list_gateways(request: Request) -> Response:
-    """List gateways, and what they stand before."""
+    """List gateways with their clusters or user sites."""
     pipeline = pipeline_of(request)
     sides = await pipeline.threads.read(pipeline.plane.overview.sides)
     return json_reply({"gateways": [gateway_fields(name, side) for name, side in sides.items()]})
@@ -128,7 +134,7 @@ async def list_gateways(request: Request) -> Response:
 async def list_cluster_samples(
     request: Request, cluster: InCluster = "", since: Since = "", after: AfterSample = "", limit: Limit = MAX_ROWS
 ) -> Response:
-    """List how full clusters were, oldest first."""
+    """List samples of the use of clusters, oldest first."""
     from_ns, (name,) = sample_after(after, 1) or (_from(since), ("",))
     rows = await _samples(request, lambda store: store.cluster_samples(cluster, from_ns, limit, name))
     following = sample_token(rows[-1].at_ns, rows[-1].cluster) if len(rows) == limit else None
@@ -144,7 +150,7 @@ async def list_link_samples(
     after: AfterSample = "",
     limit: Limit = MAX_ROWS,
 ) -> Response:
-    """List what was measured of links, oldest first."""
+    """List samples of links, oldest first."""
     from_ns, (near, far) = sample_after(after, 2) or (_from(since), ("", ""))
     rows = await _samples(request, lambda store: store.link_samples(source, target, from_ns, limit, (near, far)))
     following = sample_token(rows[-1].at_ns, rows[-1].source, rows[-1].target) if len(rows) == limit else None
@@ -157,9 +163,9 @@ async def list_link_steps(
     source: Annotated[Word, Query(min_length=1)],
     target: Annotated[Word, Query(min_length=1)],
     since: Since,
-    step: Annotated[int, Query(ge=1, le=86_400, description="How long a step is, seconds.")],
+    step: Annotated[int, Query(ge=1, le=86_400, description="Length of a step, seconds.")],
 ) -> Response:
-    """List what was measured of one link in steps: the least, the mean and the most within each, oldest first."""
+    """List the history of a link in steps, with minimum, mean and maximum of each, oldest first."""
     from_ns = _from(since)
     if (pipeline_of(request).plane.clock.now_ns() - from_ns) / NS > MAX_STEPS * step:
         raise RejectedError(f"that is more than {MAX_STEPS:,} steps; make them longer, or begin later", where="step")
@@ -168,7 +174,7 @@ async def list_link_steps(
 
 
 def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
-    """Return a cluster as who asks may see it."""
+    """Return the fields of a cluster that are visible to the caller."""
     return cluster_fields(replace(view, orphans=()) if who_of(request).tenant else view)
 
 
@@ -182,7 +188,6 @@ def _from(since: str) -> int:
 
 
 def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
-    """Return a page of nodes."""
     overview, first = pipeline_of(request).plane.overview, number_after(query.after)
     found = overview.find_nodes(query.wanted)
     at = found.nodes[first : first + query.limit].tolist()
@@ -195,7 +200,6 @@ def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
 
 
 def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
-    """Return a page of devices."""
     overview, first = pipeline_of(request).plane.overview, number_after(query.after)
     found = overview.find_nodes(query.wanted)
     devices = overview.look_at_devices(found, found.devices[first : first + query.limit].tolist())
@@ -208,7 +212,7 @@ def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
 
 
 def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
-    """Return a page of slices; the mark of the next one says with which device and slice it begins."""
+    """Return a page of slices; the token of the next page contains its first device and slice."""
     overview = pipeline_of(request).plane.overview
     first, skip = divmod(number_after(query.after), SLICES_OF_A_DEVICE)
     found = overview.find_nodes(query.wanted)
@@ -226,7 +230,7 @@ def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
 
 
 def _following(first: int, among: int) -> str | None:
-    """Return what leads to the page that begins with an entry, if there is one."""
+    """Return the token of the page that begins with entry `first`; None after the last page."""
     return page_token(str(first)) if first < among else None
 
 
@@ -234,7 +238,10 @@ def _following(first: int, among: int) -> str | None:
 async def list_orphans(
     request: Request, cluster: Annotated[Word, Query(description="Filter by cluster.")] = ""
 ) -> Response:
-    """List copies that no job accounts for, as after an older backup was restored, with what they hold."""
+    """List orphaned workloads with their allocations.
+
+    They belong to no job in the database, for example after the restore of an older backup.
+    """
     pipeline = pipeline_of(request)
     found = await pipeline.threads.read(pipeline.plane.operations.orphans, cluster)
     return json_reply({"orphans": [orphan_fields(each) for each in found]})
@@ -246,9 +253,12 @@ async def list_orphans(
 async def remove_orphans(
     request: Request,
     cluster: str,
-    name: Annotated[Word, Query(description="Only the one of this name; else all of the cluster.")] = "",
+    name: Annotated[Word, Query(description="Name of one orphaned workload. Default: all of the cluster.")] = "",
 ) -> Response:
-    """Have a cluster remove copies that no job accounts for; be sure that they are not another user's."""
+    """Remove orphaned workloads from a cluster.
+
+    Make sure that they do not belong to another user of the cluster.
+    """
     pipeline = pipeline_of(request)
     removed = await pipeline.threads.write(
         pipeline.plane.operations.remove_orphans, cluster, who_of(request).name, name

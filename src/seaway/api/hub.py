@@ -1,9 +1,8 @@
-"""Live events for many: each event is encoded once, and all who want the same share the bytes.
+"""Fan-out of live events: each event is encoded once, and listeners with equal subscriptions share the bytes.
 
-The hub runs on the event loop. It takes new events from the feed a few times a second, makes one piece of
-bytes for each wish (a tenant's, a job's, all), and hands that to every listener who has the wish. A listener
-who does not keep up is left behind at no cost to the others; it reads what it missed from the feed or the
-store when it comes round again.
+The hub runs on the event loop. A few times a second, it reads new events from the feed. It encodes them once for each
+subscription (of a tenant, a job, or everything) and queues the bytes for each of its listeners. Events are not queued
+for a listener that lags. It later reads the missed ones from the feed or the store.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from seaway.domain.errors import SeawayError, UnavailableError
 from seaway.wire.events import event_fields
 
 MAX_BYTES = 1 << 20
-"""Maximum size of the queue of one listener. Beyond it, events are left out."""
+"""Maximum size of the queue of one listener, bytes. Beyond it, events are not queued."""
 
 ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_removed"})
-"""Kinds of the fleet's own events that tell of other tenants; names of orphans hold ids of their jobs."""
+"""Kinds of fleet events that concern other tenants; names of orphaned workloads contain IDs of their jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Subscription:
     job_id
         Events of one job; empty for all.
     confined
-        Whether the caller belongs to a tenant and may not see others.
+        True if the caller belongs to a tenant and may not see others.
     """
 
     tenant: str
@@ -50,7 +49,7 @@ class Subscription:
     confined: bool
 
     def wants(self, event: Event) -> bool:
-        """Tell whether an event is among them."""
+        """Report whether an event matches."""
         if self.job_id:
             return event.job_id == self.job_id
         if event.tenant:
@@ -64,11 +63,11 @@ class Listener:
     Attributes
     ----------
     sent
-        ID of the last event handed on.
+        ID of the last event sent.
     lagging
-        Whether events were left out since.
+        True if events were dropped since then.
     closed
-        Whether the stream ends.
+        True if the stream ends.
     """
 
     def __init__(self, who: Who, subscription: Subscription) -> None:
@@ -83,7 +82,7 @@ class Listener:
         self._reaches = 0
 
     def give(self, piece: bytes, reaches: int) -> None:
-        """Hand on some bytes, which reach up to an event; 0 for a heartbeat."""
+        """Queue encoded events up to the ID `reaches`; 0 for a heartbeat."""
         if self.lagging:
             return
         if self._size + len(piece) > MAX_BYTES:
@@ -96,14 +95,14 @@ class Listener:
         self.wake.set()
 
     def take(self) -> bytes:
-        """Take everything that waits."""
+        """Return all queued bytes."""
         self.wake.clear()
         pieces, self._waiting, self._size = self._waiting, [], 0
         self.sent = max(self.sent, self._reaches)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def catch_up(self, reaches: int) -> None:
-        """Begin again after what was left out; everything up to `reaches` is read elsewhere."""
+        """Reset the queue after dropped events; events up to `reaches` are read elsewhere."""
         self.lagging = False
         self._waiting, self._size, self._reaches = [], 0, reaches
 
@@ -120,16 +119,16 @@ HEARTBEAT = b":\n\n"
 
 
 class Hub:
-    """Hands events to listeners.
+    """Distribution of events to listeners.
 
     Parameters
     ----------
     feed, store
-        Where events come from: the latest, and older ones.
+        Sources of the latest and of older events.
     access
-        Says whether who was let in still may listen.
+        Checks that the token of a listener is still valid.
     threads
-        For reading from the store.
+        Threads for reads from the store.
     """
 
     def __init__(self, feed: Feed, store: Store, access: Access, threads: Threads) -> None:
@@ -151,12 +150,12 @@ class Hub:
         return self._count
 
     async def join(self, listener: Listener) -> None:
-        """Take a listener; it gets everything after `last` as it is when this returns.
+        """Add a listener; it receives all events after `last` as of the return.
 
         Raises
         ------
         UnavailableError
-            When there are too many, or this is the end.
+            If there are too many listeners, or the server shuts down.
         """
         if self._closed or self._count >= MAX_LISTENERS:
             raise UnavailableError("too many streams; try again later" if not self._closed else "shutting down")
@@ -167,7 +166,7 @@ class Hub:
         self._count += 1
 
     def leave(self, listener: Listener) -> None:
-        """Let a listener go."""
+        """Remove a listener."""
         group = self._listeners.get(listener.subscription, set())
         if listener in group:
             group.remove(listener)
@@ -176,7 +175,7 @@ class Hub:
                 del self._listeners[listener.subscription]
 
     def close(self) -> None:
-        """End all streams, so that the server can stop; none is begun after."""
+        """End all streams and reject new ones, so that the server can stop."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -184,7 +183,7 @@ class Hub:
             listener.close()
 
     async def missed(self, after: int, upto: int, subscription: Subscription) -> tuple[Sequence[Event], int]:
-        """Return some of the events between two ids that a wish asks for, and the id they reach up to."""
+        """Return some events of a subscription between two IDs, and the ID that they reach up to."""
         events = self._feed.since(after)
         if events is not None:
             events = [event for event in events if event.id <= upto]
@@ -203,7 +202,7 @@ class Hub:
         return [event for event in rows if event.id <= upto and subscription.wants(event)], reached
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Write events as the stream has them; each is written once for all."""
+        """Return encoded events; each event is encoded only once."""
         return b"".join(self._encoded.get(event.id) or self._encode(event) for event in events)
 
     def _encode(self, event: Event) -> bytes:
@@ -220,7 +219,7 @@ class Hub:
         def wake() -> None:
             if not self._woken:
                 self._woken = True
-                with suppress(RuntimeError):  # the loop is closed: no one listens any more
+                with suppress(RuntimeError):  # the loop is closed: there are no listeners
                     loop.call_soon_threadsafe(news.set)
 
         self.last = self._feed.last or await self._threads.read(self._store.last_event)
@@ -238,7 +237,7 @@ class Hub:
                     await news.wait()
             news.clear()
             self._woken = False
-            with suppress(SeawayError):  # the store does not answer: the events wait there
+            with suppress(SeawayError):  # the store does not answer: retry in the next round
                 await self._hand_out()
             if loop.time() >= beat:
                 beat = loop.time() + HEARTBEAT_S
@@ -265,7 +264,7 @@ class Hub:
             self._give(listener, HEARTBEAT, 0)
 
     def _give(self, listener: Listener, piece: bytes, reaches: int) -> None:
-        """Hand something to a listener, unless his token does not hold any more."""
+        """Queue bytes for a listener, or end its stream if its token is no longer valid."""
         if self._access.holds(listener.who):
             listener.give(piece, reaches)
         else:

@@ -36,7 +36,7 @@ ContainerName = Annotated[
     Query(
         max_length=63,
         examples=["proxy"],
-        description="Which container of its pod, also one that ended before; the first if empty.",
+        description="Container of its pod, including terminated ones; empty for the first.",
     ),
 ]
 
@@ -45,7 +45,7 @@ routes = router("jobs")
 
 @operation(routes, "GET", "/jobs/{job}/explain", Role.VIEWER, {200: ReasonOut}, errors=(404,))
 async def explain_job(request: Request, job: JobRef) -> Response:
-    """Say why a job is where it is."""
+    """Explain the state of a job."""
     pipeline, found = pipeline_of(request), await find(request, job)
     return json_reply(reason_fields(await pipeline.threads.read(pipeline.plane.overview.reason, found)))
 
@@ -54,10 +54,10 @@ async def explain_job(request: Request, job: JobRef) -> Response:
 async def list_job_events(
     request: Request,
     job: JobRef,
-    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only events after this one.")] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Return only events after this one.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
 ) -> Response:
-    """List what happened to a job, in order."""
+    """List the events of a job, in order."""
     pipeline, found = pipeline_of(request), await find(request, job)
     rows = await pipeline.threads.read(pipeline.plane.store.events, after, limit, job_id=found.id)
     following = rows[-1].id if len(rows) == limit else None
@@ -68,12 +68,14 @@ async def list_job_events(
 async def list_attempts(
     request: Request,
     job: JobRef,
-    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only attempts after the one of this number.")] = 0,
+    after: Annotated[
+        int, Query(ge=0, le=LARGEST_ID, description=("Return only attempts after the one with this number."))
+    ] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
-    first: Annotated[int, Query(ge=0, le=MAX_REPLICA, description="Tell of replicas from this one on.")] = 0,
-    replicas: Annotated[int, Query(ge=1, le=MAX_REPLICAS, description="Tell of so many replicas.")] = MAX_REPLICAS,
+    first: Annotated[int, Query(ge=0, le=MAX_REPLICA, description="First replica to return.")] = 0,
+    replicas: Annotated[int, Query(ge=1, le=MAX_REPLICAS, description="Number of replicas to return.")] = MAX_REPLICAS,
 ) -> Response:
-    """List where a job was placed, attempt by attempt, and what its clusters tell of the latest."""
+    """List the placements of a job by attempt, and the workloads of the latest attempt."""
     pipeline, found = pipeline_of(request), await find(request, job)
     rows = [
         each for each in await pipeline.threads.read(pipeline.plane.store.attempts, found.id) if each.number > after
@@ -107,10 +109,10 @@ async def list_attempts(
 async def get_manifest(
     request: Request,
     job: JobRef,
-    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Leave out so many objects.")] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Number of objects to skip.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_OBJECTS)] = MAX_OBJECTS,
 ) -> Response:
-    """Show the objects that a job becomes in its clusters, as JSON or YAML by `Accept`, from one on."""
+    """Return the objects of a job in its clusters, as JSON or YAML by `Accept`."""
     kind = chosen(request, "application/yaml", "application/json")
     pipeline, found = pipeline_of(request), await find(request, job)
 
@@ -130,17 +132,17 @@ async def get_logs(
     request: Request,
     job: JobRef,
     replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
-    tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Lines from the end.")] = 100,
+    tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Number of lines, counted from the end.")] = 100,
     container: ContainerName = "",
 ) -> Response:
-    """Show the last lines that a container of a replica wrote, where its cluster keeps them."""
+    """Return the last log lines of a container of a replica, if its cluster has them."""
     pipeline, found = pipeline_of(request), await find(request, job)
     return PlainTextResponse(await pipeline.threads.read(_lines, pipeline, found, replica, tail, container))
 
 
 @operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
 async def get_normalised(request: Request, job: JobRef) -> Response:
-    """Show a job exactly as the scheduler sees it."""
+    """Return a job exactly as the scheduler reads it."""
     found = await find(request, job)
     return json_reply(normalised_fields(found, pipeline_of(request).plane.overview.clusters_of(found)))
 
@@ -149,10 +151,10 @@ _Plain: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_Plain):  # type: ignore[misc]  # either of the two
-    """Writes out what appears twice, as `kubectl` likes it."""
+    """Dumper without aliases, as `kubectl` expects."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out."""
+        """Disable aliases."""
         return True
 
 

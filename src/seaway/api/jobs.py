@@ -1,4 +1,4 @@
-"""Jobs: submit, look up, list and change."""
+"""Operations on jobs: submit, get, list, change and act."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value, require_once
 
 LONGEST_KEY = 255
-"""Letters of an idempotency key."""
+"""Maximum length of an idempotency key, characters."""
 
 routes = router("jobs")
 
-JobRef = Annotated[str, Path(description="A job's id, or a name: then the latest of that name is meant.")]
+JobRef = Annotated[str, Path(description="ID of a job, or its name. A name refers to the latest job with that name.")]
 KEY = Header("Idempotency-Key", "A repeated submit with the same key and body returns the existing job.", LONGEST_KEY)
 DryRun = Annotated[bool, Query(description="Dry run: return the decision and store nothing.")]
 
@@ -58,7 +58,7 @@ MESSAGES.add(DryRunOut)
 
 
 async def submit(request: Request) -> Response:
-    """Take in a job, by the shortest way: nothing is asked of the framework."""
+    """Submit a job on the fast path, without the framework."""
     who, plane = who_of(request), plane_of(request)
     given, body = await read_either(request, JobIn)
     spec = _own(request, given)
@@ -82,8 +82,8 @@ async def submit(request: Request) -> Response:
 async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     """Submit a job.
 
-    Answered when the job is stored. With `dry_run`, the scheduler decides on the fleet as it is now, and says
-    where the job would go, or why it would wait.
+    The response is sent after the job is stored. With `dry_run`, the scheduler decides on the present fleet, and the
+    response has the placement, or the reason why the job would wait.
     """
     if not dry_run:
         return await submit(request)
@@ -97,7 +97,7 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))
 async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
-    """List jobs from new to old, a page at a time; deleted ones are not shown any more."""
+    """List jobs by page, newest first, without deleted ones."""
     pipeline = pipeline_of(request)
     wanted = query.filter(tenant_asked(who_of(request), query.tenant), page_after(query.after))
     rows = await pipeline.threads.read(pipeline.plane.store.jobs, wanted, query.limit)
@@ -115,7 +115,7 @@ async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> R
 
 @operation(routes, "GET", "/jobs/{job}", Role.VIEWER, {200: JobOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,))
 async def get_job(request: Request, job: JobRef) -> Response:
-    """Look a job up."""
+    """Return a job."""
     found = await find(request, job)
     if is_known(request, found):
         return Response(status_code=304, headers={"etag": tag(found)})
@@ -126,10 +126,9 @@ async def get_job(request: Request, job: JobRef) -> Response:
     routes, "PUT", "/jobs/{job}", Role.USER, {200: JobOut}, errors=(404, 409, 412, 428), body=JobIn, headers=(IF_MATCH,)
 )
 async def replace_job(request: Request, job: JobRef) -> Response:
-    """Replace what a job asks for.
+    """Replace the specification of a job.
 
-    One that runs is stopped and restarted where it must be. `If-Match` is needed, so that no one's change is
-    lost.
+    A running job restarts if the change requires it. `If-Match` is required, so that no concurrent change is lost.
     """
     found = await find(request, job)
     if request.headers.get("if-match") is None:
@@ -150,10 +149,10 @@ async def replace_job(request: Request, job: JobRef) -> Response:
     headers=(IF_MATCH,),
 )
 async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> Response:
-    """Change some of what a job asks for, as a merge patch (RFC 7396).
+    """Change the specification of a job with a merge patch (RFC 7396).
 
-    What the patch does not name stays; null takes a field back to its default. With `dry_run` everything is checked
-    and the job shown as it would be asked for.
+    Fields that the patch does not name stay unchanged; null resets a field to its default. With `dry_run`, the change
+    is checked, and the response has the changed job.
     """
     request.scope[DRY_RUN] = dry_run
     found = await find(request, job)
@@ -173,7 +172,7 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
         except StaleError:
             if version is not None:
                 raise
-            found = await find(request, job)  # without a version, the present one is meant
+            found = await find(request, job)  # without If-Match, the latest version is meant
     raise ConflictError("the job changes too fast; try again")
 
 
@@ -193,7 +192,7 @@ def _own(request: Request, given: JobIn) -> JobSpec:
     Raises
     ------
     ForbiddenError
-        When it is for a tenant that is not visible to the caller.
+        If its tenant is not visible to the caller.
     """
     who = who_of(request)
     spec = given.spec(who.tenant or DEFAULT)
@@ -210,12 +209,12 @@ async def _admit(request: Request, spec: JobSpec) -> None:
 
 
 def version_meant(request: Request, job: JobRecord) -> int | None:
-    """Return which version a request means; None for whichever there is.
+    """Return the version that a request requires; None for any.
 
     Raises
     ------
     StaleError
-        When it is not the one that there is.
+        If it is not the present version.
     """
     header = request.headers.get("if-match")
     if header is None or (tags := tags_in(header)) == ["*"]:
@@ -226,7 +225,7 @@ def version_meant(request: Request, job: JobRecord) -> int | None:
 
 
 def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401  # any JSON
-    """Apply a merge patch.
+    """Return the result of a merge patch.
 
     References
     ----------
@@ -263,7 +262,7 @@ class ActionIn(Incoming):
 
 
 def step(path: str) -> Callable[[Handler], Handler]:
-    """Declare a step; the body that gives its reason may be left out."""
+    """Declare an action on a job; its body, which has the reason, is optional."""
     return operation(
         routes,
         "POST",
@@ -279,7 +278,7 @@ def step(path: str) -> Callable[[Handler], Handler]:
 
 @step("cancel")
 async def cancel_job(request: Request, job: JobRef) -> Response:
-    """End a job; its record stays. Cancelling what is cancelled changes nothing."""
+    """Cancel a job. Its record remains. To cancel a cancelled job has no effect."""
     return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.cancel))
 
 
@@ -291,19 +290,19 @@ async def suspend_job(request: Request, job: JobRef) -> Response:
 
 @step("resume")
 async def resume_job(request: Request, job: JobRef) -> Response:
-    """Send a suspended job back to its queue."""
+    """Return a suspended job to its queue."""
     return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.resume))
 
 
 @operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_job(request: Request, job: JobRef) -> Response:
-    """End an unfinished job, and remove it from lists."""
+    """Delete a job: stop it if it is unfinished, and remove it from lists."""
     await _take(request, job, pipeline_of(request).plane.jobs.delete)
     return nothing()
 
 
 async def _take(request: Request, job: str, step: Step) -> JobRecord:
-    """Take a step, for the reason that the body gives, if there is one."""
+    """Run an action, with the reason in the body if there is one."""
     found = await find(request, job)
     version = version_meant(request, found)
     has_body = request.method != "DELETE" and await request.body()

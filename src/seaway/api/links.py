@@ -1,4 +1,4 @@
-"""Links between gateways: what decisions go by, what was measured, and how that was before."""
+"""Operations on links between gateways: figures, measurements and history."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ routes = router("fleet")
 
 OfSource = Annotated[Word, Query(description="Filter by source gateway.")]
 OfTarget = Annotated[Word, Query(description="Filter by target gateway.")]
-OfCluster = Annotated[Word, Query(description="Only those that begin or end at this cluster.")]
-OfGateway = Annotated[Word, Query(description="Only those that begin or end at this gateway.")]
-OfSite = Annotated[Word, Query(description="Only those that begin or end at this user site.")]
+OfCluster = Annotated[Word, Query(description="Filter by the cluster at either end.")]
+OfGateway = Annotated[Word, Query(description="Filter by the gateway at either end.")]
+OfSite = Annotated[Word, Query(description="Filter by the user site at either end.")]
 Worst = Annotated[
     LinkFigure | None,
     Query(description="Sort by this figure, worst first and unknown last. Default: by names."),
 ]
-Most = Annotated[int | None, Query(ge=1, le=MAX_ROWS, description="So many of them at most; all if left out.")]
-Shown = Annotated[LinkFigure, Query(description="Which figure.")]
+Most = Annotated[int | None, Query(ge=1, le=MAX_ROWS, description="Maximum number of links. Default: all.")]
+Shown = Annotated[LinkFigure, Query(description="Figure to return.")]
 Since = Annotated[Moment, Query(description="Start time, like 2026-11-21T10:00:00Z.")]
 Until = Annotated[Moment, Query(description="End time.")]
-AfterSample = Annotated[str, Query(max_length=2000, description="As the `Link` header of the page before has it.")]
+AfterSample = Annotated[str, Query(max_length=2000, description="Value from the `Link` header of the previous page.")]
 
 
 @operation(routes, "GET", "/fleet/links", Role.VIEWER, {200: LinkList})
-async def list_links(  # noqa: PLR0913  # a parameter for every one of the request
+async def list_links(  # noqa: PLR0913  # query parameters
     request: Request,
     *,
     source: OfSource = "",
@@ -61,7 +61,10 @@ async def list_links(  # noqa: PLR0913  # a parameter for every one of the reque
     worst: Worst = None,
     limit: Most = None,
 ) -> Response:
-    """List links: what decisions go by, smoothed and raw figures, age, path, state; those that no one measured too."""
+    """List links with their figures for decisions, smoothed and raw measurements, age, path and state.
+
+    Links without measurements are included.
+    """
     overview = pipeline_of(request).plane.overview
 
     def look() -> dict[str, Any]:
@@ -75,7 +78,7 @@ async def list_links(  # noqa: PLR0913  # a parameter for every one of the reque
 
 @operation(routes, "GET", "/fleet/links/matrix", Role.VIEWER, {200: LinkMatrix})
 async def get_link_matrix(request: Request, figure: Shown = LinkFigure.LATENCY) -> Response:
-    """Show one figure of all links that decisions go by, from each gateway to each other, as short as can be."""
+    """Return one figure of all links, from each gateway to each other, in compact form."""
     overview = pipeline_of(request).plane.overview
     return json_reply(
         await pipeline_of(request).threads.read(lambda: matrix_fields(overview.links(), overview.sides(), figure))
@@ -92,10 +95,10 @@ async def list_measured_links(
     until: Until = "",
     after: AfterSample = "",
 ) -> Response:
-    """List what was measured of links last, or within a time; links of which nothing is known are left out.
+    """List the latest measurements of links, or those of a period. Links without measurements are omitted.
 
-    Of what was measured before there is a sample for each stretch of time, oldest first, `at` its latest round, and a
-    `Link` header with `rel="next"` leads to more.
+    A period has one sample for each interval, oldest first; `at` is the time of its latest round. A `Link` header with
+    `rel="next"` leads to the next page.
     """
     if since and until and at_ns(since) > at_ns(until):
         raise RejectedError(f"it is before {since}, where it begins", where="until")
@@ -134,12 +137,12 @@ def _asked(
     site: str = "",
     gone: bool = False,
 ) -> Asked:
-    """Return what tells whether a link is among those that are asked for; `gone` where gateways may have left since.
+    """Return a filter of links by their gateways; `gone` if gateways may have been removed since.
 
     Raises
     ------
     RejectedError
-        When there is no gateway, cluster or site of a name.
+        If a gateway, cluster or site is unknown.
     """
     sides = overview.sides() if source or target or cluster or gateway or site else {}
     for end, what in ((source, "source"), (target, "target"), (gateway, "gateway")):

@@ -1,4 +1,4 @@
-"""Logs, followed live over server-sent events, from attempt to attempt, until the job is over.
+"""Live log stream over server-sent events, across attempts, until the job finishes.
 
 References
 ----------
@@ -31,13 +31,13 @@ from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
 
 EVERY_S = 1.0
-"""Seconds between two requests to a cluster that cannot stream logs."""
+"""Polling interval of clusters that cannot stream logs, seconds."""
 
 PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
-"""Before a log that ended, or cannot be read yet, is asked for again; doubles while nothing comes."""
+"""Delay before the next attempt to read a log, seconds; doubles while there are no lines."""
 
 MAX_BYTES = 1 << 20
-"""Maximum size of the queue of a follower. Beyond it, reading from the cluster pauses."""
+"""Maximum size of the queue of a follower, bytes. Beyond it, reading from the cluster pauses."""
 
 LAST_LINE = Header(
     "Last-Event-ID", "The last line that you have: what comes after it is sent, and nothing before.", 200
@@ -55,13 +55,16 @@ async def follow_log(
     request: Request,
     job: JobRef,
     replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
-    tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Lines that are there already, from the end.")] = 100,
+    tail: Annotated[
+        int, Query(ge=1, le=MAX_LINES, description="Number of existing lines, counted from the end.")
+    ] = 100,
     container: ContainerName = "",
 ) -> Response:
-    """Follow what a replica writes, live, from attempt to attempt, until the job is over.
+    """Follow the log of a replica live, across attempts, until the job finishes.
 
-    Each event's data is an object with the line as `text`. Comments in between keep the connection open. The last event
-    is called `end`; its data says as `reason` why there was nothing to read, if so, as that there is no such container.
+    The data of each event is an object with the line as `text`. Comments between events keep the connection open. The
+    last event is named `end`. If there was no log, its data has the reason as `reason`, for example an unknown
+    container.
     """
     pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
@@ -93,7 +96,7 @@ class _Place:
         self.within = found[2] if found else ""
 
     def encode(self, lines: Sequence[LogLine]) -> bytes:
-        """Write lines as the stream has them, and be after them."""
+        """Return encoded lines, and advance the position past them."""
         self.within = lines[-1].place
         return b"".join(
             b"id: %d~%b\ndata: %b\n\n" % (self.attempt, line.place.encode(), orjson.dumps({"text": line.text}))
@@ -102,12 +105,12 @@ class _Place:
 
 
 class _Inbox:
-    """Takes lines from a cluster's thread.
+    """Queue of lines from the thread of a cluster.
 
     Parameters
     ----------
     wake
-        Set when some came.
+        Event that is set when lines arrive.
     """
 
     def __init__(self, wake: asyncio.Event) -> None:
@@ -118,27 +121,27 @@ class _Inbox:
         self._size = 0
 
     def give(self, lines: Sequence[LogLine]) -> None:
-        """Take lines, on any thread."""
-        with suppress(RuntimeError):  # the loop is closed: no one follows any more
+        """Add lines, from any thread."""
+        with suppress(RuntimeError):  # the loop is closed: the client is gone
             self._loop.call_soon_threadsafe(self._take_in, lines)
 
     def take(self) -> list[LogLine]:
-        """Return the lines that came."""
+        """Return the queued lines."""
         lines, self._lines, self._size = self._lines, [], 0
         return lines
 
     def _take_in(self, lines: Sequence[LogLine]) -> None:
         self.full = self.full or self._size > MAX_BYTES
-        if not self.full:  # else they come again when they are asked for from where the last one was
+        if not self.full:  # dropped lines are read again from the last position
             self._lines += lines
             self._size += sum(len(line.text) for line in lines)
         self._wake.set()
 
 
 class LogStream(Response):
-    """An answer that goes on until the job is over, or who asked goes away.
+    """Streaming response that lasts until the job finishes or the client disconnects.
 
-    It listens to the job's events for when to look again, and for the signs of life that all streams give.
+    It subscribes to events of the job, which trigger the next read, and to the heartbeat of all streams.
     """
 
     media_type = MEDIA_TYPE
@@ -159,7 +162,7 @@ class LogStream(Response):
         self._send: Send
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send lines until the end."""
+        """Send lines until the stream ends."""
         self._send = send
         leaving = asyncio.create_task(self._watch(receive))
         try:
@@ -183,9 +186,9 @@ class LogStream(Response):
             except NoContainerError as error:
                 await self._end(str(error))
                 return
-            except ConflictError as error:  # an attempt of fewer replicas: there will be no such log
+            except ConflictError as error:  # an attempt with fewer replicas has no such log
                 self._why = str(error)
-            except SeawayError as error:  # not there yet, or not any more; or its cluster does not answer now
+            except SeawayError as error:  # the log does not exist yet or any more, or its cluster does not answer
                 self._why = self._why or str(error)
             if job.state.final and not self._listener.closed:
                 await self._end("" if self._place.within else self._why or "the job never ran")
@@ -193,24 +196,24 @@ class LogStream(Response):
             await self._wait()
 
     async def _job(self) -> JobRecord | None:
-        """Return the job as it is now; None when the stream is to end, for the job or the store is not there."""
+        """Return the present job; None if the job is gone or the store does not answer, which ends the stream."""
         with suppress(SeawayError):
             return await self._pipeline.threads.read(self._pipeline.plane.store.job, self._subscription.job_id)
         return None
 
     async def _log(self, job: JobRecord) -> Log | None:
-        """Return where the job's latest attempt writes."""
+        """Return the log of the job's latest attempt."""
         find_log = self._pipeline.plane.overview.log
         return await self._pipeline.threads.read(
             find_log, job, self._subscription.replica, self._subscription.container
         )
 
     async def _end(self, why: str) -> None:
-        """Say that no more comes, and why there was nothing, if so."""
+        """Send the last event, with the reason if there was no log."""
         await self._say(b"event: end\ndata: %b\n\n" % orjson.dumps({"reason": why} if why else {}))
 
     async def _read(self, log: Log) -> None:
-        """Send what there is of an attempt's log, or as long as it goes on."""
+        """Send the lines of an attempt's log, and follow it if the cluster can stream logs."""
         if log.attempt != self._place.attempt:
             self._tail = MAX_LINES if self._place.attempt else self._tail
             self._place.attempt, self._place.within = log.attempt, ""
@@ -229,7 +232,7 @@ class LogStream(Response):
         reading.add_done_callback(lambda _: self._listener.wake.set())
         try:
             while not self._listener.closed:
-                over = inbox.full or reading.done()  # before what came last is taken
+                over = inbox.full or reading.done()  # before the last lines are taken
                 await self._tell(inbox.take())
                 if over:
                     break
@@ -240,11 +243,11 @@ class LogStream(Response):
                 reading.result()
         finally:
             reading.cancel()
-            if asyncio.get_running_loop().time() - began_s > MAX_PAUSE_S:  # it was only silent for long
+            if asyncio.get_running_loop().time() - began_s > MAX_PAUSE_S:  # a long read: the log was only quiet
                 self._pause_s = PAUSE_S
 
     async def _moved_on(self, log: Log) -> bool:
-        """Tell whether a job has another attempt by now: the log of a cluster that fell silent has no end."""
+        """Report whether a job has another attempt; the log of an unreachable cluster does not end."""
         job = await self._job()
         return job is None or job.attempt != log.attempt
 
@@ -254,7 +257,7 @@ class LogStream(Response):
             await self._say(self._place.encode(lines))
 
     async def _wait(self) -> None:
-        """Wait for a while, or until something happens to the job."""
+        """Wait for the delay, or until an event of the job."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pause_s):
                 while not self._listener.closed:
@@ -264,7 +267,7 @@ class LogStream(Response):
         self._pause_s = min(2 * self._pause_s, MAX_PAUSE_S)
 
     async def _received(self) -> bool:
-        """Pass a sign of life on; tell whether there was something of the job."""
+        """Forward a heartbeat, and report whether there was an event of the job."""
         if self._listener.lagging:
             self._listener.catch_up(self._hub.last)
         said = self._listener.take()
@@ -286,6 +289,6 @@ def _lines(log: Log) -> list[str]:
 
 
 def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:
-    """Return the lines after a place, which is how many there were before."""
+    """Return the lines after a position, which is a number of lines."""
     first = int(place) if place.isdecimal() else max(0, len(lines) - tail)
     return [LogLine(text, str(at + 1)) for at, text in enumerate(lines[first:], first)]

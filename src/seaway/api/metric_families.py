@@ -1,4 +1,4 @@
-"""Families of metrics from plain figures."""
+"""Metric families made from plain figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 
 def gauge_by(name: str, says: str, label: str, figures: Figures) -> GaugeMetricFamily:
-    """Make gauges by one label."""
+    """Return gauges by one label."""
     family = GaugeMetricFamily(name, says, labels=[label])
     for value, figure in figures.items():
         family.add_metric([value], figure)
@@ -28,7 +28,7 @@ def gauge_by(name: str, says: str, label: str, figures: Figures) -> GaugeMetricF
 
 
 def gauge_by_cluster(name: str, says: str, label: str, figures: Mapping[str, Figures]) -> GaugeMetricFamily:
-    """Make gauges by cluster and another label."""
+    """Return gauges by cluster and another label."""
     family = GaugeMetricFamily(name, says, labels=["cluster", label])
     for cluster, by_value in figures.items():
         for value, figure in by_value.items():
@@ -37,7 +37,7 @@ def gauge_by_cluster(name: str, says: str, label: str, figures: Mapping[str, Fig
 
 
 def counter_by(name: str, says: str, labels: Sequence[str], figures: Mapping[Labels, int]) -> CounterMetricFamily:
-    """Make counters by labels."""
+    """Return counters by labels."""
     family = CounterMetricFamily(name, says, labels=labels)
     for values, count in figures.items():
         family.add_metric(values, count)
@@ -45,7 +45,7 @@ def counter_by(name: str, says: str, labels: Sequence[str], figures: Mapping[Lab
 
 
 def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> HistogramMetricFamily:
-    """Make histograms of seconds by one label; without one, under an empty name, when `label` is empty."""
+    """Return histograms of seconds by one label; for an empty `label`, one without labels under the key ""."""
     family = HistogramMetricFamily(name, says, labels=[label] if label else [])
     bounds = [*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf"]
     for value, timed in figures.items():
@@ -66,7 +66,7 @@ class NetworkMetrics(Collector):
         self._interfaces = overview.interfaces()
 
     def collect(self) -> Iterator[Metric]:
-        """Return every figure."""
+        """Return all metrics."""
         states = {state.value: self._states.get(state.value, 0) for state in LinkState}
         yield gauge_by("seaway_links", "Links between gateways, by state.", "state", states)
         yield gauge_by(
@@ -105,7 +105,7 @@ def _of_agents(agents: Sequence[AgentView], rounds: dict[tuple[str, str], int]) 
 
 
 def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
-    """Return what gateways' interfaces carry, and whether that is known."""
+    """Return the traffic and the speed of gateways' interfaces, and the state of their scrapes."""
     used = GaugeMetricFamily(
         "seaway_gateway_used_mbps",
         "What passes through a gateway's interface, Mbit/s.",

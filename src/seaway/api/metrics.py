@@ -1,4 +1,4 @@
-"""Metrics: Seaway's own figures and those of every GPU, as Prometheus' text; those of GPUs as JSON too."""
+"""Metrics of Seaway, of GPUs and of links as Prometheus text; those of GPUs and links also as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seaway.wire.metrics import METRICS, Metric, MetricsOut, as_json, prometheus
 text_routes, routes = router("metrics", prefix=""), router("metrics")
 
 OfName = Annotated[Word, Query(description=f"Only this metric: {', '.join([*METRICS, *LINK_METRICS])}.")]
-OfCluster = Annotated[Word, Query(description="Only of this cluster, and of links that begin or end there.")]
+OfCluster = Annotated[Word, Query(description="Filter by cluster; links that begin or end there are included.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,10 @@ class MetricsQuery:
 
 @operation(text_routes, "GET", "/metrics", Role.VIEWER, {200: "text/plain"})
 async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
-    """Return metrics in Prometheus' text format: Seaway's own, and those of clusters, devices, vGPUs and links.
+    """Return metrics of Seaway, clusters, devices, vGPUs and links in Prometheus text format.
 
-    A filter by metric or cluster omits Seaway's own metrics. Names of queues, pods of other tenants and unmanaged pods
-    are
-    visible to operators and admins only. Other callers see one series per device without names for them.
+    A filter by metric or cluster omits Seaway's own metrics. Names of queues, of other tenants' pods and of unmanaged
+    pods are visible to operators and admins only. Other callers see one series per device without names for them.
     """
     asked = await _asked(request, metric, cluster)
     own = b"" if metric or cluster else await _own(request)
@@ -54,7 +53,10 @@ async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = ""
 
 @operation(routes, "GET", "/metrics", Role.VIEWER, {200: MetricsOut})
 async def list_metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
-    """List the metrics of clusters, devices, vGPUs and links; pods of other tenants and of no one as in `/metrics`."""
+    """List the metrics of clusters, devices, vGPUs and links.
+
+    The visibility of pods is the same as in `/metrics`.
+    """
     asked = await _asked(request, metric, cluster)
     of_links = as_series(asked.links, asked.sides, asked.link_metrics, asked.cluster)
     series = as_json(asked.uses, asked.metrics, who_of(request).tenant, of_links)

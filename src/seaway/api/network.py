@@ -1,4 +1,4 @@
-"""The network between gateways: how it is meant to be, and the agents that measure it."""
+"""Operations on the configuration of the network between gateways, and on the agents that measure it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from seaway.wire.network_views import (
 )
 
 MAX_REPORTED_BYTES = 524_288
-"""Maximum size of a report: some hundred bytes per round."""
+"""Maximum size of a report, bytes; a round has some hundred bytes."""
 
 NO_NETWORK = "no network between gateways is configured: `seaway network put -f FILE`"
 
@@ -50,7 +50,10 @@ Force = Annotated[bool, Query(description="Remove gateways even if running jobs 
     routes, "GET", "/network", Role.VIEWER, {200: NetworkOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
 )
 async def get_network(request: Request) -> Response:
-    """Show how the network between gateways is meant to be, as it can be put again; its version is the `ETag`."""
+    """Return the configuration of the network between gateways, which can be put again unchanged.
+
+    The version is the `ETag`.
+    """
     there = _configured(request)
     return read_reply(request, orjson.Fragment(there.text), there.version)
 
@@ -69,13 +72,13 @@ async def get_network(request: Request) -> Response:
 async def put_network(
     request: Request,
     dry_run: Annotated[
-        bool, Query(description="Validate the file, and print the changes without applying them.")
+        bool, Query(description="Validate the file, and return the changes without applying them.")
     ] = False,
     force: Force = False,
 ) -> Response:
-    """Set how the network between gateways is meant to be, as a whole; agents and gateways follow within seconds.
+    """Replace the configuration of the network between gateways; agents and gateways apply it within seconds.
 
-    A gateway that jobs use which run now is not removed, unless it is forced.
+    A gateway that running jobs use is not removed without `force`.
     """
     pipeline = pipeline_of(request)
     request.scope[DRY_RUN] = dry_run
@@ -90,7 +93,10 @@ async def put_network(
 
 @operation(routes, "DELETE", "/network", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_network(request: Request, force: Force = False) -> Response:
-    """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
+    """Remove the configuration of the network between gateways.
+
+    Measurements stop. Links that clusters themselves report are used again.
+    """
     pipeline = pipeline_of(request)
     meant = meant_by(request, _version)
     await pipeline.threads.write(pipeline.plane.network.configuration.delete, who_of(request).name, meant, force=force)
@@ -99,7 +105,7 @@ async def delete_network(request: Request, force: Force = False) -> Response:
 
 @operation(routes, "GET", "/network/agents", Role.VIEWER, {200: AgentList})
 async def list_agents(request: Request) -> Response:
-    """List the agents of all gateways: which report, which are silent, and what came of their reports."""
+    """List the agents of all gateways with their state and their counters of reports."""
     network = plane_of(request).network
     agents = [agent_fields(each) for each in network.agents.views()]
     return json_reply({"version": str(network.configuration.version), "agents": agents})
@@ -115,7 +121,7 @@ async def list_agents(request: Request) -> Response:
     headers=(IF_NONE_MATCH,),
 )
 async def list_targets(request: Request, gateway: Gateway) -> Response:
-    """List what the agent of a gateway has to measure. For that agent, and for operators."""
+    """List the targets that the agent of a gateway measures. For that agent, and for operators."""
     _require_own(request, gateway, Role.OPERATOR)
     there = _configured(request)
     fields = target_list_fields(gateway, assignment(there.config, there.version, gateway))
@@ -124,15 +130,15 @@ async def list_targets(request: Request, gateway: Gateway) -> Response:
 
 @operation(agent_routes, "POST", "/network/reports", Role.AGENT, {204: None}, errors=(404, 409), body=ReportIn)
 async def submit_report(request: Request) -> Response:
-    """Take what an agent measured, all of it or nothing. For the agent of that gateway alone.
+    """Accept the measurements of an agent, completely or not at all. For the agent of that gateway only.
 
-    A report whose `started_ns` and `number` are not above those of the last one taken is a repetition: 409.
+    If `started_ns` and `number` are not above those of the last accepted report, it is a repetition: 409.
     """
     plane, who = plane_of(request), who_of(request)
     if not plane.access.everybody and who.role is not Role.AGENT:
         raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
     try:
-        if who.gateway:  # where no one is asked who he is, no one is slowed down either
+        if who.gateway:  # without authentication there is no rate limit either
             plane.network.reports.admit(who.gateway)
         given = await read_at_most(request, ReportIn, MAX_REPORTED_BYTES)
         _require_own(request, given.gateway)
@@ -179,7 +185,7 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     body=AppliedIn,
 )
 async def confirm_applied(request: Request, gateway: str) -> Response:
-    """Take down which paths a gateway has written. For the agent of that gateway alone."""
+    """Record the paths that a gateway has applied. For the agent of that gateway only."""
     pipeline, who = pipeline_of(request), who_of(request)
     if who.gateway:
         pipeline.plane.network.reports.admit(who.gateway)
@@ -205,12 +211,12 @@ def _version(there: Configured) -> dict[str, Any]:
 
 
 def _require_own(request: Request, gateway: str, others: Role | None = None) -> None:
-    """Check that it is the agent of a gateway that asks, or a user with the role `others`.
+    """Check that the caller is the agent of a gateway or has the role `others`.
 
     Raises
     ------
     ForbiddenError
-        When it is neither.
+        If neither is true.
     """
     who = who_of(request)
     if plane_of(request).access.everybody or who.speaks_for(gateway) or (others is not None and who.may(others)):

@@ -48,7 +48,7 @@ cordons, queues, pools, tenants, shadows = map(router, ("cordons", "queues", "po
 
 @operation(cordons, "GET", "/cordons", Role.VIEWER, {200: CordonList})
 async def list_cordons(request: Request) -> Response:
-    """List what takes no new work, and why."""
+    """List cordons with their reasons."""
     pipeline = pipeline_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.cordons)
     return json_reply({"cordons": [cordon_fields(row) for row in rows]})
@@ -56,7 +56,7 @@ async def list_cordons(request: Request) -> Response:
 
 @operation(cordons, "POST", "/cordons", Role.OPERATOR, {201: CordonOut}, errors=(404, 409), body=CordonIn)
 async def cordon(request: Request) -> Response:
-    """Keep new work away from a cluster or a node; with `drain`, move away what runs there."""
+    """Cordon a cluster or a node; with `drain`, move its running jobs elsewhere."""
     pipeline, given = pipeline_of(request), await read(request, CordonIn)
     made = await pipeline.threads.write(
         pipeline.plane.operations.cordon,
@@ -73,16 +73,16 @@ async def cordon(request: Request) -> Response:
 async def uncordon(
     request: Request,
     cluster: Annotated[Word, Query(min_length=1)],
-    node: Annotated[Word, Query(description="Empty for the whole cluster.")] = "",
+    node: Annotated[Word, Query(description="Name of the node; empty for the whole cluster.")] = "",
 ) -> Response:
-    """Let new work come again."""
+    """Remove a cordon."""
     await _do(request, Operations.uncordon, cluster, node)
     return nothing()
 
 
 @operation(queues, "GET", "/queues", Role.VIEWER, {200: QueueList})
 async def list_queues(request: Request) -> Response:
-    """List queues; other tenants' own are left out."""
+    """List queues, without those of other tenants."""
     pipeline, who = pipeline_of(request), who_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.queues)
     return json_reply({"queues": [queue_fields(row) for row in rows if who.may_see(row.tenant)]})
@@ -92,7 +92,7 @@ async def list_queues(request: Request) -> Response:
     queues, "GET", "/queues/{name}", Role.VIEWER, {200: QueueOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
 )
 async def get_queue(request: Request, name: str) -> Response:
-    """Look a queue up."""
+    """Return a queue."""
     store = pipeline_of(request).plane.store
     return read_reply(request, queue_fields(await _named(request, "queue", store.queues, name, lambda row: row.tenant)))
 
@@ -101,7 +101,7 @@ async def get_queue(request: Request, name: str) -> Response:
     queues, "PUT", "/queues/{name}", Role.OPERATOR, {200: QueueOut}, errors=(409, 412), body=QueueIn, headers=IF_MEANT
 )
 async def put_queue(request: Request, name: str) -> Response:
-    """Make or change a queue: whose jobs it takes, on which pool, by which policy."""
+    """Create or change a queue: its tenant, its pool and its policy."""
     given = await read(request, QueueIn)
     meant = meant_by(request, queue_fields)
     return tagged_reply(queue_fields(await _do(request, Operations.put_queue, given.queue(name), meant=meant)))
@@ -125,7 +125,7 @@ async def list_pools(request: Request) -> Response:
     pools, "GET", "/pools/{name}", Role.VIEWER, {200: PoolOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
 )
 async def get_pool(request: Request, name: str) -> Response:
-    """Look a pool up."""
+    """Return a pool."""
     store = pipeline_of(request).plane.store
     return read_reply(request, pool_fields(await _named(request, "pool", store.pools, name, lambda _: "")))
 
@@ -134,7 +134,7 @@ async def get_pool(request: Request, name: str) -> Response:
     pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409, 412), body=PoolIn, headers=IF_MEANT
 )
 async def put_pool(request: Request, name: str) -> Response:
-    """Make or change a pool: which clusters its queues may use."""
+    """Create or change a pool: the clusters of its queues."""
     given = await read(request, PoolIn)
     meant = meant_by(request, pool_fields)
     return tagged_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name), meant=meant)))
@@ -149,7 +149,7 @@ async def delete_pool(request: Request, name: str) -> Response:
 
 @operation(tenants, "GET", "/tenants", Role.VIEWER, {200: TenantList})
 async def list_tenants(request: Request) -> Response:
-    """List tenants; of viewers and users, their own."""
+    """List tenants; viewers and users see only their own."""
     pipeline, who = pipeline_of(request), who_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.tenants)
     return json_reply({"tenants": [tenant_fields(row) for row in rows if who.may_see(row.name)]})
@@ -159,7 +159,7 @@ async def list_tenants(request: Request) -> Response:
     tenants, "GET", "/tenants/{name}", Role.VIEWER, {200: TenantOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
 )
 async def get_tenant(request: Request, name: str) -> Response:
-    """Look a tenant up."""
+    """Return a tenant."""
     store = pipeline_of(request).plane.store
     return read_reply(
         request, tenant_fields(await _named(request, "tenant", store.tenants, name, lambda row: row.name))
@@ -170,7 +170,7 @@ async def get_tenant(request: Request, name: str) -> Response:
     tenants, "PUT", "/tenants/{name}", Role.ADMIN, {200: TenantOut}, errors=(409, 412), body=TenantIn, headers=IF_MEANT
 )
 async def put_tenant(request: Request, name: str) -> Response:
-    """Make or change a tenant."""
+    """Create or change a tenant."""
     given = await read(request, TenantIn)
     meant = meant_by(request, tenant_fields)
     return tagged_reply(tenant_fields(await _do(request, Operations.put_tenant, given.tenant(name), meant=meant)))
@@ -187,7 +187,7 @@ async def delete_tenant(request: Request, name: str) -> Response:
 async def list_shadows(
     request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100
 ) -> Response:
-    """List how challengers decided where the live policies decided, new to old."""
+    """List comparisons of shadow policies with live policies, newest first."""
     pipeline = pipeline_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.shadows, queue, limit, number_after(after))
     following = page_token(str(rows[-1].id)) if len(rows) == limit else None
@@ -203,12 +203,12 @@ async def _do(request: Request, act: Callable[..., Made], *given: object, **more
 async def _named(
     request: Request, kind: str, ask: Callable[[], list[Thing]], name: str, tenant_of: Callable[[Thing], str]
 ) -> Thing:
-    """Return the thing of a name.
+    """Return the object with a name.
 
     Raises
     ------
     UnknownError
-        When there is none, or it is of a tenant that who asks may not see.
+        If there is none, or its tenant is not visible to the caller.
     """
     who = who_of(request)
     for row in await pipeline_of(request).threads.read(ask):
@@ -218,14 +218,14 @@ async def _named(
 
 
 MAX_EXPLAINED = 100
-"""Jobs on a page: each is explained."""
+"""Maximum number of jobs on a page, each with an explanation."""
 
 contents = router("queues")
 
 
 @operation(contents, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
 async def list_queue_usage(request: Request) -> Response:
-    """Sum up what jobs hold and how many wait, by queue and tenant; other tenants' are left out."""
+    """List allocations and numbers of waiting jobs, by queue and tenant, without those of other tenants."""
     pipeline, who = pipeline_of(request), who_of(request)
     rows = await pipeline.threads.read(pipeline.plane.overview.queue_usage)
     return json_reply({"uses": [use_fields(row) for row in rows if who.may_see(row.tenant)]})
@@ -235,9 +235,9 @@ async def list_queue_usage(request: Request) -> Response:
 async def list_waiting(
     request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25
 ) -> Response:
-    """List the jobs that wait in a queue, and why, first in line first.
+    """List the waiting jobs of a queue in order, with their reasons.
 
-    Tenants take turns, and others' jobs are left out.
+    Tenants take turns. Jobs of other tenants are omitted.
     """
     pipeline, who = pipeline_of(request), who_of(request)
     queues = await pipeline.threads.read(pipeline.plane.store.queues)

@@ -1,4 +1,4 @@
-"""Policies: what queues may have, and trained ones that are brought, activated and removed."""
+"""Operations on policies, trained policies and stored evaluations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from seaway.wire.policies import (
 from seaway.wire.tenancy import queue_fields
 
 ZIP = "application/zip"
-"""Media type of a policy file."""
+"""Alternative media type of a policy file."""
 
 BYTES = {"description": "The policy file.", "content": {FILE: {"schema": {"type": "string", "format": "binary"}}}}
 
@@ -48,7 +48,7 @@ routes = router("policies")
 
 @operation(routes, "GET", "/policies", Role.VIEWER, {200: PolicyList})
 async def list_policies(request: Request) -> Response:
-    """List the policies that queues may have. Try one on a job with a dry run in a queue that has it."""
+    """List policies. To try a policy on a job, make a dry run in a queue that uses it."""
     pipeline = pipeline_of(request)
     views = await pipeline.threads.read(pipeline.plane.overview.policies)
     seen = await _queues_seen(request)
@@ -66,10 +66,11 @@ async def list_policies(request: Request) -> Response:
     media=(FILE, ZIP),
 )
 async def import_policy(request: Request) -> Response:
-    """Bring a trained policy, under the name that its file says. The same file again changes nothing (200).
+    """Import a trained policy, under the name in its file.
 
-    It is refused where it is damaged, does not answer as it did where it was trained, or is not signed by a key that is
-    trusted. A policy is not replaced by another of its name: remove that first.
+    To import the same file again has no effect (200). The import fails if the file is damaged, its decisions differ
+    from those recorded at its training, or it is not signed by a trusted key. To replace a policy of the same name,
+    remove it first.
     """
     require_kind(request, FILE, ZIP)
     pipeline, content = pipeline_of(request), await request.body()
@@ -89,7 +90,7 @@ async def import_policy(request: Request) -> Response:
     headers=(IF_NONE_MATCH,),
 )
 async def get_policy(request: Request, name: str) -> Response:
-    """Look a policy up: of a trained one, what it says of itself, who brought it, and who signed it."""
+    """Return a policy; for a trained one, with its manifest, its importer and its signer."""
     pipeline = pipeline_of(request)
     view = await _view(request, name)
     brought = await pipeline.threads.read(pipeline.plane.policies.look_up, name) if view.source == TRAINED else None
@@ -98,7 +99,7 @@ async def get_policy(request: Request, name: str) -> Response:
 
 @operation(routes, "GET", "/policies/{name}/file", Role.VIEWER, {200: BYTES}, errors=(404, 409))
 async def export_policy(request: Request, name: str) -> Response:
-    """Give the file of a trained policy, to be imported elsewhere."""
+    """Return the file of a trained policy, for import elsewhere."""
     pipeline = pipeline_of(request)
     if (await _view(request, name)).source != TRAINED:
         raise ConflictError(f"policy {name!r} is not a trained policy, so it has no policy file")
@@ -111,7 +112,7 @@ async def export_policy(request: Request, name: str) -> Response:
     routes, "DELETE", "/policies/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,)
 )
 async def delete_policy(request: Request, name: str) -> Response:
-    """Remove a trained policy that no queue has, live or as its shadow, and that does not come with Seaway."""
+    """Remove a trained policy that no queue uses, live or as its shadow, and that is not built in."""
     pipeline = pipeline_of(request)
     meant = meant_by(request, partial(_unused, pipeline.plane.policies))
     await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, who_of(request).name, meant)
@@ -128,10 +129,10 @@ async def delete_policy(request: Request, name: str) -> Response:
     body=ActivateIn,
 )
 async def activate_policy(request: Request, name: str) -> Response:
-    """Let a policy decide for a queue. A trained one was the queue's shadow for long enough before; else 409.
+    """Activate a policy for a queue.
 
-    With `shadow` it becomes the shadow and nothing else: what decides stays, and `left` says what is missing until the
-    policy may.
+    A trained policy must first be the shadow of the queue for long enough; otherwise 409. With `shadow`, it becomes the
+    shadow only: the live policy does not change, and `left` has the remaining condition for activation.
     """
     pipeline, given = pipeline_of(request), await read(request, ActivateIn)
     act, who = pipeline.plane.operations.activate_policy, who_of(request).name
@@ -140,18 +141,18 @@ async def activate_policy(request: Request, name: str) -> Response:
 
 
 async def _queues_seen(request: Request) -> set[str]:
-    """Return the queues that who asks may see."""
+    """Return the queues that are visible to the caller."""
     pipeline, who = pipeline_of(request), who_of(request)
     return {row.name for row in await pipeline.threads.read(pipeline.plane.store.queues) if who.may_see(row.tenant)}
 
 
 async def _view(request: Request, name: str) -> PolicyView:
-    """Return the policy of a name.
+    """Return the policy with a name.
 
     Raises
     ------
     UnknownError
-        When there is none.
+        If there is none.
     """
     pipeline = pipeline_of(request)
     for view in await pipeline.threads.read(pipeline.plane.overview.policies):
@@ -161,16 +162,16 @@ async def _view(request: Request, name: str) -> PolicyView:
 
 
 def _unused(policies: Policies, brought: Brought) -> dict[str, Any]:
-    """Show a trained policy that decides for no queue: one that is new, or may be removed."""
+    """Return the fields of a trained policy that no queue uses: a new one, or one to remove."""
     return detail_fields(PolicyView(brought.name, policies.says(brought.name), (), TRAINED), (), brought)
 
 
-Called = Annotated[Name, Path(description="What the evaluation is called.")]
+Called = Annotated[Name, Path(description="Name of the evaluation.")]
 
 
 @operation(routes, "GET", "/evaluations", Role.VIEWER, {200: EvaluationList})
 async def list_evaluations(request: Request) -> Response:
-    """List what `seaway evaluate` found of policies, as far as a user keeps it here."""
+    """List the stored evaluations of policies."""
     pipeline = pipeline_of(request)
 
     def read() -> list[dict[str, object]]:
@@ -181,7 +182,7 @@ async def list_evaluations(request: Request) -> Response:
 
 @operation(routes, "GET", "/evaluations/{name}", Role.VIEWER, {200: EvaluationDetail}, errors=(404,))
 async def get_evaluation(request: Request, name: Called) -> Response:
-    """Look an evaluation up, summed up by policy."""
+    """Return an evaluation with a summary of each policy."""
     pipeline = pipeline_of(request)
 
     def read() -> dict[str, object]:
@@ -201,7 +202,7 @@ async def get_evaluation(request: Request, name: Called) -> Response:
     media=(JSON, CSV),
 )
 async def put_evaluation(request: Request, name: Called) -> Response:
-    """Keep an evaluation: the rows that `seaway evaluate -o json` or `-o csv` wrote. The same again changes nothing."""
+    """Store an evaluation: the rows written by `seaway evaluate -o json` or `-o csv`. Idempotent."""
     pipeline, content, kind = pipeline_of(request), await request.body(), require_kind(request, JSON, CSV)
 
     def keep() -> tuple[dict[str, object], bool]:

@@ -1,4 +1,4 @@
-"""Tokens, who asks, and the audit log."""
+"""Operations on tokens, the caller and the audit log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ routes = router("access")
 
 @operation(routes, "GET", "/me", Role.VIEWER, {200: WhoOut})
 async def who_am_i(request: Request) -> Response:
-    """Say who asks, and how large what they send may be."""
+    """Return the caller and the maximum sizes of its request bodies."""
     who, settings = who_of(request), pipeline_of(request).plane.settings
     reported = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
     largest = settings.body_limit_bytes
@@ -40,7 +40,7 @@ async def who_am_i(request: Request) -> Response:
 
 @operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})
 async def list_tokens(request: Request) -> Response:
-    """List tokens, revoked ones too; their secrets are not kept."""
+    """List tokens, including revoked ones. Their secrets are not stored."""
     pipeline = pipeline_of(request)
     rows = await pipeline.threads.read(pipeline.plane.access.tokens)
     return json_reply({"tokens": [token_fields(row) for row in rows]})
@@ -48,7 +48,7 @@ async def list_tokens(request: Request) -> Response:
 
 @operation(routes, "POST", "/tokens", Role.ADMIN, {201: TokenCreated}, errors=(409,), body=TokenIn)
 async def create_token(request: Request) -> Response:
-    """Make a token. The answer shows its secret this once."""
+    """Create a token. Only this response contains its secret."""
     pipeline, given = pipeline_of(request), await read(request, TokenIn)
     token, secret = await pipeline.threads.write(
         pipeline.plane.access.create,
@@ -67,9 +67,9 @@ async def create_token(request: Request) -> Response:
 async def revoke_token(
     request: Request,
     token: str,
-    force: Annotated[bool, Query(description="Even if it is the last token of an admin.")] = False,
+    force: Annotated[bool, Query(description="Revoke it even if it is the last token of an admin.")] = False,
 ) -> Response:
-    """End a token; from now on no one gets in with it. The last one of an admin is kept, unless it is forced."""
+    """Revoke a token. The last token of an admin is only revoked with `force`."""
     pipeline = pipeline_of(request)
     return json_reply(token_fields(await pipeline.threads.write(pipeline.plane.access.revoke, token, force=force)))
 
@@ -77,7 +77,7 @@ async def revoke_token(
 @operation(routes, "GET", "/audit", Role.ADMIN, {200: AuditPage})
 async def list_audit(
     request: Request,
-    before: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only entries before this one.")] = 0,
+    before: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Return only entries before this one.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,
 ) -> Response:
     """List the audit log, newest first."""

@@ -1,4 +1,4 @@
-"""What-if questions."""
+"""Operation for what-if questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ routes = router("fleet")
 
 @operation(routes, "POST", "/whatif", Role.OPERATOR, {200: WhatIfOut}, body=WhatIfIn)
 async def what_if(request: Request) -> Response:
-    """Ask what would happen, on a copy of the live fleet, which is left as it is."""
+    """Answer a what-if question on a copy of the live fleet, which does not change."""
     pipeline, given = pipeline_of(request), await read(request, WhatIfIn)
     answer = await pipeline.threads.heavy(pipeline.plane.whatif.ask, given.question.question(DEFAULT))
     return json_reply(consequences_fields(answer))

@@ -290,7 +290,7 @@ class BackendSuite:
         assert send(under) == []
 
     def test_refused_stays_refused(self, under: BackendUnderTest) -> None:
-        """A deployment that does not fit is rejected with a reason, again when it is retried, and leaves nothing behind."""
+        """A deployment that does not fit is rejected with a reason, also when it is retried, and leaves no objects."""
         if not under.refuses_overbooking:
             pytest.skip("the cluster does not refuse what does not fit")
         large = deploy(under, cpu_milli=10**9)

@@ -45,7 +45,7 @@ class EventList(Shown):
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """Show an event as the fields of `EventOut`."""
+    """Return the fields of `EventOut` for an event."""
     return {
         "id": event.id,
         "at": moment(event.at_ns),

@@ -76,11 +76,10 @@ class ReasonOut(Shown):
     explanation: ExplanationOut | None
     """Explanation on the present fleet; null for a finished job."""
     code: str = ""
-    """Kind of the answer: `no_node_fits`, `insufficient_capacity` (not all replicas fit), `deferred` (the policy
-    waits for a better placement), `reserved_for_others` (the free devices are reserved for another job), `reserved`
-    (devices are reserved for this job), `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed` or
-    `finished`.
-    """
+    """Kind of the answer. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
+    policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
+    `reserved`: devices are reserved for this job. Others: `backoff`, `policy_not_ready`, `gateway_unknown`,
+    `queue_removed`, `placed`, `finished`."""
     params: dict[str, str | int] = Field(default_factory=dict)
     """Names and figures in the message: `policy`, `gateway`, `where`, `soon_s`."""
 

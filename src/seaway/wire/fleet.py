@@ -240,7 +240,7 @@ class LinkOut(Shown):
     """Lost probes, parts per million."""
     bandwidth_mbps: int
     used_mbps: int
-    """In a sample: all traffic. In a candidate's link: bandwidth that is not available for reservation."""
+    """Traffic in a sample; in a candidate's link, the bandwidth that is not available for reservation."""
 
 
 class GatewayOut(Shown):

@@ -207,8 +207,7 @@ MORE_IS_BETTER = frozenset({LinkFigure.BANDWIDTH, LinkFigure.FREE})
 
 
 class LinkMatrix(Shown):
-    """One figure of all links. `values` and `states` have a row for each source gateway and a column for each
-    target."""
+    """One figure of all links. Rows of `values` and `states` are source gateways, columns are targets."""
 
     figure: LinkFigure
     gateways: list[GatewayOut]

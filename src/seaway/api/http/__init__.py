@@ -1,1 +1,1 @@
-"""HTTP plumbing that every resource of the API shares: routes, bodies, replies, errors, limits and metrics."""
+"""HTTP infrastructure shared by all resources: routes, bodies, responses, errors, limits and metrics."""

@@ -1,4 +1,4 @@
-"""Bodies: JSON, and YAML where people write it."""
+"""Request bodies in JSON and, for files of users, YAML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 async def read_at_most(request: Request, model: type[Message], limit: int) -> Message:
-    """Read a message in JSON that has no more than `limit` bytes; raises as `read`."""
+    """Read a message in JSON of at most `limit` bytes; raises as `read`."""
     require_kind(request, JSON)
     body = b""
     async for piece in request.stream():
@@ -38,16 +38,16 @@ async def read(request: Request, model: type[Message]) -> Message:
     Raises
     ------
     BadRequestError
-        When the body is of another kind.
+        If the media type is not supported.
     RejectedError
-        When it is not what it should be.
+        If the message is invalid.
     """
     require_kind(request, JSON)
     return read_json(model, await request.body())
 
 
 async def read_either(request: Request, model: type[Message]) -> tuple[Message, bytes]:
-    """Read a message in JSON or YAML; return its bytes too. Raises as `read`."""
+    """Return a message in JSON or YAML and its bytes; raises as `read`."""
     kind = require_kind(request, JSON, *YAML)
     body = await request.body()
     if kind == JSON:
@@ -56,7 +56,7 @@ async def read_either(request: Request, model: type[Message]) -> tuple[Message, 
 
 
 async def read_large(request: Request, model: type[Message], values: int) -> Message:
-    """Read a message in JSON, or in YAML of at most so many values, where others need not wait; raises as `read`."""
+    """Read a message in JSON, or in YAML of at most `values` values, in a thread; raises as `read`."""
     kind = require_kind(request, JSON, *YAML)
     body, threads = await request.body(), pipeline_of(request).threads
     if kind == JSON:
@@ -65,7 +65,7 @@ async def read_large(request: Request, model: type[Message], values: int) -> Mes
 
 
 def require_kind(request: Request, *kinds: str) -> str:
-    """Return what kind of body a request has, one of `kinds`."""
+    """Return the media type of a body, which must be one of `kinds`, uncompressed and in UTF-8."""
     header = header_of(request, b"content-type") or ""
     encoding = header_of(request, b"content-encoding")
     if header == JSON in kinds and encoding is None:
@@ -83,23 +83,23 @@ def require_kind(request: Request, *kinds: str) -> str:
 
 
 Fields = dict[str, Any]
-"""A queue, pool or tenant as it is shown, with its version; of the network, at least that."""
+"""View of a queue, pool or tenant with its version; for the network, only its version."""
 
 IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if the name is not in use."))
 
 
 def tagged_reply(fields: Fields) -> Response:
-    """Show something with its tag."""
+    """Return a response with an ETag."""
     return json_reply(fields, headers={"etag": _tag(fields)})
 
 
 def read_reply(request: Request, fields: Any, version: int | str | None = None) -> Response:  # noqa: ANN401
-    """Show something with its tag, unless who asks has it already.
+    """Return a response with an ETag, or 304 if the client has this version.
 
     Parameters
     ----------
     version
-        What the tag says; None where it stands among the fields.
+        Version for the ETag; None to use the one in `fields`.
     """
     tag = _tag(fields) if version is None else f'"{version}"'
     known = tags_in(request.headers.get("if-none-match", ""))
@@ -109,12 +109,12 @@ def read_reply(request: Request, fields: Any, version: int | str | None = None) 
 
 
 def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Callable[[object], bool] | None:
-    """Return what tells whether a change is meant for what there is; None when the request says nothing of that.
+    """Return a check of the present object against If-Match and If-None-Match; None without these headers.
 
     Parameters
     ----------
     fields
-        Shows what there is.
+        Returns the view of the present object.
     """
     match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
     if match is None and none_match is None:
@@ -133,12 +133,12 @@ def _tag(fields: Fields) -> str:
 
 
 def chosen(request: Request, *kinds: str) -> str:
-    """Return which of `kinds` is liked best; among equals the first.
+    """Return the media type of `kinds` that the client prefers; the first one among equals.
 
     Raises
     ------
     BadRequestError
-        When none will do.
+        If the client accepts none of them.
     """
     header = request.headers.get("accept", "*/*")
     likes = dict(_like(part) for part in header.split(",")[:32] if part.strip())

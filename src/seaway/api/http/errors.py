@@ -1,4 +1,4 @@
-"""Errors as answers: each kind of error has its status."""
+"""Conversion of errors to responses with a status."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 
 class BadRequestError(SeawayError):
-    """The request itself is broken.
+    """An invalid HTTP request.
 
     Parameters
     ----------
     status
-        What to answer.
+        Status of the response.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -55,11 +55,11 @@ STATUSES: tuple[tuple[type[SeawayError], int], ...] = (
     (TooManyReportsError, 429),
     (UnavailableError, 503),
 )
-"""The first that an error is an instance of gives its status; others are our own fault."""
+"""Statuses of errors; the first matching class applies. Other errors are internal."""
 
 
 def status_of(error: Exception) -> int:
-    """Return the status that an error is answered with."""
+    """Return the status of the response to an error."""
     if isinstance(error, BadRequestError):
         return error.status
     if isinstance(error, HTTPException):
@@ -82,7 +82,7 @@ def answer(error: Exception, path: str) -> Response:
         return problem(status, _plain(error), path, headers=dict(error.headers or {}))
     if isinstance(error, RejectedError):
         return problem(status, error.message if not error.where else str(error), path, error)
-    if isinstance(error, ClientDisconnect):  # gone, or too slow: only then does anybody read this
+    if isinstance(error, ClientDisconnect):  # disconnected, or too slow; only a slow client reads this
         return problem(status, "the body did not come in time", path)
     if status == 500:
         log.error("a request to %s failed", path, exc_info=error)
@@ -95,14 +95,14 @@ def answer(error: Exception, path: str) -> Response:
 
 
 def answer_http(request: Request, error: Exception) -> Response:
-    """Answer what the framework found wrong, like an unknown path."""
+    """Return the response to an error of the framework, such as an unknown path."""
     if isinstance(error, HTTPException) and error.status_code == 405:
         error = HTTPException(405, headers={"allow": _allowed(request)})
     return answer(error, request.url.path)
 
 
 def _allowed(request: Request) -> str:
-    """List the methods that a path takes; the framework knows those of its first route only."""
+    """Return the allowed methods of a path; the framework only considers its first matching route."""
     routes = (each for each in request.app.router.routes if each.matches(request.scope)[0] is not Match.NONE)
     return ", ".join(sorted({method for each in routes for method in each.methods}))
 
@@ -113,7 +113,7 @@ def _plain(error: HTTPException) -> str:
 
 
 def _rejected(error: RequestValidationError) -> RejectedError:
-    """Make one error of what is wrong with a request's parameters."""
+    """Return one error for all invalid parameters of a request."""
     reported = {
         ".".join(str(step) for step in each["loc"][1:]): RejectedError(
             message_of(each), where=".".join(str(step) for step in each["loc"][1:])[:100]

@@ -1,4 +1,4 @@
-"""Examples of answers, by the name of the message: one fleet with one job, seen from every side."""
+"""Examples of responses, by message: views of one fleet with one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples of answers about the network between gateways, by the name of the message."""
+"""Examples of responses about the network between gateways, by message."""
 
 from __future__ import annotations
 

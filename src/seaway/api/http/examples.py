@@ -1,4 +1,4 @@
-"""Examples of bodies and answers, by the name of the message; the description shows them."""
+"""Examples of request bodies and responses for OpenAPI, by message."""
 
 from __future__ import annotations
 

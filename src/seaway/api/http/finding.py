@@ -1,4 +1,4 @@
-"""Finding jobs by id or name, within what who asks may see, and pages of lists."""
+"""Look-up of jobs by ID or name, within the visible tenants, and page tokens of lists."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import NAME
 
-After = Annotated[str, Query(max_length=100, description="What `next` of the page before said.")]
+After = Annotated[str, Query(max_length=100, description="Value of `next` from the previous page.")]
 NOT_OURS = "is not what 'next' of the page before said"
 
 
 async def find(request: Request, job: str) -> JobRecord:
-    """Find a job by its ID, or the latest by its name.
+    """Return the job with an ID, or the latest job with a name.
 
     Raises
     ------
     UnknownError
-        When there is none, or it is not visible to the caller.
+        If there is none, or it is not visible to the caller.
     """
     pipeline = pipeline_of(request)
     return await pipeline.threads.read(_find, pipeline.plane.store, who_of(request), job)
 
 
 def tenant_asked(who: Who, tenant: str) -> str:
-    """Return whose jobs to show to a user who asks for those of `tenant`; empty for all.
+    """Return the tenant to filter by for a caller that requests `tenant`; empty for all tenants.
 
     Raises
     ------
     UnknownError
-        When they are not his to see.
+        If the tenant is not visible to the caller.
     """
     if not who.may_see(tenant):
         raise UnknownError(f"tenant {tenant[:63]!r} not found", where="tenant")
@@ -48,17 +48,17 @@ def tenant_asked(who: Who, tenant: str) -> str:
 
 
 def page_token(last: str) -> str:
-    """Return what leads to the page after `last`."""
+    """Return the token of the page after `last`."""
     return base64.urlsafe_b64encode(f"1:{last}".encode()).decode().rstrip("=")
 
 
 def page_after(token: str) -> str:
-    """Return what the page that `token` leads to comes after.
+    """Return the last entry before the page of a token; empty for the first page.
 
     Raises
     ------
     RejectedError
-        When it is none of ours.
+        If the token is invalid.
     """
     if not token:
         return ""
@@ -73,12 +73,12 @@ def page_after(token: str) -> str:
 
 
 def number_after(token: str) -> int:
-    """Return the number that the page that `token` leads to comes after; 0 for the first page.
+    """Return the number before the page of a token; 0 for the first page.
 
     Raises
     ------
     RejectedError
-        When it is none of ours.
+        If the token is invalid.
     """
     text = page_after(token) or "0"
     if not text.isascii() or not text.isdigit() or len(text) > 18:
@@ -87,17 +87,17 @@ def number_after(token: str) -> int:
 
 
 def sample_token(at_ns: int, *names: str) -> str:
-    """Return what leads to the page after a sample of something that has names."""
+    """Return the token of the page after a sample."""
     return page_token(orjson.dumps([at_ns, *names]).decode())
 
 
 def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
-    """Return the moment of the sample that a page comes after, and its `names` names; None for the first page.
+    """Return the time and the `names` names of the last sample before a page; None for the first page.
 
     Raises
     ------
     RejectedError
-        When the token is none of ours.
+        If the token is invalid.
     """
     if not token:
         return None

@@ -20,17 +20,17 @@ from seaway.learning.policies.file import LARGEST_FILE
 
 SUBMIT = ("POST", "/api/v1/jobs")
 LARGER = {("PUT", "/api/v1/network"): 8 << 20, ("POST", "/api/v1/policies"): LARGEST_FILE}
-"""Maximum body size of operations with large bodies, bytes: the network, and policy files."""
+"""Maximum body size of operations with large bodies, bytes: the network configuration, and policy files."""
 
 UPLOADS = "/_nicegui/client/"
-"""Prefix of the paths of uploads from pages; each may be a policy file."""
+"""Path prefix of uploads from the web interface; each may be a policy file."""
 
 LONGEST_PATH = 8192
 LARGEST_HEADERS = 65_536
 MAX_HEADERS = 100
 
 WHOLE = "seaway.whole"
-"""Key in a request's scope: whether its body was read completely."""
+"""Key in a request's scope: True if its body was read completely."""
 
 BODY_S = 30.0
 """Maximum time for receiving a body, seconds."""
@@ -48,10 +48,10 @@ ONCE = frozenset(
         b"last-event-id",
     }
 )
-"""Headers that may occur once. Of two, it would be ambiguous which one is meant."""
+"""Headers that may occur only once, since two values would be ambiguous."""
 
 OTHER = "other"
-"""Counts what is no operation, and no page."""
+"""Label of requests that are neither operations nor pages."""
 
 SECURITY = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 
@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 class Guard:
     """Checks in front of the application.
 
-    Submits go from here directly to the request pipeline: they are the most frequent requests, and do not need the
+    It passes submits directly to the request pipeline: they are the most frequent requests and do not need the
     framework.
 
     Parameters
@@ -69,9 +69,9 @@ class Guard:
     app
         The application behind it.
     desk
-        Receives requests.
+        Pipeline for submits.
     meter
-        Counts them.
+        Request counters.
     """
 
     def __init__(self, app: ASGIApp, pipeline: RequestPipeline, meter: Meter, submit: Call) -> None:
@@ -83,7 +83,7 @@ class Guard:
         self._everybody = pipeline.plane.access.everybody
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer what is wrong with it."""
+        """Check a request, then pass it on or return an error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -99,13 +99,13 @@ class Guard:
 
         try:
             await self._pass(scope, self._limited(scope, receive), sending)
-        except Exception as error:  # whatever it was, who asked gets an answer
+        except Exception as error:  # the client gets a response to every error
             if status:
                 log.error("an answer to %s broke off", scope["path"], exc_info=error)
                 raise
             await answer(error, scope["path"])(scope, receive, sending)
         seconds = perf_counter() - began
-        if scope.get("app") is not api:  # another application answered, which is mounted here: that of pages
+        if scope.get("app") is not api:  # a mounted application answered: the web interface
             path = getattr(scope.get("route"), "path", OTHER)
             self._meter.pages.count(OTHER if path.startswith("/_") else path, status, seconds)
         else:
@@ -128,20 +128,20 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        """Check what can be seen from outside.
+        """Check path and headers.
 
         Raises
         ------
         BadRequestError
-            When the request is broken or too large.
+            If the request is invalid or too large.
         UnknownError
-            When its path has a slash that is written as if it were none.
+            If the path contains an encoded slash.
         ForbiddenError
-            When it comes from a page of another user's.
+            If the request comes from a page of another site.
         """
         if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
             raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
-        if b"%2f" in scope.get("raw_path", b"").lower():  # it would be one part of another path here
+        if b"%2f" in scope.get("raw_path", b"").lower():  # the framework would decode it to a path separator
             raise UnknownError("not found; names have no '/'")
         headers: dict[bytes, bytes] = {}
         size = 0
@@ -160,7 +160,7 @@ class Guard:
             _require_own(scope["method"], headers)
 
     def _limit_of(self, scope: Scope) -> int:
-        """Return what a body may have, bytes."""
+        """Return the maximum body size of a request, bytes."""
         method, path = scope["method"], scope["path"]
         own = LARGEST_FILE if method == "POST" and path.startswith(UPLOADS) else LARGER.get((method, path), 0)
         return max(self._limit, own)
@@ -191,14 +191,15 @@ class Guard:
 
 
 def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
-    """Say that the connection ends where a request is refused before its body was read: no one waits for that."""
+    """Close the connection if a request is rejected before its body is read, rather than wait for the body."""
     headers = scope.get(HEADERS, {})
     announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
 
 
 def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
-    """Keep pages of others out where no one is asked who he is: their scripts run on this machine too."""
+    """Reject requests from pages of other sites if there is no authentication; their scripts run on this machine
+    too."""
     host = headers.get(b"host", b"").decode("latin-1")
     if host and not is_loopback(_name(f"//{host}")):
         raise ForbiddenError("without tokens, Seaway answers to localhost and 127.0.0.1 only")

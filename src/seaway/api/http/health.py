@@ -1,4 +1,4 @@
-"""Liveness and readiness."""
+"""Liveness, readiness and active alerts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ open_routes = APIRouter(tags=["health"])
 
 
 class Health(Shown):
-    """The process runs."""
+    """Health of the process."""
 
     status: str
 
 
 ALIVE, READY_OR_WAITING = "/healthz", "/standbyz"
 NEVER_S = 60
-"""Retry-After of a process that will not become ready again; another one may listen there by then."""
+"""Retry-After, in seconds, of a process that cannot become ready again. Another process may listen there by then."""
 
 _UNREADY = {
     "description": "It cannot work yet, or not any more.",
@@ -35,7 +35,7 @@ _UNREADY = {
 
 @open_routes.get(ALIVE, operation_id="healthz", response_model=None, responses={200: {"model": Health}})
 async def healthz() -> Response:
-    """Say that the process runs."""
+    """Check liveness: the process runs."""
     return json_reply({"status": "ok"})
 
 
@@ -44,10 +44,10 @@ async def healthz() -> Response:
     "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
 )
 async def readyz(request: Request) -> Response:
-    """Say whether jobs can be taken and placed.
+    """Check readiness: Seaway accepts and places jobs.
 
-    They can when the database answers, no other process took it over, and it is known what is stored and which
-    clusters there are. Clusters that were known once and do not answer are no reason to be away.
+    The process is ready if the database answers, no other process has replaced this one, and stored jobs and clusters
+    are loaded. Clusters that stop answering later do not affect readiness.
     """
     pipeline = pipeline_of(request)
     if pipeline.plane.writer.deposed:
@@ -70,9 +70,10 @@ routes = router("health")
 
 @operation(routes, "GET", "/alerts", Role.VIEWER, {200: AlertList})
 async def list_alerts(request: Request) -> Response:
-    """List the firing alerts, with the bounds of the Prometheus rules, evaluated every 15 s since the start.
+    """List the active alerts.
 
-    Tokens of a tenant see alerts of clusters and of their queues.
+    Thresholds are those of the Prometheus rules, evaluated every 15 s since the start. Tokens of a tenant see alerts of
+    clusters and of their queues.
     """
     pipeline, who = pipeline_of(request), who_of(request)
     wrong = pipeline.plane.alerts.wrong()

@@ -1,4 +1,4 @@
-"""Figures for monitoring, in Prometheus' text format. Labels are operations, states, clusters: all bounded."""
+"""Metrics of requests and of the process, in Prometheus text format. All labels have a bounded set of values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 STREAMS = frozenset({"follow_events", "follow_log"})
-"""Operations that last; how long says nothing."""
+"""Streaming operations, without a duration histogram."""
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # start time of each series: doubles the size, unused
@@ -73,7 +73,7 @@ class Tally:
 
 
 class Meter:
-    """Counts requests, and shows them with what the control loop counts, and what the process itself takes."""
+    """Counters of requests, combined with metrics of the control loop and the process in one response."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -85,12 +85,12 @@ class Meter:
         self.asks = Tally("seaway_page_api_request", "API requests of pages", "operation", self._registry)
 
     def text(self, plane: ControlPlane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
-        """Write everything down.
+        """Return all metrics.
 
         Parameters
         ----------
         by_queue
-            Whether queues are named, and figures shown that everybody's jobs and requests make up; not to tenants.
+            True to include queues and totals over all tenants, which tenants may not see.
         """
         registry, overview = CollectorRegistry(), plane.overview
         rules = overview.waiting_rules() if by_queue else None
@@ -108,7 +108,7 @@ class _Trained(Collector):
         self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        """Return every figure."""
+        """Return all metrics."""
         seconds = HistogramMetricFamily(
             "seaway_policy_decision_seconds", "Seconds that trained policies took to decide.", labels=["policy"]
         )

@@ -1,4 +1,4 @@
-"""The description (OpenAPI), and a page that shows it without loading anything from anywhere."""
+"""OpenAPI description, and a page that shows it without external resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seaway.wire.message import Incoming, Shown
 
 
 def explain_fields(schemas: dict[str, Any]) -> None:
-    """Add what messages say of their fields to the schemas that are made of them, by name, in place."""
+    """Add descriptions of fields to the schemas of messages, by name, in place."""
     for model in _models(Incoming, Shown):
         fields = schemas.get(model.__name__, {}).get("properties", {})
         for name, text in _texts(model).items():
@@ -30,7 +30,7 @@ def explain_fields(schemas: dict[str, Any]) -> None:
 
 
 def _models(*bases: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Return all messages that are known."""
+    """Return all classes of messages."""
     for base in bases:
         yield base
         yield from _models(*base.__subclasses__())
@@ -38,7 +38,7 @@ def _models(*bases: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 @cache
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each field of a message and of those that it is made from."""
+    """Return the docstring of each field of a message, including inherited ones."""
     texts: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if issubclass(each, (Incoming, Shown)):
@@ -48,7 +48,7 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _written(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each field that a class has itself."""
+    """Return the docstring of each field that a class defines itself."""
     body = _classes(inspect.getsourcefile(model) or "")[model.__qualname__].body
     return {
         field.target.id: inspect.cleandoc(below.value.value)
@@ -63,7 +63,6 @@ def _written(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _classes(file: str) -> dict[str, ast.ClassDef]:
-    """Read the classes of a file."""
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     return {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
 
@@ -89,7 +88,7 @@ SAYS = (
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """Describe the interface; the same object every time."""
+    """Return the OpenAPI description; it is cached."""
     if app.openapi_schema:
         return app.openapi_schema
     described = get_openapi(title="Seaway", version=app.version, description=SAYS, routes=app.routes, tags=TAGS)
@@ -118,7 +117,7 @@ STYLE = (
 
 
 def page(described: dict[str, Any]) -> str:
-    """Show a description as a page."""
+    """Render the description as HTML."""
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>Seaway API</title><style>{STYLE}</style>"]
     parts.append(f"<h1>Seaway API</h1><p>{escape(SAYS)}</p><p><a href=/openapi.json>openapi.json</a></p>")
     for tag in described["tags"]:

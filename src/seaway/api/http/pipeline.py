@@ -17,7 +17,7 @@ from seaway.bootstrap.control_plane import ControlPlane
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_TARGET = 512
 LONGEST_ADDRESS = 64
-"""Letters of a visitor's address that are kept: a proxy that is believed may say anything."""
+"""Maximum length of a recorded client address: a trusted proxy may send any text."""
 
 WHO = "seaway.who"
 """Key in a request's scope: the caller."""
@@ -31,10 +31,10 @@ MADE = "seaway.made"
 """Key in a request's scope: the ID of the created object, if its path does not name it."""
 
 NOTED = "seaway.noted"
-"""Key in a request's scope: whether the audit log has it already."""
+"""Key in a request's scope: True if the audit log has it already."""
 
 INSIDE = "seaway.inside"
-"""Key in a request's scope: whether it comes from a page of this process."""
+"""Key in a request's scope: True if it comes from a page of this process."""
 
 AUDIT_SOON_S = 0.1
 
@@ -42,13 +42,7 @@ Call = Callable[[Request], Awaitable[Response]]
 
 
 class RequestPipeline:
-    """Receives requests for a control plane.
-
-    Parameters
-    ----------
-    plane
-        Which one.
-    """
+    """Request pipeline of a control plane."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -57,27 +51,27 @@ class RequestPipeline:
         self._storing: asyncio.Task[None] | None = None
 
     async def serve(self, request: Request, operation: str, role: Role, call: Call) -> Response:
-        """Answer a request whose operation takes `role`."""
+        """Handle a request of an operation that requires `role`."""
         who: Who | None = None
         request.scope[OPERATION] = operation
         try:
             who = request.scope[WHO] = await self._who(request)
             who.require(role)
             reply = await call(request)
-        except Exception as error:  # noqa: BLE001  # our own fault: the answer says no more, the log does
+        except Exception as error:  # noqa: BLE001  # internal errors: details are in the log only
             reply = answer(error, request.scope["path"])
         if request.scope["method"] in CHANGING:
             await self._note(request, who, reply.status_code)
         return reply
 
     async def _who(self, request: Request) -> Who:
-        """Find out who asks; waits only for tokens that another user gave out."""
+        """Authenticate the caller; reads the database only for tokens that are not cached."""
         access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
         who = access.known(header, address)
         return who if who is not None else await self.threads.read(access.verify, header, address)
 
     async def _note(self, request: Request, who: Who | None, status: int) -> None:
-        """Put down who asked for what; what changed anything waits until that is stored."""
+        """Add an entry to the audit log; successful changes wait until it is stored."""
         if status in {408, 429} or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
         self.audit.note(self._entry(request, who, status, request.scope.get(MADE, "")))
@@ -87,7 +81,7 @@ class RequestPipeline:
             self._storing = asyncio.create_task(self._store_soon())
 
     def accepted(self, request: Request, job_id: str) -> AuditEntry:
-        """Write who submitted a job, to be stored with it."""
+        """Return the audit entry of a submit, to be stored with the job."""
         return self._entry(request, request.scope[WHO], 201, job_id)
 
     def _entry(self, request: Request, who: Who | None, status: int, made: str) -> AuditEntry:
@@ -103,20 +97,20 @@ class RequestPipeline:
         )
 
     async def _store_soon(self) -> None:
-        """Store audit entries a little later, with those that come meanwhile."""
+        """Store audit entries after a short delay, in one transaction."""
         await asyncio.sleep(AUDIT_SOON_S)
         self._storing = None
         await self.audit.store()
 
 
 def header_of(request: Request, name: bytes) -> str | None:
-    """Return a header by its name in small letters; None when it was not sent."""
+    """Return a header by its lower-case name; None if it is absent."""
     value: bytes | None = request.scope[HEADERS].get(name)
     return None if value is None else value.decode("latin-1")
 
 
 def address_of(request: Request) -> str:
-    """Return where a request comes from."""
+    """Return the address of the client."""
     client = request.scope.get("client")
     return str(client[0])[:LONGEST_ADDRESS] if client else ""
 
@@ -128,12 +122,12 @@ def pipeline_of(request: Request) -> RequestPipeline:
 
 
 def plane_of(request: Request) -> ControlPlane:
-    """Return the control plane that is asked."""
+    """Return the control plane of a request."""
     return pipeline_of(request).plane
 
 
 def who_of(request: Request) -> Who:
-    """Return who asks."""
+    """Return the caller."""
     who: Who = request.scope[WHO]
     return who
 

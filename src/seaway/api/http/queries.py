@@ -1,4 +1,4 @@
-"""Filters in the parameters of a request."""
+"""Filters in query parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_NS = 2**63 - 1
 
 
 def require_moment(text: str) -> str:
-    """Check a moment."""
+    """Check a timestamp."""
     try:
         at = at_ns(text) if text else 0
     except (ValueError, OverflowError):
@@ -30,7 +30,7 @@ def require_moment(text: str) -> str:
 
 
 def require_shown(state: StateName) -> StateName:
-    """Check a state."""
+    """Check that jobs in a state can be listed."""
     if state == "deleted":
         raise PydanticCustomError("deleted", "may not be 'deleted': deleted jobs are not shown any more")
     return state
@@ -53,21 +53,21 @@ class JobQuery(BaseModel):
     cluster: Word = ""
     """Cluster of the latest attempt."""
     name: Word = ""
-    """A part of the name."""
+    """Part of the name."""
     submitted_by: Word = ""
     label: Annotated[str, Field(max_length=400, pattern=LABEL_PATTERN)] = ""
-    """A label's key and value, like `team=a`."""
+    """Key and value of a label, like `team=a`."""
     submitted_from: Moment = ""
-    """The first moment, like 2026-11-21T10:00:00Z."""
+    """Start of the time of submission, like 2026-11-21T10:00:00Z."""
     submitted_until: Moment = ""
-    """The moment before which they were submitted."""
+    """End of the time of submission, exclusive."""
     after: Annotated[str, Field(max_length=100)] = ""
     """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT
-    """Jobs on a page."""
+    """Maximum number of jobs on a page."""
 
     def filter(self, tenant: str, before: str) -> JobFilter:
-        """Return what to ask the store for."""
+        """Return the filter for the store."""
         key, _, value = self.label.partition("=")
         return JobFilter(
             tenant=tenant,
@@ -95,23 +95,23 @@ class FleetQuery(BaseModel):
     cluster: Word = ""
     """Filter by cluster."""
     node: Word = ""
-    """Only on this node."""
+    """Filter by node."""
     name: Word = ""
     """Filter nodes by a part of their name."""
     device: Word = ""
-    """Only devices with this in the uuid; of nodes, those that have such a device, and likewise with what follows."""
+    """Part of the UUID of devices. Nodes match if they have a matching device; this applies to the next fields too."""
     model: Word = ""
-    """Only devices with this in the model, like `A100`."""
+    """Part of the model of devices, like `A100`."""
     free_memory_mib: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """Only devices with at least so much memory that no one holds."""
+    """Minimum free memory of devices, MiB."""
     free_core_milli: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """Only devices with at least so many thousandths of cores that no one holds."""
+    """Minimum free cores of devices, thousandths."""
     ready: bool | None = None
-    """Only nodes that take new work, or only those that do not; devices that are asked for have to take it, too."""
+    """True for nodes and devices that accept new jobs, false for nodes that do not."""
     after: Annotated[str, Field(max_length=100)] = ""
     """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
-    """Entries on a page."""
+    """Maximum number of entries on a page."""
 
     @property
     def wanted(self) -> FleetFilter:

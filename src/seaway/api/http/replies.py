@@ -1,4 +1,4 @@
-"""Answers: JSON put together by hand, problems, and versions as entity tags."""
+"""Responses: JSON, problem details, entity tags and compression."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ TITLES = {
 
 
 class Reply(Response):
-    """JSON that is encoded already, or an answer without a body."""
+    """Response of encoded JSON, or without a body."""
 
     media_type = "application/json"
 
 
 def json_reply(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:  # noqa: ANN401
-    """Answer with JSON."""
+    """Return a response of JSON."""
     return Reply(orjson.dumps(content), status, headers)
 
 
 def nothing() -> Response:
-    """Answer that it is done and that there is nothing to say."""
+    """Return a response without content."""
     return Response(status_code=204)
 
 
@@ -57,42 +57,42 @@ def problem(
     error: RejectedError | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """Answer with problem details."""
+    """Return a response of problem details."""
     title = TITLES.get(status, "Error")
     body = orjson.dumps(problem_fields(status, title, detail, path, error), option=orjson.OPT_NON_STR_KEYS)
     return Response(body, status, headers, media_type=MEDIA_TYPE)
 
 
 def tag(job: JobRecord) -> str:
-    """Return the entity tag of a job in its version; a name may stand for another job later, so it has the id."""
+    """Return the entity tag of a version of a job; it contains the ID, since another job may have the name later."""
     return f'"{job.id}.{job.version}"'
 
 
 def job_reply(job: JobRecord, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
-    """Answer with a job."""
+    """Return a response with a job."""
     return json_reply(job_fields(job), status, {"etag": tag(job), **(headers or {})})
 
 
 def tags_in(header: str) -> list[str]:
-    """Split a header that lists entity tags; weak ones count as others do."""
+    """Return the entity tags in a header; weak ones are treated as strong."""
     return [each.strip().removeprefix("W/") for each in header.split(",") if each.strip()]
 
 
 def is_known(request: Request, job: JobRecord) -> bool:
-    """Tell whether who asks has this version already."""
+    """Report whether the client has this version of a job."""
     header = request.headers.get("if-none-match")
     return header is not None and ("*" in (tags := tags_in(header)) or tag(job) in tags)
 
 
 LEVEL = 1
-"""The fastest: of figures of the same things again and again little is left all the same."""
+"""Fastest compression level; metrics are repetitive, so it is sufficient."""
 
 AS_GZIP = 31
 """Value of `wbits` for gzip with the largest window."""
 
 
 def in_pieces(request: Request, pieces: Iterable[bytes], media: str) -> StreamingResponse:
-    """Answer piece by piece, made, and packed where that is asked for, in a thread while the one before is sent."""
+    """Return a streaming response, compressed if the client accepts gzip; a thread produces the pieces."""
     headers = {"vary": "accept-encoding"}
     if takes_gzip(request.headers.get("accept-encoding", "")):
         return StreamingResponse(packed(pieces), media_type=media, headers={**headers, "content-encoding": "gzip"})
@@ -100,7 +100,7 @@ def in_pieces(request: Request, pieces: Iterable[bytes], media: str) -> Streamin
 
 
 def packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pack a text in pieces."""
+    """Compress pieces of text."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, AS_GZIP)
     for piece in pieces:
         if some := packer.compress(piece):
@@ -109,7 +109,7 @@ def packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def takes_gzip(header: str) -> bool:
-    """Tell whether gzip is among what a client takes; what it does not name it does not get."""
+    """Report whether a client accepts gzip explicitly."""
     for part in header.split(",")[:32]:
         coding, *parameters = (each.strip().lower() for each in part.split(";"))
         if coding == "gzip":

@@ -19,7 +19,7 @@ from seaway.wire.problem import MEDIA_TYPE, Problem
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A header that an operation reads by itself; it is described and not checked before."""
+    """A header that an operation reads itself; it is described, but not checked in advance."""
 
     name: str
     says: str
@@ -27,7 +27,7 @@ class Header:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Its description in OpenAPI."""
+        """OpenAPI description of the header."""
         schema = {"type": "string", "maxLength": self.longest}
         return {"in": "header", "name": self.name, "required": False, "description": self.says, "schema": schema}
 
@@ -57,10 +57,10 @@ SAYS = {
 }
 
 MESSAGES: set[type[BaseModel]] = {Problem}
-"""Messages that descriptions of operations name by themselves."""
+"""Messages that operations refer to by name."""
 
 PREFIX = "/api/v1"
-"""Prefix of all operations, except those that other programs expect elsewhere."""
+"""Prefix of all operations, except those with a well-known path."""
 
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 WITH_BODY = (408, 413, 415)
@@ -68,10 +68,10 @@ ROLE = "x-role"
 
 
 class Received(APIRoute):
-    """A route through the request pipeline that knows all its parameters."""
+    """A route through the request pipeline that rejects unknown and repeated parameters."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
-        """Return what serves a request."""
+        """Return the handler of requests."""
         call = super().get_route_handler()
         operation = self.operation_id or self.name
         role = Role((self.openapi_extra or {})[ROLE])
@@ -79,7 +79,7 @@ class Received(APIRoute):
         several: set[str] = set()
         for each in self.dependant.query_params:
             kind = each.field_info.annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):  # it stands for its fields
+            if isinstance(kind, type) and issubclass(kind, BaseModel):  # the class stands for its fields
                 known |= {field.alias or name for name, field in kind.model_fields.items()}
                 several |= {
                     field.alias or name
@@ -104,7 +104,7 @@ class Received(APIRoute):
 
 
 def _require_once(request: Request, several: Set[str]) -> None:
-    """Check that no parameter is given twice but those that may have several values: which was meant no one knows."""
+    """Check that parameters with a single value are not repeated, since two values would be ambiguous."""
     given = [name for name, _ in request.query_params.multi_items() if name not in several]
     for name in dict.fromkeys(given):
         if given.count(name) > 1:
@@ -118,11 +118,11 @@ def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
 
 
 def router(tag: str, prefix: str = PREFIX) -> APIRouter:
-    """Make a router of operations that the description puts together."""
+    """Make a router whose operations are one section of the API reference."""
     return APIRouter(prefix=prefix, route_class=Received, tags=[tag])
 
 
-def operation(  # noqa: PLR0913  # what the description tells of an operation
+def operation(  # noqa: PLR0913  # parts of the description
     routes: APIRouter,
     method: str,
     path: str,
@@ -135,22 +135,22 @@ def operation(  # noqa: PLR0913  # what the description tells of an operation
     headers: Sequence[Header] = (),
     body_needed: bool = True,
 ) -> Callable[[Handler], Handler]:
-    """Declare an operation; its id is the handler's name, its text the handler's docstring.
+    """Declare an operation; its ID is the name of the handler, its text the docstring of the handler.
 
     Parameters
     ----------
     answers
-        By status: the message, a media type for text, or None for nothing.
+        Responses by status: a message, a media type of text, or None for no content.
     errors
-        Statuses beside those that every operation may have.
+        Statuses of errors in addition to the common ones.
     body
-        The message that is read from the body.
+        Message in the request body.
     media
-        Kinds of body that are taken.
+        Accepted media types of the body.
     headers
-        Headers that are read.
+        Request headers that it reads.
     body_needed
-        Whether there must be a body.
+        True if the body is required.
     """
 
     def declare(handler: Handler) -> Handler:

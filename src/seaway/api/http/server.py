@@ -1,4 +1,4 @@
-"""An HTTP server that ends event streams before it waits for connections to end."""
+"""HTTP server that ends event streams before it waits for connections to close."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.application.access import require_loopback
 from seaway.bootstrap.settings import ServerSettings, names_in
 
 GRACE_S = 10
-"""Seconds to wait for running requests at the end."""
+"""Maximum time for running requests during shutdown, seconds."""
 
 RARELY = (50_000, 20, 100)
 """Thresholds of the garbage collector. Each run delays all responses, and most objects do not need it."""
@@ -30,18 +30,18 @@ BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Serves an application made by `seaway.api.app.make_app`."""
+    """Server of an application made by `seaway.api.app.make_app`."""
 
     _rarely = ExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and look for garbage rarely from here on."""
+        """Start, and reduce garbage collection."""
         await super().startup(sockets)
         self._rarely = ExitStack()
         self._rarely.enter_context(looking_rarely())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what would not end by itself, then everything."""
+        """End event streams, then shut down."""
         app = self.config.app
         if isinstance(app, FastAPI):
             app.state.hub.close()
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
 
 @contextmanager
 def looking_rarely() -> Iterator[None]:
-    """Look for garbage rarely, and never in what is in memory by now: that stays."""
+    """Reduce garbage collection, and exclude the objects that exist now, which are permanent."""
     often = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*RARELY)
@@ -69,7 +69,7 @@ def make_server(app: FastAPI, settings: ServerSettings) -> Server:
     Raises
     ------
     RejectedError
-        When all callers would be admins and other machines could reach it.
+        If authentication is disabled and other machines could reach it.
     """
     if settings.no_auth:
         require_loopback(settings.host)
@@ -99,16 +99,16 @@ def make_server(app: FastAPI, settings: ServerSettings) -> Server:
 
 
 def trusted(proxies: str) -> list[str]:
-    """Return the networks of proxies as the server goes by them; those of IPv4 as IPv6 has them, too.
+    """Return the networks of trusted proxies for uvicorn; IPv4 networks also as IPv4-mapped IPv6 networks.
 
     Parameters
     ----------
     proxies
-        Addresses and networks, with ``,`` between.
+        Addresses and networks, separated by ``,``.
 
     References
     ----------
-    RFC 4291, section 2.5.5.2: IPv4-mapped addresses, by which a socket for both sees who comes over IPv4.
+    RFC 4291, section 2.5.5.2: IPv4-mapped addresses, which dual-stack sockets report for IPv4 clients.
     """
     networks = [ip_network(each) for each in names_in(proxies)]
     mapped = [

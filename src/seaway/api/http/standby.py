@@ -18,16 +18,16 @@ RETRY_AFTER_S = 2
 
 
 class Standby:
-    """Server in a thread of its own, on the port that the real server uses later.
+    """Server in its own thread, on the port that the API server uses later.
 
     Parameters
     ----------
     settings
-        As for the real server.
+        Settings of the API server.
     why
-        Returns why this process is not ready.
+        Returns the reason why this process is not ready.
     can_follow
-        Returns whether it can take over from the leader.
+        Reports whether it can take over from the leader.
     """
 
     def __init__(self, settings: ServerSettings, why: Callable[[], str], can_follow: Callable[[], bool]) -> None:
@@ -50,20 +50,20 @@ class Standby:
         self._thread: threading.Thread | None = None
 
     def start(self, listener: socket.socket) -> None:
-        """Begin to answer; the listener stays open when this ends."""
+        """Start the server; `listener` remains open after `stop`."""
         own = listener.dup()
         self._thread = threading.Thread(target=self._server.run, args=([own],), name="standby", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the server; idempotent. New connections wait for the real server."""
+        """Stop the server; idempotent. New connections wait for the API server."""
         self._server.should_exit = True
         if self._thread:
             self._thread.join()
             self._thread = None
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer anything that is asked."""
+        """Answer a request of any path."""
         if scope["type"] != "http":
             return
         headers = {"retry-after": str(RETRY_AFTER_S), "connection": "close"}

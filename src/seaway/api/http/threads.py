@@ -1,4 +1,4 @@
-"""Waiting work, off the event loop: a few threads read, others wait for the writer, or work on what takes long."""
+"""Thread pools for blocking work: reads, writes, admission checks and slow responses."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ WRITERS = 64
 """Threads that wait for the writer, which stores concurrent changes together."""
 
 MAX_THREADS = 4
-"""Threads for admission checks that take long, one after the other."""
+"""Threads for long admission checks."""
 
 HEAVY = 2
-"""Concurrent responses that take long, such as the objects of thousands of replicas."""
+"""Concurrent slow responses, such as the objects of thousands of replicas."""
 
 IN_LINE = 14
-"""Maximum number of them that are queued; further requests have to retry later."""
+"""Maximum number of queued slow responses; further requests are rejected and must retry."""
 
 RETRY_AFTER_S = 2
 
 
 class Threads:
-    """Runs what waits in threads, each kind apart, so that none holds up the other."""
+    """Separate thread pools, so that one kind of work does not block another."""
 
     def __init__(self) -> None:
         self._readers = CapacityLimiter(READERS)
@@ -38,35 +38,35 @@ class Threads:
         self._limiter = CapacityLimiter(MAX_THREADS)
         self._heavy = CapacityLimiter(HEAVY)
         self.heavy_ahead = 0
-        """Number of are answered or wait."""
+        """Number of slow responses in progress or queued."""
 
     async def read(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Run something that reads."""
+        """Run a read."""
         return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._readers)
 
     async def write(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Run something that waits for the writer."""
+        """Run a write, which waits for the writer."""
         return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._writers)
 
     async def admit(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Run something that thinks about whether a job may pass."""
+        """Run a long admission check."""
         return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._limiter)
 
     async def heavy(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Run something that takes long.
+        """Run a slow request.
 
         Raises
         ------
         UnavailableError
-            When too much of it waits already.
+            If too many slow requests are queued.
         """
         if self.heavy_ahead >= HEAVY + IN_LINE:
             raise UnavailableError("too many slow requests; try again soon", retry_after_s=RETRY_AFTER_S)
