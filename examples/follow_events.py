@@ -1,4 +1,4 @@
-"""Submit a few jobs at once and follow each to its end, all at the same time."""
+"""Submit several jobs and follow all of them to completion."""
 
 # ruff: noqa: INP001, T201  # an example stands alone, and prints
 

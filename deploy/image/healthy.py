@@ -1,4 +1,4 @@
-"""Whether the Seaway in this container answers: its health check.
+"""Health check of the container.
 
 It asks the own process only, so any certificate will do, and nothing of Seaway is imported, which would take longer.
 """

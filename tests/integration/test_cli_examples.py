@@ -25,7 +25,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     [
         ("submit_and_wait", ["→ ", "hello is", "on node-", "hello is completed"]),
         ("follow_events", ["sweep-0: running", "ended as completed, completed, completed", "sweep-2 took 1 attempt"]),
-        ("mend_errors", ["resources.gpu_memory 8 is not valid", "for one key: True", "priority 2", " not found"]),
+        ("handle_errors", ["resources.gpu_memory 8 is not valid", "for one key: True", "priority 2", " not found"]),
     ],
 )
 def test_an_example_runs(cli: Cli, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:

@@ -63,9 +63,9 @@ def test_a_full_interface_is_told_of_after_ten_minutes(tmp_path: Path) -> None:
             exp_annotations:
               summary: The interface of gateway gw-1 has been 95% full (in) for 10 minutes
               description: >-
-                Jobs that need bandwidth over it wait or go elsewhere, and all others get slower. `seaway links` shows
-                whose links are full. What runs there can be moved, or told to use less; what the interface carries can
-                be raised.
+                Jobs that need bandwidth over it wait or run elsewhere, and other traffic slows down.
+                `seaway links` shows the full links. Move or throttle jobs there, or raise the speed of
+                the interface.
 """,
     )
 
@@ -87,10 +87,11 @@ def test_an_interface_that_cannot_be_read_is_told_of_after_ten_minutes(tmp_path:
         exp_alerts:
           - exp_labels: {gateway: gw-1, severity: warning}
             exp_annotations:
-              summary: It has not been known for 10 minutes what the interface of gateway gw-1 carries
+              summary: The interface of gateway gw-1 cannot be read for 10 minutes
               description: >-
-                The bandwidth of its links counts as unknown, so no job that needs some is placed over them. Seaway's
-                log says why: its node-exporter does not answer, refuses, or does not know the interface.
+                The bandwidth of its links counts as unknown, so no job that needs bandwidth is placed
+                over them. The log of Seaway has the reason: node-exporter does not answer, rejects the
+                request, or does not know the interface.
 """,
     )
 
@@ -117,10 +118,11 @@ def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Pa
         exp_alerts:
           - exp_labels: {target: gw-1, cluster: a, severity: critical}
             exp_annotations:
-              summary: Gateway gw-1 before a has answered no one for 2 minutes
+              summary: Gateway gw-1 of a has not answered for 2 minutes
               description: >-
-                No agent gets an answer from it: it is down, or cut off. No job with a bound on its network is placed
-                behind it; jobs that run there may be out of reach. `seaway links --target gw-1` shows who asks.
+                No agent gets an answer from it: it is down or disconnected. No job with network bounds
+                is placed behind it, and jobs there may be unreachable. `seaway links --target gw-1`
+                shows the links to it.
 """,
     )
 
@@ -144,9 +146,8 @@ def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
             exp_annotations:
               summary: The agent of gateway gw-1 has not reported for 5m 0s
               description: >-
-                No one measures the links from there, and none of them counts any more: jobs that come from there with a
-                bound on their network wait. `seaway network agents` says when it reported last, its own log says why it
-                does not.
+                Its links are not measured and count as unknown. Jobs of users behind it with network
+                bounds wait. `seaway network agents` shows its last report; its own log has the reason.
 """,
     )
 
@@ -174,10 +175,10 @@ def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Pa
         exp_alerts:
           - exp_labels: {source: gw-4, target: gw-1, cluster: a, severity: warning}
             exp_annotations:
-              summary: The link from gw-4 to gw-1 lost 20% of what was sent within 10 minutes
+              summary: The link from gw-4 to gw-1 lost 20% of probes within 10 minutes
               description: >-
-                It loses 40% now. So much of the probes was not answered, while a user reaches the gateway. Jobs with
-                a bound on loss go elsewhere. `seaway links history gw-4 gw-1` shows since when.
+                The present loss is 40%. The gateway answers, but not all probes. Jobs with a bound on
+                loss are placed elsewhere. `seaway links history gw-4 gw-1` shows the history.
 """,
     )
 

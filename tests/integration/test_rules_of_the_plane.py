@@ -99,7 +99,7 @@ def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
         },
         not_at="2m",
         at="4m",
-        a=("What is known of cluster a is 4m 0s old", {"cluster": "a"}),
+        a=("The state of cluster a is 4m 0s old", {"cluster": "a"}),
     )
 
 
@@ -134,7 +134,7 @@ def test_deployments_that_come_to_nothing_are_told_of(tmp_path: Path) -> None:
         },
         not_at="20m",
         at="31m",
-        a=("15 deployments in a came to nothing within 15 minutes", {"cluster": "a"}),
+        a=("15 deployments in a failed within 15 minutes", {"cluster": "a"}),
     )
 
 
@@ -151,7 +151,7 @@ def test_deployments_are_counted_in_whole_numbers(tmp_path: Path) -> None:
         every="17s",
         not_at="15m",
         at="22m",
-        a=("15 deployments in a came to nothing within 15 minutes", {"cluster": "a"}),
+        a=("15 deployments in a failed within 15 minutes", {"cluster": "a"}),
     )
 
 
@@ -244,7 +244,7 @@ CALLED = {"job": "seaway", "namespace": "ours"}
 MATTERS = {
     "SeawayDown": ("up{%s}", "1", "0", "Seaway has not answered Prometheus for 2 minutes"),
     "SeawayNotReady": ("seaway_ready{%s}", "1", "0", "Seaway has placed no job for 2 minutes"),
-    "SeawayDatabaseBehind": ("seaway_changes_waiting{%s}", "0", "5001", "5001 changes wait to be stored"),
+    "SeawayDatabaseBehind": ("seaway_changes_waiting{%s}", "0", "5001", "5001 changes are waiting to be stored"),
 }
 """Series that show a failure of Seaway, with a good and a bad value."""
 
@@ -277,7 +277,7 @@ def test_a_slow_database_is_not_hidden_by_a_busier_one(tmp_path: Path) -> None:
     """Each Seaway's transactions count separately."""
     many = {f'{PREFIX}{{{OTHER}, le="{le}"}}': "0+9000x30" for le in ("1", "2.5", "+Inf")}
     few = {f'{PREFIX}{{{OURS[0]}, le="{le}"}}': f"0+{rise}x30" for le, rise in (("1", 1), ("2.5", 10), ("+Inf", 10))}
-    says = "One in a hundred transactions takes 2.483s or longer"
+    says = "1 % of transactions take 2.483s or longer"
     fires(tmp_path, "SeawayDatabaseSlow", {**many, **few}, not_at="4m", at="20m", it=(says, CALLED))
 
 
@@ -291,7 +291,7 @@ def test_a_database_that_fails_is_told_of_by_namespace(tmp_path: Path) -> None:
 
 def test_figures_of_one_seaway_are_not_seen_for_another(tmp_path: Path) -> None:
     """A Seaway with series does not hide one in another namespace without them."""
-    says = "Seaway has answered Prometheus for 10 minutes and not said whether it is ready"
+    says = "Seaway has answered Prometheus for 10 minutes without its readiness"
     series = {f"up{{{each}}}": "1x60" for each in (OTHER, *OURS)}
     series[f"seaway_ready{{{OTHER}}}"] = "1x60"
     fires(tmp_path, "SeawayHalfSeen", series, not_at="9m", at="12m", it=(says, CALLED))
@@ -310,7 +310,7 @@ def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None
         },
         not_at="15m",
         at="27m",
-        it=("Seaway has answered Prometheus for 10 minutes and not said whether it is ready", {"job": "seaway"}),
+        it=("Seaway has answered Prometheus for 10 minutes without its readiness", {"job": "seaway"}),
     )
 
 
@@ -387,7 +387,7 @@ def test_a_slow_database_is_told_of(tmp_path: Path) -> None:
         },
         not_at="9m",
         at="20m",
-        it=("One in a hundred transactions takes 2.35s or longer", {}),
+        it=("1 % of transactions take 2.35s or longer", {}),
     )
 
 
@@ -402,5 +402,5 @@ def test_a_database_that_falls_behind_is_told_of(tmp_path: Path) -> None:
         },
         not_at="1m",
         at="3m",
-        it=("5001 changes wait to be stored", {}),
+        it=("5001 changes are waiting to be stored", {}),
     )

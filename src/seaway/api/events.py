@@ -25,7 +25,7 @@ from seaway.domain.errors import RejectedError, SeawayError
 
 RETRY = b"retry: 2000\n\n"
 MEDIA_TYPE = "text/event-stream"
-LAST_EVENT = Header("Last-Event-ID", "The last event that you have, as browsers send it; goes before `after`.", 20)
+LAST_EVENT = Header("Last-Event-ID", "The last event that you have. Takes precedence over `after`.", 20)
 
 routes = router("events")
 

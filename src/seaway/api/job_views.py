@@ -68,9 +68,7 @@ async def list_job_events(
 async def list_attempts(
     request: Request,
     job: JobRef,
-    after: Annotated[
-        int, Query(ge=0, le=LARGEST_ID, description=("Return only attempts after the one with this number."))
-    ] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Return only attempts after this one.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
     first: Annotated[int, Query(ge=0, le=MAX_REPLICA, description="First replica to return.")] = 0,
     replicas: Annotated[int, Query(ge=1, le=MAX_REPLICAS, description="Number of replicas to return.")] = MAX_REPLICAS,
@@ -97,7 +95,7 @@ async def list_attempts(
     Role.VIEWER,
     {
         200: {
-            "description": 'The objects; a `Link` header with `rel="next"` leads to more.',
+            "description": 'Objects. A `Link` header with `rel="next"` leads to the next page.',
             "content": {
                 "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
                 "application/yaml": {"schema": {}},  # one document for each object

@@ -39,9 +39,7 @@ PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
 MAX_BYTES = 1 << 20
 """Maximum size of the queue of a follower, bytes. Beyond it, reading from the cluster pauses."""
 
-LAST_LINE = Header(
-    "Last-Event-ID", "The last line that you have: what comes after it is sent, and nothing before.", 200
-)
+LAST_LINE = Header("Last-Event-ID", "The last line that you have. Only later lines are sent.", 200)
 
 _PLACE = re.compile(r"([0-9]{1,9})~([0-9A-Za-z._-]{0,150})")
 
@@ -55,9 +53,7 @@ async def follow_log(
     request: Request,
     job: JobRef,
     replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
-    tail: Annotated[
-        int, Query(ge=1, le=MAX_LINES, description="Number of existing lines, counted from the end.")
-    ] = 100,
+    tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Existing lines, from the end.")] = 100,
     container: ContainerName = "",
 ) -> Response:
     """Follow the log of a replica live, across attempts, until the job finishes.

@@ -1,1 +1,1 @@
-"""Wiring: the only place that knows every part."""
+"""Wiring of all parts; no other package imports them all."""

@@ -1,4 +1,4 @@
-"""The wiring of a gateway's agent: what it opens, what it gives up, and its two threads."""
+"""Wiring of a gateway's agent: its sockets, its privileges and its two threads."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ AGAIN_S = 30.0
 
 
 class Reflecting:
-    """Sends datagrams of the gateways that are probed back to them, where the network wants that.
+    """Reflector of datagrams from other gateways, as configured in the network.
 
-    To be made while there are still privileges: from then on it can open sockets in the namespace without any.
+    Create it before privileges are dropped. After that, it can open sockets in the namespace without privileges.
 
     Parameters
     ----------
     address
-        Where it answers; None for every own address.
+        Address to listen on; None for all addresses.
     netns
         Name of a network namespace; empty for that of the process.
     now_s
-        A steady clock, seconds.
+        A monotonic clock, seconds.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class Reflecting:
     ) -> None:
         self._address = address or ANYWHERE
         self.place = open_namespace(netns)
-        """Where it makes its socket."""
+        """Namespace of its socket."""
         self._now_s = now_s
-        self._again_s: float | None = None  # when a port is tried again that another user has
+        self._again_s: float | None = None  # time of the next attempt to bind a port in use
         self._reported = ""
         self._heeded: Assignment | None = None
         self._port = 0
@@ -68,12 +68,12 @@ class Reflecting:
         self._thread: threading.Thread | None = None
 
     def heed(self, assignment: Assignment | None) -> float | None:
-        """Answer on the port that is wanted now, and only those that are probed.
+        """Listen on the assigned port, and answer only the assigned targets.
 
         Returns
         -------
         float | None
-            After how many seconds the same is to be heeded again, as another user has the port; None for never.
+            Seconds until the next attempt if the port is in use; None otherwise.
         """
         if assignment is None:
             return None
@@ -82,7 +82,7 @@ class Reflecting:
         return None if self._again_s is None else max(self._again_s - self._now_s(), 0)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop, and release the namespace."""
         self._stop()
         self.place.close()
 
@@ -119,10 +119,10 @@ class Reflecting:
 
 
 ANY = "any"
-"""An address that leaves it to the routes where probes come from."""
+"""Value of the address setting that leaves the source address to the routing table."""
 ASK_S = 5.0
 GRACE_S = 3.0
-"""Seconds for sending queued results at the end."""
+"""Maximum time to send queued results during shutdown, seconds."""
 MIB = 1 << 20
 
 Address = IPv6Address | IPv4Address
@@ -162,17 +162,17 @@ class Opened:
 
 
 def know(settings: AgentSettings, environment: Mapping[str, str], network: NetworkConfig | None) -> Known:
-    """Check all that the settings name, and read the token.
+    """Validate the settings, and read the token.
 
     Parameters
     ----------
     network
-        What the network file says; None without one.
+        Content of the network file; None without one.
 
     Raises
     ------
     RejectedError
-        When something is missing or wrong.
+        If a setting is missing or invalid.
     """
     if not settings.gateway:
         raise RejectedError("say which gateway this is: --gateway NAME", where="[agent] gateway")
@@ -190,17 +190,17 @@ def know(settings: AgentSettings, environment: Mapping[str, str], network: Netwo
 
 
 def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], object] | None) -> Address | None:
-    """Return the address that probes come from; None leaves it to the routes. Ask the server if nothing else says it.
+    """Return the source address of probes, from the server if necessary; None leaves it to the routing table.
 
     Parameters
     ----------
     pause
-        Waits for some seconds until the server is asked again; None to ask once.
+        Sleeps for some seconds before the next request to the server; None for a single request.
 
     Raises
     ------
     SeawayError
-        What keeps the server from answering, when it is asked once.
+        If the only request fails.
     """
     if known.address or known.controller is None or settings.address == ANY:
         return known.address
@@ -218,16 +218,16 @@ def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], 
 
 
 def open_all(settings: AgentSettings, account: Account, address: Address | None) -> Opened:
-    """Open every socket, then give up every privilege.
+    """Open all sockets, then drop all privileges.
 
-    From then on modules may not be there to be imported: Seaway may be installed where only root may read.
+    After this, imports may fail, since Seaway may be installed in a folder that only root can read.
 
     Raises
     ------
     RejectedError
-        When a privilege is missing, or the namespace or the address is not there.
+        If a privilege is missing, or the namespace or the address does not exist.
     """
-    import encodings.idna  # noqa: F401  # Python needs it for the first address it looks up
+    import encodings.idna  # noqa: F401  # Python needs it for the first look-up of an address
 
     forbid_new_privileges()
     prober = open_prober(*([address] if address else []), netns=settings.netns)
@@ -237,16 +237,16 @@ def open_all(settings: AgentSettings, account: Account, address: Address | None)
 
 
 class Agent:
-    """Rounds in one thread, and what concerns the controller in another.
+    """Agent with two threads: one for rounds of probes, one for the server and the reflector.
 
     Parameters
     ----------
     known
-        What it knows.
+        Its inputs.
     opened
-        What it works with.
+        Its sockets.
     see
-        Shows the results of each round.
+        Receives the results of each round.
     """
 
     def __init__(self, settings: AgentSettings, known: Known, opened: Opened, see: See) -> None:
@@ -263,25 +263,25 @@ class Agent:
         self._duties, self._results = (
             threading.Event(),
             threading.Event(),
-        )  # set when there are new ones, and at the end
+        )  # set on new duties and results, and at the end
         self._failure: BaseException | None = None
         self.delivery: Delivery | None = None
-        """None without a server."""
+        """Delivery of results; None without a server."""
         if known.controller:
             self.delivery = Delivery(
                 settings.gateway, known.controller, self._queue, self._duty, clock, random, settings.refresh_s
             )
 
     def run(self, stopping: threading.Event) -> None:
-        """Run until stopped, then send queued results, for `GRACE_S` at most.
+        """Run until stopped, then send queued results, for at most `GRACE_S`.
 
         Raises
         ------
         BaseException
-            An error that ended one of its threads, which never end by themselves.
+            The error that ended one of its threads; they do not end on their own.
         """
         self._stopping = stopping
-        gc.freeze()  # these objects stay, and need not be scanned again
+        gc.freeze()  # these objects are permanent, so the collector can skip them
         probing = self._start("rounds", self._probe)
         delivering = self._start("delivery", self._deliver)
         stopping.wait()
@@ -300,7 +300,7 @@ class Agent:
         def guarded() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001  # reported by the thread that waits for these
+            except BaseException as error:  # noqa: BLE001  # raised again in `run`
                 if not self._stopping.is_set():
                     self._failure = error
                     self._stopping.set()
@@ -329,12 +329,12 @@ class Agent:
             self.delivery.finish(GRACE_S)
 
     def _compare(self, todo: Assignment | None) -> None:
-        """Stop when the configured address of the gateway changed, since binding needs privileges again.
+        """Stop if the configured address of the gateway changed, since binding needs privileges again.
 
         Raises
         ------
         ConflictError
-            After sending the queued results, when it stops for this reason.
+            If it stops for this reason, after the queued results are sent.
         """
         bound, own = self._opened.address, todo.own if todo else None
         if own is None or bound is None or own == self._compared or self.delivery is None:
@@ -353,7 +353,7 @@ class Agent:
         raise ConflictError(f"the gateway's address is now {own}, and probes come from {bound}: start the agent again")
 
     def _take(self, results: tuple[Reported, ...]) -> None:
-        """Take what came of a round; one that was cut short by the end says nothing true."""
+        """Queue the results of a round, except one that the shutdown interrupted."""
         if self._stopping.is_set():
             return
         if self.delivery:
@@ -386,12 +386,12 @@ def _controller(settings: AgentSettings, environment: Mapping[str, str]) -> Http
 
 
 def agent_client(settings: AgentSettings, environment: Mapping[str, str]) -> Client:
-    """Return a client with the gateway's own token that tries each call once.
+    """Return a client with the gateway's own token and without retries.
 
     Raises
     ------
     RejectedError
-        When there is no token.
+        If there is no token.
     """
     from seaway.client.retries import Pace
     from seaway.client.sync import Client

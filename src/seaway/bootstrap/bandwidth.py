@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seaway.application.ports.traffic import TrafficMeter
 
 STALE = 3
-"""After how many periods without an answer figures count no more; those of Prometheus a window later."""
+"""Intervals without a reading after which figures expire; with Prometheus, the window is added."""
 
 TIMEOUT_S = 5.0
 """Timeout of a reading; half a period if that is shorter."""
@@ -69,12 +69,12 @@ def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
     Raises
     ------
     RejectedError
-        When a setting is invalid, or a file of certificates cannot be read.
+        If a setting is invalid, or a file of certificates cannot be read.
     """
     from seaway.application.network.bandwidth import Bandwidths
 
     interval_s, prometheus = settings.bandwidth.interval_s, settings.prometheus
-    older_s = prometheus.window_s if prometheus.url else 0  # its latest sample has some age already when it is asked
+    older_s = prometheus.window_s if prometheus.url else 0  # its latest sample is already up to a window old
     window_s = older_s or interval_s
     return Bandwidths(_meter(settings) if interval_s else None, STALE * interval_s + older_s, clock, window_s)
 
@@ -96,7 +96,7 @@ def _meter(settings: NetworkSettings) -> TrafficMeter:
 
 
 def wrong_network(settings: NetworkSettings) -> list[RejectedError]:
-    """Find settings that make no sense."""
+    """Return the errors of invalid settings."""
     prometheus = settings.prometheus
     problems = wrong_links(settings.links, "[network] links.")
     if not prometheus.url:

@@ -1,4 +1,4 @@
-"""Joining clusters: kubeconfigs put where `seaway up` finds them, once they were seen to work."""
+"""Joining of clusters: checks a kubeconfig, and stores it for `seaway up`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KNOWN = ".names.json"
 """File beside the kubeconfigs with the names of all clusters that were ever joined, by identity."""
 
 KARMADA = "cluster.karmada.io"
-"""The group of objects that Karmada's control plane serves, and no cluster does."""
+"""API group that only the control plane of Karmada serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,26 @@ class Joined:
 
 
 def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = True, replace: bool = False) -> Joined:
-    """Put a context of a kubeconfig into the data folder.
+    """Store a context of a kubeconfig in the data folder.
 
     Parameters
     ----------
     context
-        Which one; empty for the current one.
+        Context; empty for the current one.
     name
-        What the cluster is to be called; empty for its context's name.
+        Name of the cluster; empty for that of its context.
     look
-        Whether to try the cluster first.
+        True to connect to the cluster first.
     replace
-        Whether it may take the place of the kubeconfig that the cluster has: a token that expired, for one.
+        True to replace the kubeconfig of the cluster, for example after its token expired.
 
     Raises
     ------
     RejectedError
-        When the kubeconfig or a name is wrong, the name is another cluster's, the cluster was joined under another, or
-        it is not a cluster but Karmada's control plane.
+        If the kubeconfig or the name is invalid, the name belongs to another cluster, the cluster was joined under
+        another name, or it is the control plane of Karmada.
     UnavailableError
-        When the cluster does not answer as it should.
+        If the cluster does not answer correctly.
     """
     from seaway.adapters.kubernetes.connection.contexts import cluster_name, current_context, minified
 
@@ -109,7 +109,7 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
     there
         Names of the joined clusters.
     replace
-        Whether it may get the name of a cluster that left.
+        True if it may get the name of a cluster that left.
     """
     before = known.get(uid, "")
     if before and before != name:
@@ -130,12 +130,12 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
 
 
 def leave(name: str, data: Path) -> Path:
-    """Take a cluster's kubeconfig out of the data folder; what runs there goes on, and its name stays its own.
+    """Remove a cluster's kubeconfig from the data folder. Its workloads continue, and its name stays reserved.
 
     Raises
     ------
     RejectedError
-        When there is none of that name.
+        If no cluster with that name is joined.
     """
     file = data / KUBECONFIGS / f"{name}.yaml"
     try:
@@ -147,7 +147,7 @@ def leave(name: str, data: Path) -> Path:
 
 
 def joined(data: Path) -> list[str]:
-    """Return the names of the clusters that were joined."""
+    """Return the names of the joined clusters."""
     folder = data / KUBECONFIGS
     return sorted(file.stem for file in folder.glob("*.yaml")) if folder.is_dir() else []
 
@@ -163,19 +163,19 @@ def _read_known(folder: Path) -> dict[str, str]:
 
 
 def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...], str]:
-    """Connect, and return the inventory and the identity."""
+    """Connect, and return the inventory, problems and the identity."""
     with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
         file = Path(folder) / name
         _write(file, text)
         try:
             _refuse_karmada(file, name, kubeconfig)
             return _see(Path(folder))
-        except UnavailableError as error:  # in terms of the given file, the only one that the user knows
+        except UnavailableError as error:  # name the file of the user, not the temporary one
             raise UnavailableError(str(error).replace(str(file), str(kubeconfig))) from None
 
 
 def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
-    """Check that a server is not Karmada's, which has no nodes of its own."""
+    """Check that a server is not the control plane of Karmada, which has no nodes of its own."""
     from seaway.adapters.kubernetes.connection.api import Api
     from seaway.adapters.kubernetes.connection.credentials import Credentials
     from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
@@ -186,7 +186,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
         try:
             return await api.get(f"/apis/{KARMADA}")
         except ApiError:
-            return b""  # as clusters do, which have no such group
+            return b""  # clusters do not have this group
         finally:
             await api.close()
 
@@ -204,7 +204,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
 
 
 def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
-    """Follow the one cluster of a folder until it has reported its inventory."""
+    """Connect to the only cluster of a folder, and wait until it reports its inventory."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
 
     names = ClusterNames()
@@ -229,8 +229,8 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that no one else may read, all at once: `seaway up` may be looking."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")  # files that start with a dot are passed over
+    """Write a file for its owner only, atomically, since `seaway up` may read the folder."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")  # `seaway up` ignores files that start with a dot
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
         writing.write(text)

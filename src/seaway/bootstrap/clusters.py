@@ -1,4 +1,4 @@
-"""The clusters that settings ask for: simulated ones, or real ones."""
+"""Factory of the configured clusters, simulated or real."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class Kind(StrEnum):
 
     SIMULATED = "simulated"
     JOINED = "joined"
-    """Those of `seaway cluster join`."""
+    """Clusters of `seaway cluster join`."""
 
     SET = "set"
-    """Those that settings name."""
+    """Clusters that the settings name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Clusters, and what jobs can become there.
+    """Clusters and their workload templates.
 
     Attributes
     ----------
     kind
-        Which these are.
+        Kind of the clusters.
     close
-        Lets go of them.
+        Releases their resources.
     """
 
     kind: Kind
@@ -59,22 +59,22 @@ class Clusters:
 def make_clusters(
     settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_after_s: float = STALE_S
 ) -> Clusters:
-    """Make the clusters that the settings ask for.
+    """Create the configured clusters.
 
     Parameters
     ----------
     data
-        The data folder. Kubeconfigs in it are used when the settings name no other clusters.
+        Data folder. Its kubeconfigs are used if the settings name no other clusters.
     names
-        What real clusters are called.
+        Names of real clusters.
     stale_after_s
-        After how many seconds a silent cluster gets no new work; a real one says before that why it is silent.
+        Seconds after which an unreachable cluster gets no new jobs; a real one reports the reason earlier.
 
     Raises
     ------
     RejectedError
-        When the fleet file is wrong, the journal of the clusters belongs to another fleet, the folder of
-        kubeconfigs or of templates cannot be read, or a setting is wrong that only real clusters have.
+        If the fleet file is invalid, the journal of the clusters belongs to another fleet, the folder of kubeconfigs or
+        of templates cannot be read, or a setting of real clusters is invalid.
     """
     kind = kind_of(settings, data)
     if kind is not Kind.SIMULATED:
@@ -85,9 +85,9 @@ def make_clusters(
 
 
 def kind_of(settings: ClusterSettings, data: Path) -> Kind:
-    """Return which clusters are to be driven: those that settings name, else those that were joined, else simulated.
+    """Return the kind of clusters: those that the settings name, else joined ones, else simulated ones.
 
-    Where a cluster was ever joined nothing is simulated any more, also when all were left.
+    After the first cluster has joined, nothing is simulated any more, even if all clusters left.
     """
     if settings.karmada.kubeconfig or settings.kubeconfig_dir:
         return Kind.SET
@@ -158,7 +158,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
 
 
 def some_faults(seed: int) -> Faults:
-    """Return faults enough that each kind is seen within the hour, and jobs still get done."""
+    """Return fault rates high enough to show each kind within an hour, and low enough for jobs to complete."""
     return Faults(
         seed=seed,
         refused=0.01,
@@ -176,12 +176,12 @@ def some_faults(seed: int) -> Faults:
 
 
 def read_fleet(text: str) -> Fleet:
-    """Return the fleet that a user named: ``demo`` or a file.
+    """Return the fleet with a name: ``demo``, or the path of a file.
 
     Raises
     ------
     RejectedError
-        When there is no such file, or it is wrong; says where.
+        If the file is missing or invalid; names the place.
     """
     if text == "demo":
         from seaway.simulation.demo import demo_fleet

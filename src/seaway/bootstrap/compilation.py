@@ -1,4 +1,4 @@
-"""Warming up: the engine compiled, or loaded as it was compiled before, ahead of the first job."""
+"""Compilation of the engine, or load from the compile cache, before the first job."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ POLICIES = ("greedy", "bestfit")
 
 
 def warm_up() -> None:
-    """Do once what placing jobs takes; about a minute on a machine that never did, else well under a second."""
+    """Compile all code for placing jobs: about a minute on a new machine, else well under a second."""
     for name in POLICIES:
         warm(name)
 
 
 def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile) -> None:
-    """Do once what placing jobs by a policy takes, with and without jobs of the past to learn from.
+    """Compile the code of a policy, with and without past jobs to learn from.
 
     Parameters
     ----------
     make
-        Makes the policy.
+        Factory of the policy.
 
     Raises
     ------
     RejectedError
-        When there is no such policy.
+        If the policy does not exist.
     """
     fleet, jobs = demo_fleet(), demo_jobs(JOBS)
     for mix in ((), jobs):

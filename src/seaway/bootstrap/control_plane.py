@@ -1,4 +1,4 @@
-"""The whole wiring of a control plane."""
+"""Wiring of a control plane."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from seaway.scheduling.policies.registry import make_profile
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The network between gateways: how it is meant to be, who measures it, and what is taken of that."""
+    """The network between gateways: its configuration, its active paths, its agents and their reports."""
 
     configuration: Configuration
     active: ActivePaths
@@ -58,24 +58,24 @@ class Network:
 
 
 class JsonDocuments:
-    """Writes networks as JSON, as people give them; fills `seaway.application.network.configuration.Documents`."""
+    """Network configurations as JSON in the format of users; implements `Documents` of the configuration."""
 
     def read(self, text: str) -> NetworkConfig:
-        """Read what `write` wrote."""
+        """Read a configuration that `write` wrote."""
         from seaway.wire.network_in import NetworkConfigIn
         from seaway.wire.reading import read_json
 
         return read_json(NetworkConfigIn, text).config()
 
     def write(self, config: NetworkConfig) -> str:
-        """Write a network."""
+        """Write a configuration."""
         from seaway.wire.network_in import network_text
 
         return orjson.dumps(network_text(config)).decode()
 
 
 def make_network(store: Store, writer: Writer, clock: Clock, link_table: LinkTable, steering: Steering) -> Network:
-    """Put it together; the link book goes by it from now on, and traffic is steered along its paths."""
+    """Create the network, whose configuration the link table and the steering of traffic follow."""
     agents = Agents(store, writer, clock)
     network = Network(
         Configuration(store, writer, clock, JsonDocuments()),
@@ -93,7 +93,7 @@ def make_network(store: Store, writer: Writer, clock: Clock, link_table: LinkTab
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A control plane, its parts put together and none of them started."""
+    """A control plane with all its parts, not started."""
 
     settings: Settings
     clock: Clock
@@ -116,7 +116,7 @@ class ControlPlane:
     evaluations: Evaluations
 
     def start(self) -> None:
-        """Start the threads that store, decide, and talk to clusters."""
+        """Start the threads of the writer, the controller, the agents and the monitoring."""
         self.writer.start()
         self.controller.start()
         self.network.agents.start()
@@ -124,7 +124,7 @@ class ControlPlane:
         self.alerts.start()
 
     def stop(self) -> None:
-        """Finish what is under way, store it, and end all threads; nothing is lost by it, nor without it."""
+        """Finish current work, store it, and end all threads. No data is lost without it either."""
         self.alerts.stop()
         self.traffic.stop()
         self.network.agents.stop()
@@ -134,7 +134,7 @@ class ControlPlane:
         self.store.close()
 
 
-def make_plane(  # noqa: PLR0913  # the whole wiring
+def make_plane(  # noqa: PLR0913  # wiring
     settings: Settings,
     store: Store,
     backends: Backends,
@@ -145,20 +145,20 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     random: Random | None = None,
     templates: Templates | None = None,
 ) -> ControlPlane:
-    """Put a control plane together.
+    """Create a control plane.
 
     Parameters
     ----------
     store
-        Where it keeps everything; this process becomes the one that writes.
+        Its database; this process becomes the only writer.
     dispatcher
-        Who talks to clusters; None for threads.
+        Communication with clusters; None for threads.
     bearer
-        Knows tokens of an identity provider.
+        Verifier of tokens of an identity provider.
     random
-        For ids and for spreading tries; None for the machine's own randomness.
+        Source of IDs and of jitter; None for that of the operating system.
     templates
-        What jobs can become; None for what every kind of cluster has.
+        Templates of workloads; None for those of every kind of cluster.
     """
     random = random or SystemRandom()
     store.lead(f"{random.getrandbits(64):016x}")
@@ -211,12 +211,12 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
 
 
 def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
-    """Make what knows the tokens of an identity provider; None without one.
+    """Return the verifier of tokens of an identity provider; None without one.
 
     Raises
     ------
     RejectedError
-        When something is missing.
+        If a setting is missing.
     """
     if not settings.issuer:
         return None
@@ -227,12 +227,12 @@ def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
 
 
 def trusted_keys(path: str) -> tuple[PublicKey, ...]:
-    """Read the keys by which policies must be signed; none where no file is named.
+    """Read the trusted keys for signatures of policies; none without a file.
 
     Raises
     ------
     RejectedError
-        When the file cannot be read, or has no key in it.
+        If the file cannot be read, or has no key.
     """
     if not path:
         return ()
@@ -246,12 +246,12 @@ def trusted_keys(path: str) -> tuple[PublicKey, ...]:
 
 
 def limits(settings: PolicySettings, clock: Clock) -> Limits:
-    """Return what trained policies may take.
+    """Return the limits of trained policies.
 
     Raises
     ------
     RejectedError
-        When what decides in their place is not a policy that consists of plugins.
+        If the fallback is not a policy of plugins.
     """
     try:
         make_profile(settings.fallback)

@@ -1,4 +1,4 @@
-"""The data folder: the database, backups, simulated clusters, and how local commands find the server."""
+"""Data folder: database, backups, simulated clusters, and the address of the server for local commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from seaway.domain.errors import RejectedError
 
 OURS = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters")
-"""Files of older versions that other users may have been able to read."""
+"""Files that older versions may have left readable for other users."""
 
 
 NOTE = "server.json"
@@ -20,14 +20,14 @@ NOTE = "server.json"
 
 
 def clusters_driven(folder: Path) -> str:
-    """Return which kind of clusters the server drives that runs on a data folder; empty when none runs there."""
+    """Return the kind of clusters of the server that runs on a data folder; empty if none runs."""
     try:
         with (folder / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return ""
     except FileNotFoundError:
         return ""
-    except OSError:  # it is held
+    except OSError:  # the lock is taken: a server runs
         with suppress(OSError, ValueError, AttributeError):
             return str(json.loads((folder / NOTE).read_bytes()).get("clusters", ""))
         return ""
@@ -35,7 +35,7 @@ def clusters_driven(folder: Path) -> str:
 
 @contextmanager
 def private() -> Iterator[None]:
-    """See that what this process makes meanwhile is for its owner's eyes only."""
+    """Create files for the owner only."""
     mask = os.umask(0o077)
     try:
         yield
@@ -44,20 +44,19 @@ def private() -> Iterator[None]:
 
 
 class DataFolder:
-    """A folder that belongs to one running server.
+    """Data folder of one running server.
 
-    What this process makes is for its owner's eyes only from here to `close`, however open the folder is that
-    another user made: environments of jobs are in there.
+    Until `close`, the process creates files for their owner only, since they contain environment variables of jobs.
 
     Parameters
     ----------
     path
-        The folder; made when it is not there, for the owner's eyes only.
+        The folder; if it does not exist, it is created for the owner only.
 
     Raises
     ------
     RejectedError
-        When the folder cannot be made, or another server uses it.
+        If the folder cannot be created, or another server uses it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +79,7 @@ class DataFolder:
 
     @property
     def database_url(self) -> str:
-        """The embedded database."""
+        """URL of the embedded database."""
         return f"sqlite:///{self.path.absolute() / 'seaway.db'}"
 
     @property
@@ -94,21 +93,21 @@ class DataFolder:
         return self.path / "admin-token"
 
     def write_token(self, secret: str) -> None:
-        """Keep the first token for local commands, for the owner's eyes only."""
+        """Store the first token for local commands, for the owner only."""
         _write_private(self.admin_token, f"{secret}\n")
 
     def announce(self, url: str, clusters: str) -> None:
-        """Tell local commands where the server is, and which kind of clusters it drives."""
+        """Store the address of the server and its kind of clusters for local commands."""
         _write_private(self.path / NOTE, json.dumps({"url": url, "pid": os.getpid(), "clusters": clusters}) + "\n")
 
     def close(self) -> None:
-        """Let another server use the folder."""
+        """Release the folder for another server."""
         (self.path / NOTE).unlink(missing_ok=True)
         self._opened.close()
 
 
 def _close_to_others(folder: Path) -> None:
-    """Take from others what they may do with Seaway's own files; those of another owner stay as they are."""
+    """Remove permissions of other users from Seaway's files; skip files of another owner."""
     for path in (folder / name for name in OURS):
         with suppress(FileNotFoundError, PermissionError):
             if path.stat().st_mode & 0o077:

@@ -1,4 +1,4 @@
-"""A demo workload, run by the whole control plane on a simulated clock."""
+"""A demo workload on a complete control plane with a simulated clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seaway.simulation.demo import USERS_GATEWAY, demo_jobs
 from seaway.testing.clocks import VirtualClock
 
 STEP_S = 5
-"""Seconds between two looks at the clusters."""
+"""Step of the simulated clock, seconds."""
 
 LONGEST_S = 3600
 SHORTEST_S = 60
@@ -67,12 +67,12 @@ class DemoResult:
 
 
 def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], seed: int = 0) -> DemoResult:
-    """Submit jobs together, and follow those that admission accepts until all have ended.
+    """Submit jobs together, and follow accepted ones until all have ended.
 
     Parameters
     ----------
     progress
-        Called with the number of ended jobs and of all.
+        Called with the number of ended jobs and of all jobs.
     """
     with _demo_plane(fleet, seed) as (plane, clock):
         specs, refused = _admitted(plane, _specs(fleet, count, seed))
@@ -94,7 +94,7 @@ def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], see
 
 @contextmanager
 def _demo_plane(fleet: Fleet, seed: int) -> Iterator[tuple[ControlPlane, VirtualClock]]:
-    """Have a control plane in a folder that goes away."""
+    """Yield a control plane in a temporary folder."""
     clock = VirtualClock()
     with TemporaryDirectory(prefix="seaway-demo-") as folder:
         store = open_store(f"sqlite:///{Path(folder) / 'seaway.db'}")
@@ -108,8 +108,8 @@ def _demo_plane(fleet: Fleet, seed: int) -> Iterator[tuple[ControlPlane, Virtual
 
 
 def _specs(fleet: Fleet, count: int, seed: int) -> Iterator[JobSpec]:
-    """Draw jobs whose users sit behind a gateway of the fleet."""
-    random = Random(seed)  # nothing here is a secret
+    """Generate jobs of users behind a gateway of the fleet."""
+    random = Random(seed)  # not a secret
     gateway = _users_gateway(fleet)
     for job in demo_jobs(count, seed):
         yield JobSpec(
@@ -123,20 +123,20 @@ def _specs(fleet: Fleet, count: int, seed: int) -> Iterator[JobSpec]:
 
 
 def _users_gateway(fleet: Fleet) -> str:
-    """Return the demo's own gateway, else the fleet's last; empty when it has none."""
+    """Return the demo's own gateway, else the last one of the fleet; empty if it has none."""
     names = [gateway.name for gateway in fleet.gateways]
     return USERS_GATEWAY if USERS_GATEWAY in names else "".join(names[-1:])
 
 
 def _from(gateway: str, demand: Demand) -> Demand:
-    """Let those who bound their network come from a gateway; without any no one bounds it."""
+    """Set the gateway of a demand with network bounds; without a gateway, drop the bounds."""
     if not demand.gateway:
         return demand
     return replace(demand, gateway=gateway, network=demand.network if gateway else NO_NEED)
 
 
 def _admitted(plane: ControlPlane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
-    """Return which jobs are let in, and why others are not, as for anybody who submits."""
+    """Return accepted jobs, and the errors of rejected ones."""
     let_in, refused = [], {}
     for spec in specs:
         try:
@@ -149,7 +149,7 @@ def _admitted(plane: ControlPlane, specs: Iterator[JobSpec]) -> tuple[list[JobSp
 
 
 def _submit(plane: ControlPlane, specs: Sequence[JobSpec], seed: int) -> list[JobRecord]:
-    ids = JobIds(Random(seed))  # nothing here is a secret
+    ids = JobIds(Random(seed))  # not a secret
     now_ns = plane.clock.now_ns()
     records = [
         JobRecord(ids.generate(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", ACCEPTED) for spec in specs
@@ -159,7 +159,7 @@ def _submit(plane: ControlPlane, specs: Sequence[JobSpec], seed: int) -> list[Jo
 
 
 def _tell(plane: ControlPlane, records: Sequence[JobRecord], states: frozenset[JobState]) -> Reason | None:
-    """Explain the first job in one of some states."""
+    """Return the reason of the first job in one of some states."""
     for record in records:
         job = plane.jobs.find(record.id)
         if job.state in states:

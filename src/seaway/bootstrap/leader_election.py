@@ -1,4 +1,4 @@
-"""Leading: one of several processes runs the control plane, the others wait for it; agreed on by a Lease."""
+"""Leader election by a Lease: one of several processes runs the control plane, the others wait."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class Leadership:
     ----------
     settings
         The Lease and its durations.
-    told
+    reported
         Called from another thread when this process becomes the leader, and when it stops being it.
 
     Attributes
     ----------
     waiting
-        Why this process is not the leader yet.
+        Reason why this process is not the leader yet.
     can_follow
-        Whether it can take over from another leader.
+        True if it can take over from another leader.
     lost
-        Why it is not the leader any more; empty before.
+        Reason why it is not the leader any more; empty before.
 
     Raises
     ------
     RejectedError
-        When the kubeconfig is invalid.
+        If the kubeconfig is invalid.
     """
 
     def __init__(self, settings: LeaderSettings, reported: Callable[[], None]) -> None:
@@ -84,7 +84,7 @@ class Leadership:
         self._leading: Future[str] | None = None
 
     def start(self) -> None:
-        """Begin to wait for the Lease."""
+        """Start to wait for the Lease."""
         from seaway.adapters.kubernetes.leadership import lead
 
         self._leading = self._reactor.submit(
@@ -94,15 +94,15 @@ class Leadership:
 
     @property
     def holds(self) -> bool:
-        """True if this process leads right now; also a process that stood still knows it at once."""
+        """True if this process leads now. It is also correct immediately after the process was paused."""
         return not self.lost and self._candidate.holds
 
     def close(self) -> None:
-        """Give the Lease back, if it is held, and let go of it; to be called when all is stored."""
+        """Release the Lease if this process has it, and close. Call it after everything is stored."""
         if self._leading:
             self._leading.cancel()
         if self._led and not self.lost:
-            with suppress(SeawayError):  # then it ends by itself
+            with suppress(SeawayError):  # it then expires
                 self._reactor.run(self._candidate.release(), RELEASE_S)
         with suppress(SeawayError):
             self._reactor.run(self._api.close(), RELEASE_S)
@@ -131,7 +131,7 @@ class Leadership:
 
 @dataclass(frozen=True)
 class _Fenced:
-    """A cluster that gets no commands once this process is not the leader any more."""
+    """Cluster that rejects commands after this process lost the Lease."""
 
     backend: Backend
     holds: Callable[[], bool]
@@ -156,12 +156,12 @@ class _Fenced:
 
 
 class FencedThreads(Threads):
-    """Talks to clusters for as long as this process leads.
+    """Threads that send commands to clusters only while this process leads.
 
     Parameters
     ----------
     holds
-        Tells whether it does; asked before every batch of commands.
+        Reports whether it leads; called before every batch of commands.
     """
 
     def __init__(self, clock: Clock, stale_after_s: float, holds: Callable[[], bool]) -> None:
@@ -174,7 +174,7 @@ class FencedThreads(Threads):
 
 
 def _own_namespace() -> str:
-    """Return the namespace of the pod that this is in, else Seaway's usual one."""
+    """Return the namespace of this pod, or the default namespace outside a pod."""
     try:
         return SERVICE_ACCOUNT.read_text(encoding="ascii").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Policies as users name them: one of the list, a trained one, or a file that puts plugins together.
+"""Policies by name: built-in ones, trained ones, and profile files that combine plugins.
 
 A profile file is TOML::
 
@@ -39,14 +39,14 @@ KNOWN_ABOVE = {"name", "plugin"}
 
 
 def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
-    """Make the policy that a user named: by its name, or by the path of a policy file or a profile file.
+    """Return the policy with a name or with the path of a policy file or a profile file.
 
-    However long a trained policy takes, it decides: what comes out hangs on no clock.
+    Trained policies have no time limit here, so results do not depend on the clock.
 
     Raises
     ------
     RejectedError
-        When there is no such policy, or the file is not as described above; says where.
+        If there is no such policy, or the file is invalid; names the place.
     """
     if text in BUILT_IN:
         return make_policy(text, options)
@@ -67,12 +67,12 @@ def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
 
 
 def own_files(path: Path) -> list[PolicyFile]:
-    """Return the trained policies of a profile file, from the user's own; raises as `policy_of`."""
+    """Return the user's trained policies that a profile file refers to; raises as `policy_of`."""
     return [_own_file(name, path.parent) for name in read_outline(path).policies]
 
 
 def _own_file(name: str, folder: Path) -> PolicyFile:
-    """Read a trained policy of the user's: by its name, or from a file, whose path begins at `folder`."""
+    """Read a trained policy of the user by its name, or from a file relative to `folder`."""
     from seaway.bootstrap.trained_policies import own_library
     from seaway.learning.policies.check import read_policy
     from seaway.learning.policies.file import SUFFIX as POLICY
@@ -86,7 +86,7 @@ def read_outline(path: Path) -> ProfileSpec:
     Raises
     ------
     RejectedError
-        When it cannot be read, or is not as described above; says where.
+        If it cannot be read or is invalid; names the place.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -101,12 +101,12 @@ def read_outline(path: Path) -> ProfileSpec:
 
 
 def read_outlines(folder: str) -> dict[str, ProfileSpec]:
-    """Read the profile files of a folder, by the names of the profiles; none where no folder is named.
+    """Read the profile files of a folder, by the names of the profiles; none without a folder.
 
     Raises
     ------
     RejectedError
-        With every mistake: files that are none, plugins that are not there, names that are none or are taken.
+        With all errors: invalid files, unknown plugins, and invalid or duplicated names.
     """
     if not folder:
         return {}
@@ -127,7 +127,7 @@ def read_outlines(folder: str) -> dict[str, ProfileSpec]:
 
 
 def _require_usable(outline: ProfileSpec, others: Mapping[str, ProfileSpec], where: str) -> None:
-    """Check the name of a profile and its plugins, but for trained policies: those may be imported later."""
+    """Check the name and the plugins of a profile, except trained policies, which may be imported later."""
     if not NAME.fullmatch(outline.name):
         raise RejectedError(f"{outline.name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.'", where=where)
     if outline.name in policy_names() or outline.name in others:

@@ -16,16 +16,16 @@ NS_PER_S = 1_000_000_000
 
 
 class Backups:
-    """A folder of backups, named by when they were begun.
+    """Folder of backups, named by their start times.
 
     Parameters
     ----------
     folder
-        Where they lie; made when the first is written.
-    kept
-        How many are kept; 0 for all.
+        The folder; created with the first backup.
+    retained
+        Number of backups to retain; 0 for all.
     clock
-        For their names and their age.
+        Clock for their names and ages.
     write
         Writes a backup to a file.
     """
@@ -37,7 +37,7 @@ class Backups:
         self._write = write
 
     def take(self) -> Path:
-        """Write a backup, and remove the oldest; one that is not finished is not taken for a backup."""
+        """Write a backup under a temporary name until it is complete, and remove the oldest ones."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / datetime.fromtimestamp(self._clock.now_ns() // NS_PER_S, UTC).strftime(FORM)
         unfinished = path.with_name(f".{path.name}.part")
@@ -52,25 +52,25 @@ class Backups:
         return path
 
     def remove_leftovers(self) -> None:
-        """Remove what backups that were killed left half written; only where no one else writes any."""
+        """Remove incomplete files of interrupted backups. No other process may write backups at the same time."""
         for path in self._folder.glob(".*seaway-*.backup.part*"):
             path.unlink()
 
     def due_in_s(self, interval_s: float) -> float:
-        """Return the seconds until the newest backup is so old; 0 when there is none."""
+        """Return the seconds until the newest backup is `interval_s` old; 0 without a backup."""
         now_ns = self._clock.now_ns()
         newest = [each for each in map(_written_s, self._oldest_first()) if each * NS_PER_S <= now_ns][-1:]
         return max(0.0, newest[0] + interval_s - now_ns / NS_PER_S) if newest else 0.0
 
     def _oldest_first(self) -> list[Path]:
-        """List backups; those from the future, of a clock that was set back, count as oldest."""
+        """List backups by age; those with a time in the future, after a clock was set back, count as oldest."""
         now_s = self._clock.now_ns() // NS_PER_S
         paths = [path for path in self._folder.glob("seaway-*.backup") if _written_s(path)]
         return sorted(paths, key=lambda path: (_written_s(path) <= now_s, _written_s(path)))
 
 
 def _written_s(path: Path) -> int:
-    """Return when a backup was begun by its name, seconds since 1970; 0 for a file that is none of these."""
+    """Return the start of a backup by its name, seconds since 1970; 0 for other files."""
     try:
         return int(datetime.strptime(path.name, FORM).replace(tzinfo=UTC).timestamp())
     except ValueError:
@@ -87,7 +87,7 @@ FIRST_PRUNE_S = 60
 
 
 def retention(settings: DatabaseSettings) -> Retention:
-    """Return for how long rows are kept."""
+    """Return the retention of records."""
     return Retention(
         jobs_ns=settings.job_retention_days * NS_PER_DAY,
         audit_ns=settings.audit_retention_days * NS_PER_DAY,
@@ -99,12 +99,12 @@ def retention(settings: DatabaseSettings) -> Retention:
 def duties(
     settings: DatabaseSettings, store: Store, clock: Clock, folder: Path, backup: Callable[[Path], object]
 ) -> list[Duty]:
-    """Return what is to be done on a schedule, and clear up after backups that were killed.
+    """Return the scheduled tasks, and remove files of interrupted backups.
 
     Parameters
     ----------
     folder
-        Where backups go; no one else writes any there. The next is due by the age of the newest there.
+        Folder of backups, without other writers. The age of its newest backup decides when the next one is due.
     backup
         Writes a backup to a file.
     """

@@ -270,7 +270,7 @@ class LeaderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set."""
+    """All settings."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
@@ -284,7 +284,7 @@ class Settings:
 
     @property
     def body_limit_bytes(self) -> int:
-        """The largest body of a request."""
+        """Maximum size of a request body, bytes."""
         return self.server.body_limit_bytes
 
 
@@ -292,7 +292,7 @@ SECTIONS: dict[str, type[Any]] = get_type_hints(Settings)
 
 
 def kinds(section: type[Any]) -> dict[str, type[Any]]:
-    """Return the type of each setting of a section by its name, which is ``table.name`` in a table of the section."""
+    """Return the type of each setting of a section by its name; ``table.name`` in a table of the section."""
     found: dict[str, type[Any]] = {}
     for name, kind in get_type_hints(section).items():
         if isinstance(kind, type) and is_dataclass(kind):
@@ -303,36 +303,36 @@ def kinds(section: type[Any]) -> dict[str, type[Any]]:
 
 
 KINDS = {section: kinds(kind) for section, kind in SECTIONS.items()}
-"""The type of every setting, by section and name."""
+"""Type of every setting, by section and name."""
 
 
 GENERAL = {"SEAWAY_SERVER": ("agent", "server")}
-"""Variables of commands that have no settings: what they are for those that have, when nothing more special is set."""
+"""Variables of commands without settings: defaults of these settings, with the lowest precedence in the environment."""
 
 
 def variable(section: str, name: str) -> str:
-    """Return what a setting is called in the environment."""
+    """Return the environment variable of a setting."""
     return f"{PREFIX}{section}_{name}".upper().replace(".", "_")
 
 
 def load_settings(
     path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
 ) -> Settings:
-    """Put settings together.
+    """Return the combined settings.
 
     Parameters
     ----------
     path
         A TOML file; None for none.
     environment
-        Variables, of which those are read that begin with `PREFIX` and a section's name.
+        Environment variables; those with `PREFIX` and the name of a section are used.
     flags
-        What was given on the command line, by section and name; None there was not given.
+        Flags of the command line, by section and name; None for an absent flag.
 
     Raises
     ------
     RejectedError
-        With every mistake: unknown names, values of the wrong kind or out of range.
+        With all errors: unknown names, and values of the wrong type or out of range.
     """
     return trace_settings(path, environment, flags)[0]
 
@@ -340,7 +340,7 @@ def load_settings(
 def trace_settings(
     path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
 ) -> tuple[Settings, dict[tuple[str, str], str]]:
-    """Put settings together like `load_settings`; say too where each comes from that is not a default."""
+    """Return the combined settings, as `load_settings` does, and the source of each setting that is not a default."""
     sources: dict[tuple[str, str], str] = {}
     problems: list[RejectedError] = []
     given = [*_from_file(path, problems), *_from_environment(environment, problems)]
@@ -363,11 +363,11 @@ def trace_settings(
 T = TypeVar("T")
 
 Given = tuple[str, str, object, str]
-"""Section, name, value, and where it stands."""
+"""Section, name, value and source."""
 
 
 def _put(values: T, name: str, value: object) -> T:
-    """Replace one setting."""
+    """Return settings with one value replaced."""
     first, _, rest = name.partition(".")
     changed: T = replace(values, **{first: _put(getattr(values, first), rest, value) if rest else value})  # type: ignore[type-var]  # all are dataclasses
     return changed
@@ -396,7 +396,7 @@ def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
 
 
 def _flat(table: Mapping[str, object], names: Iterable[str]) -> Iterator[tuple[str, object]]:
-    """Yield what a section has; what is in a table within it as ``table.name``."""
+    """Yield the settings of a section; those of a nested table as ``table.name``."""
     for name, value in table.items():
         if isinstance(value, dict) and name not in names:
             yield from ((f"{name}.{each}", inner) for each, inner in value.items())
@@ -427,7 +427,7 @@ def _known(name: str, names: Mapping[str, object], kind: str, where: str, proble
 
 
 def _as(kind: type[Any], value: object) -> object:
-    """Read a value as a setting's type; text, as the environment has it, is read the way TOML would."""
+    """Convert a value to the type of a setting; text from the environment is parsed."""
     if kind is bool:
         words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
         if isinstance(value, str) and value.lower() in words:
@@ -456,7 +456,7 @@ def _whole(value: float) -> int:
 
 
 def _out_of_range(settings: Settings) -> list[RejectedError]:
-    """Find figures that make no sense."""
+    """Return the errors of values out of range."""
     problems = []
     for section, names in KINDS.items():
         for name in names:
@@ -502,7 +502,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
 
 
 def _wrong_server(server: ServerSettings) -> list[RejectedError]:
-    """Find what no one could reach, or what too many could."""
+    """Return the errors of the server settings."""
     problems = []
     if not 0 <= server.port <= 65_535:
         problems.append(RejectedError(f"{server.port} is not a port", where="[server] port"))
@@ -524,7 +524,7 @@ def _wrong_server(server: ServerSettings) -> list[RejectedError]:
 
 
 def _is_origin(url: str) -> bool:
-    """Tell whether a URL has a scheme, a host, perhaps a port, and nothing more."""
+    """Report whether a URL is an origin: a scheme, a host and optionally a port."""
     try:
         parts = urlsplit(url)
         return url.rstrip("/") == f"{parts.scheme}://{parts.netloc}" and bool(
@@ -535,7 +535,7 @@ def _is_origin(url: str) -> bool:
 
 
 def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:
-    """Find what real clusters would not take."""
+    """Return the errors of names that real clusters would reject."""
     problems = [
         RejectedError(
             f"{name!r} is not a name of a resource, like nvidia.com/gpu", where=f"[clusters] hami.{each.name}"
@@ -557,12 +557,12 @@ def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names of a setting that has several, with ``,`` between."""
+    """Return the names in a setting, which are separated by ``,``."""
     return tuple(name for each in text.split(",") if (name := each.strip()))
 
 
 def _wrong_leader(settings: Settings) -> list[RejectedError]:
-    """Find what would keep processes from taking turns."""
+    """Return the errors of the settings of leader election."""
     leader, database = settings.leader, settings.database.url
     problems = []
     if leader.lease and database.partition(":")[0].partition("+")[0] in ("", "sqlite"):

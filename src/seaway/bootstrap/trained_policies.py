@@ -1,4 +1,4 @@
-"""Policies by name, trained ones among them, each of whose models is loaded once."""
+"""Policies by name, including trained ones, whose models are cached."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ FOLDER = "policies"
 class Trained:
     """Factory of policies: built-in ones, those of other packages, and trained ones of a library.
 
-    Its methods may be called by any thread.
+    All methods are thread-safe.
 
     Parameters
     ----------
     library
-        The trained ones.
+        The trained policies.
     limits, watch
-        Their limits, and the observer of violations.
+        Their limits, and the observer of their decisions.
     outlines
-        Profiles that may use trained policies among their plugins, by name.
+        Profiles by name, which may use trained policies as plugins.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Trained:
         self._loading = threading.Lock()
 
     def make(self, name: str, options: PolicyOptions, watch: Watch | None = None) -> Profile | Policy:
-        """Create a policy by its name, with `watch` instead of the usual observer.
+        """Create a policy by its name, with `watch` instead of the default observer.
 
         Raises
         ------
         RejectedError
-            When there is none of that name, it does not have the requested level, or cannot decide here.
+            If it is unknown, does not have the requested level, or cannot run here.
         """
         trained = [] if name in BUILT_IN else self._library.names()
         if name in trained:
@@ -71,7 +71,7 @@ class Trained:
         raise RejectedError(f"unknown policy {name!r}; available: {', '.join([*there, *self._outlines, *trained])}")
 
     def learned(self, file: PolicyFile, options: PolicyOptions, watch: Watch | None = None) -> Profile:
-        """Make a trained policy; raises as `make`."""
+        """Create a trained policy; raises as `make`."""
         _require_level(file, options)
         return make_learned(file, options, self._limits, watch or self._watch, model=self._model(file))
 
@@ -82,12 +82,12 @@ class Trained:
         watch: Watch | None = None,
         load: Callable[[str], PolicyFile] | None = None,
     ) -> Profile:
-        """Make a profile that may have trained policies among its plugins; raises as `make`.
+        """Create a profile that may use trained policies as plugins; raises as `make`.
 
         Parameters
         ----------
         load
-            Reads and checks the trained ones; None to take those of the library.
+            Loader of trained policies; None for the library.
         """
         files: dict[str, PolicyFile] = {}
 
@@ -104,11 +104,11 @@ class Trained:
         return profile.with_version(joined_version(outline, files)) if files else profile
 
     def profile(self, name: str, mix: Sequence[Job]) -> Profile:
-        """Make a policy that consists of plugins, for a mix of jobs of the past; raises as `make`."""
+        """Create a policy of plugins for a mix of past jobs; raises as `make`."""
         return self._of_plugins(name, self.make(name, PolicyOptions(mix=mix)))
 
     def make_stand_in(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
-        """Make what decides in place of a policy that cannot be used."""
+        """Create the fallback for a policy that cannot be used."""
         return make_unusable(name, why, PolicyOptions(mix=mix), self._limits, self._watch)
 
     def unwatched(self, name: str, options: PolicyOptions) -> Profile:
@@ -116,7 +116,7 @@ class Trained:
         return self._of_plugins(name, self.make(name, options, Unwatched()))
 
     def forget(self, name: str) -> None:
-        """Let go of the models of a policy, as what bears its name is another by now."""
+        """Remove the cached models of a policy, whose name may refer to another policy now."""
         with self._loading:
             self._models = {key: model for key, model in self._models.items() if key[0] != name}
 
@@ -141,7 +141,7 @@ def _require_level(file: PolicyFile, options: PolicyOptions) -> None:
 
 @lru_cache(maxsize=4)
 def own_policies(folder: Path) -> Trained:
-    """Return the factory for a user's own folder, without a time budget.
+    """Return the factory for a user's own folder, without a time limit.
 
     The first problem of each kind is logged, once per process.
     """
@@ -149,14 +149,14 @@ def own_policies(folder: Path) -> Trained:
 
 
 def own_library(folder: Path | None = None) -> Library:
-    """Return the trained policies that come with Seaway, and those in a folder; None for the user's own."""
+    """Return the built-in trained policies and those of a folder; None for the user's own folder."""
     return JoinedLibrary([ShippedLibrary(), FolderLibrary(folder or own_folder())])
 
 
 def own_folder() -> Path:
-    """Return where a user's policy files are."""
+    """Return the folder of the user's policy files."""
     return data_folder() / FOLDER
 
 
 TRAINED = "trained"
-"""The plugin that stands for a trained policy, which its key `policy` names."""
+"""Name of the plugin for a trained policy, which its key `policy` names."""

@@ -3,7 +3,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* What its objects are called: the release, unless it is told otherwise. */}}
+{{/* Names of objects: the release, unless overridden. */}}
 {{- define "seaway.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
@@ -39,7 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not .Values.database.sqlite }}yes{{ end -}}
 {{- end -}}
 
-{{/* What cannot work is said before anything is installed. */}}
+{{/* Invalid combinations of values fail before the installation. */}}
 {{- define "seaway.check" -}}
 {{- $database := .Values.database -}}
 {{- $clusters := .Values.clusters -}}

@@ -85,7 +85,7 @@ def require_kind(request: Request, *kinds: str) -> str:
 Fields = dict[str, Any]
 """View of a queue, pool or tenant with its version; for the network, only its version."""
 
-IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if the name is not in use."))
+IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if the name is unused."))
 
 
 def tagged_reply(fields: Fields) -> Response:

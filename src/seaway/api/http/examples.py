@@ -57,8 +57,8 @@ _USE = {
     "cpu_milli": 48_000,
     "memory_mib": 98_304,
 }
-_POOL = {"clusters": ["berlin", "paris"], "description": "What is near"}
-_TENANT = {"description": "Those who look at pictures"}
+_POOL = {"clusters": ["berlin", "paris"], "description": "Near clusters"}
+_TENANT = {"description": "Computer vision"}
 _CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
 
 _POLICY = {"name": "bestfit", "description": "where least is left", "queues": ["default"], "source": "seaway"}
@@ -126,7 +126,7 @@ EXAMPLES: dict[str, Any] = {
     "CordonIn": _CORDON,
     "PoolIn": _POOL,
     "QueueIn": _QUEUE,
-    "ActionIn": {"reason": "not needed any more"},
+    "ActionIn": {"reason": "no longer needed"},
     "TenantIn": _TENANT,
     "TokenIn": {"name": "ci", "role": "user", "tenant": "vision", "expires_in": "90d"},
     "WhatIfIn": {"question": {"drain": ["berlin/node-1"], "jobs": [{"name": "train", "resources": {"gpus": 2}}]}},

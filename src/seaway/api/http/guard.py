@@ -68,7 +68,7 @@ class Guard:
     ----------
     app
         The application behind it.
-    desk
+    pipeline
         Pipeline for submits.
     meter
         Request counters.
@@ -198,8 +198,7 @@ def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
 
 
 def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
-    """Reject requests from pages of other sites if there is no authentication; their scripts run on this machine
-    too."""
+    """Reject requests from pages of other sites, whose scripts run on this machine, without authentication."""
     host = headers.get(b"host", b"").decode("latin-1")
     if host and not is_loopback(_name(f"//{host}")):
         raise ForbiddenError("without tokens, Seaway answers to localhost and 127.0.0.1 only")

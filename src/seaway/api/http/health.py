@@ -28,7 +28,7 @@ NEVER_S = 60
 """Retry-After, in seconds, of a process that cannot become ready again. Another process may listen there by then."""
 
 _UNREADY = {
-    "description": "It cannot work yet, or not any more.",
+    "description": "Not ready.",
     "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 

@@ -69,16 +69,16 @@ def _classes(file: str) -> dict[str, ast.ClassDef]:
 
 TAGS = [
     {"name": "jobs", "description": "Submit, watch, update and explain jobs."},
-    {"name": "events", "description": "Follow what happens."},
+    {"name": "events", "description": "Follow events live."},
     {"name": "fleet", "description": "Clusters, nodes, devices, slices and links."},
-    {"name": "network", "description": "The network between gateways: how it is meant to be, and who measures it."},
-    {"name": "cordons", "description": "Keep new work away."},
-    {"name": "queues", "description": "Where jobs wait, and by which policy they are placed."},
-    {"name": "pools", "description": "Parts of the fleet."},
-    {"name": "tenants", "description": "Whose jobs."},
-    {"name": "policies", "description": "How jobs are placed."},
+    {"name": "network", "description": "Configuration of the network between gateways, and its agents."},
+    {"name": "cordons", "description": "Exclude clusters and nodes from new jobs."},
+    {"name": "queues", "description": "Queues of jobs, with their pools and policies."},
+    {"name": "pools", "description": "Sets of clusters."},
+    {"name": "tenants", "description": "Owners of jobs."},
+    {"name": "policies", "description": "Scheduling policies, trained policies and evaluations."},
     {"name": "access", "description": "Tokens and the audit log."},
-    {"name": "health", "description": "Whether it works."},
+    {"name": "health", "description": "Liveness, readiness and alerts."},
 ]
 
 SAYS = (

@@ -32,27 +32,27 @@ class Header:
         return {"in": "header", "name": self.name, "required": False, "description": self.says, "schema": schema}
 
 
-IF_MATCH = Header("If-Match", "The version that you mean, as its ETag; `*` for any.")
-IF_NONE_MATCH = Header("If-None-Match", "The version that you have, as its ETag.")
+IF_MATCH = Header("If-Match", "ETag of the required version; `*` for any.")
+IF_NONE_MATCH = Header("If-None-Match", "ETag of the version that you have.")
 
 Handler = Callable[..., Awaitable[Response]]
 
 SAYS = {
-    304: "You have this version already.",
-    400: "The request itself is broken.",
+    304: "You have this version.",
+    400: "The HTTP request is invalid.",
     401: "The token is missing or invalid.",
     403: "The token does not allow this.",
     404: "Not found, or not visible to you.",
     406: "None of the accepted media types is available.",
-    408: "The body did not come in time.",
-    409: "This does not go with how things are.",
+    408: "The body did not arrive in time.",
+    409: "The request conflicts with the present state.",
     412: "The version has changed.",
     413: "The body is too large.",
-    415: "The body is of a kind that is not taken.",
+    415: "The media type of the body is not supported.",
     422: "The request is invalid; `errors` has the reason for each field.",
-    428: "Say with If-Match which version you mean.",
+    428: "If-Match is required.",
     429: "Too many invalid tokens from your address, or too many reports of a gateway.",
-    500: "Our own fault.",
+    500: "Internal error; see the log of the server.",
     503: "A dependency does not answer; retry after `Retry-After`.",
 }
 

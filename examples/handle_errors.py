@@ -1,4 +1,4 @@
-"""What can go wrong, sorted by what to do about it."""
+"""Errors of the client, sorted by remedy."""
 
 # ruff: noqa: INP001, T201  # an example stands alone, and prints
 
@@ -7,7 +7,7 @@ from seaway.client.errors import RejectedError, StaleError, UnknownError
 
 
 def main() -> None:
-    """Make some mistakes and mend them."""
+    """Cause some errors and handle them."""
     with Client() as seaway:
         try:
             seaway.submit(name="wrong", resources={"gpus": 1, "gpu_memory": 8})
@@ -22,7 +22,7 @@ def main() -> None:
         while job.priority != 2:
             try:
                 job = seaway.update(job.id, {"priority": 2}, seen=job)
-            except StaleError:  # somebody was faster: look again, then decide again
+            except StaleError:  # a concurrent change: read again, then retry
                 job = seaway.job(job.id)
         print(f"priority {job.priority}")
 
