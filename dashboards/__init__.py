@@ -1,1 +1,1 @@
-"""Dashboards for Grafana, built by code; needs nothing of Seaway, and is loaded by `script/dashboards` alone."""
+"""Grafana dashboards built by code, independent of Seaway; only `script/dashboards` imports them."""

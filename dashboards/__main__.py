@@ -1,4 +1,4 @@
-"""`script/dashboards`: write the dashboards as files that Grafana reads."""
+"""Command line of `script/dashboards`, which writes dashboards as files for Grafana."""
 
 from __future__ import annotations
 

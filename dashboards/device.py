@@ -1,4 +1,4 @@
-"""Devices: what is held of each GPU, and what is used."""
+"""Dashboard of devices: allocation and use of each GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All dashboards there are."""
+"""All dashboards."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ DASHBOARDS: Mapping[str, Callable[[Language], Frame]] = {
     "scheduler": scheduler,
     "jobs": jobs,
 }
-"""By name, in the order in which people look at them."""
+"""Dashboards by name, in the order of the menu."""
 
 
 def dashboards(language: Language) -> dict[str, Dashboard]:
-    """Build all of them, by name."""
+    """Build all dashboards, by name."""
     return {name: build(frame(language), language) for name, frame in DASHBOARDS.items()}

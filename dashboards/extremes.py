@@ -1,4 +1,4 @@
-"""Which series a panel draws where there are too many for all."""
+"""Selection of series for panels that cannot draw all."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import re
 from dashboards.once import once
 
 MOST = 20
-"""Series that one panel draws: those that matter most."""
+"""Maximum number of series in one panel."""
 
 DEVICE = "cluster, nodeid, deviceidx, deviceuuid"
 VGPU = f"{DEVICE}, namespace, pod, container"
 LINK = "source, target, cluster"
-"""What tells devices, vGPUs and links apart."""
+"""Labels that identify devices, vGPUs and links."""
 
 
 def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
-    """Ask for the courses of the series that are highest at the end of what is looked at.
+    """Return a query for the series that are highest at the end of the time range.
 
-    ``topk`` alone chooses again at each moment, so that a panel draws every series that was among them at any. Where
-    the end is still to come, as of "today", nothing has a figure there, and the last one of each series counts, be it
-    of one that has ended meanwhile.
+    ``topk`` alone selects again at each step, so a panel draws every series that was selected at any step. If the end
+    is in the future, as of "today", no series has a value there. Then the last value of each series counts, also of
+    series that ended earlier.
 
     Parameters
     ----------
     where
-        What stands behind each metric in the query.
+        Label matchers behind each metric in the query.
     labels
-        By what series are told apart.
+        Labels that identify the series.
     least
-        Whether to ask for the lowest in place of the highest.
+        True for the lowest instead of the highest.
     """
     end = once(query.replace(where, f"{where} @ end()"), labels)
     last = once(re.sub(rf"\w+{re.escape(where)}", r"last_over_time(\g<0>[$__range] @ end())", query), labels)

@@ -1,4 +1,4 @@
-"""Dashboards as files: for a folder that Grafana reads, and for the sidecar that looks for ConfigMaps."""
+"""Dashboards as files: JSON in folders for Grafana's provisioning, and ConfigMaps for its sidecar."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dashboards.every import dashboards
 from dashboards.language import Language
 
 SIDECAR_LABEL, FOLDER_ANNOTATION = "grafana_dashboard", "grafana_folder"
-"""By what the sidecar of kube-prometheus-stack knows dashboards, and where they go, unless it was told otherwise."""
+"""Label by which the sidecar of kube-prometheus-stack finds dashboards, and annotation of their folder, by default."""
 
 
 def as_json(dashboard: Dashboard) -> str:
-    """Write a dashboard down, the same each time."""
+    """Return a dashboard as JSON; the output is deterministic."""
     return json.dumps(dashboard, cls=JSONEncoder, indent=1, ensure_ascii=False) + "\n"
 
 
 def write_folders(out: Path, languages: Iterable[Language]) -> list[Path]:
-    """Write one file for each dashboard, in a folder for each language; return them.
+    """Write each dashboard to a file, in a folder for each language, and return the files.
 
-    The folders' names are what Grafana calls its own, where the provider is told to follow them.
+    The folders have the names of Grafana's folders, for providers with `foldersFromFilesStructure`.
     """
     written = []
     for language in languages:
@@ -39,7 +39,7 @@ def write_folders(out: Path, languages: Iterable[Language]) -> list[Path]:
 
 
 def write_config_maps(out: Path, languages: Iterable[Language], namespace: str) -> list[Path]:
-    """Write one ConfigMap for each dashboard, labelled for the sidecar, in a file for each language; return these."""
+    """Write each dashboard to a ConfigMap with the sidecar's label, in a file for each language; return the files."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for language in languages:

@@ -1,4 +1,4 @@
-"""The fleet: how much of all GPUs is allocated, cluster by cluster."""
+"""Dashboard of the fleet: allocation of GPUs by cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRANDED = (
 )
 FULL = f"(100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE})"
 NOBODYS = f"GPUDeviceSharedNum{HERE} == bool 0"
-"""True if no one holds anything of a device, be it cores or memory."""
+"""True for devices without any allocation of cores or memory."""
 
 HELD = f"(GPUDeviceSharedNum{HERE} > bool 0)"
 

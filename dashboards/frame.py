@@ -1,4 +1,4 @@
-"""What all dashboards have in common: a data source to choose, variables, and links between them."""
+"""Common parts of all dashboards: data source, variables, and links between them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dashboards.language import Language
 from dashboards.panels import SOURCE, Link, Panel, heading
 
 LABEL_VALUES = 1
-"""What kind of question the query of a variable is, as Grafana's editor for Prometheus numbers them."""
+"""Type of a variable's query, as numbered by Grafana's editor for Prometheus."""
 
 REFRESH = "30s"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Panels that belong together, under a line that says so."""
+    """Panels with a common heading."""
 
     title: str
     panels: Sequence[Panel]
@@ -27,14 +27,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Something that whoever looks may choose: what a label says on some series.
+    """A template variable: the values of a label of some series.
 
     Attributes
     ----------
     name
-        As queries have it, ``$name``.
+        Name in queries, ``$name``.
     label
-        The metrics' label.
+        Label of the metrics.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A dashboard, before it is built.
+    """A dashboard before it is built.
 
     Attributes
     ----------
     name
-        What it is called in links and files.
+        Name in links and files.
     """
 
     name: str
@@ -61,23 +61,23 @@ class Frame:
 
 
 def cluster(language: Language) -> Variable:
-    """Let clusters be chosen."""
+    """Return the variable for clusters."""
     return Variable("cluster", language.say("Cluster", "集群"), "GPUDeviceCoreLimit", "cluster")
 
 
 def node(language: Language) -> Variable:
-    """Let nodes of the chosen clusters be chosen."""
+    """Return the variable for nodes of the selected clusters."""
     return Variable("node", language.say("Node", "节点"), 'GPUDeviceCoreLimit{cluster=~"$cluster"}', "nodeid")
 
 
 def device(language: Language) -> Variable:
-    """Let devices of the chosen nodes be chosen."""
+    """Return the variable for devices of the selected nodes."""
     series = 'GPUDeviceCoreLimit{cluster=~"$cluster",nodeid=~"$node"}'
     return Variable("device", language.say("Device", "设备"), series, "deviceuuid")
 
 
 def link(language: Language, title: str, to: str, **labels: str) -> Link:
-    """Lead from a row of a table to a dashboard, with variables set to what columns of the row say, by their titles."""
+    """Return a link from a table row to a dashboard, with variables set from columns of the row, by their titles."""
     chosen = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in labels.items())
     return Link(title, f"/d/{language.uid(to)}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}")
 
@@ -137,7 +137,7 @@ def _chosen(variable: Variable, language: Language) -> builders.QueryVariable:
 
 
 def _numbered(made: models.Dashboard) -> models.Dashboard:
-    """Give panels their numbers, so that links to one hold from version to version."""
+    """Set the IDs of panels, so that links to them remain valid across versions."""
     for number, panel in enumerate(made.panels or (), start=1):
         panel.id_val = number
     return made

@@ -1,4 +1,4 @@
-"""Jobs: where they are on their way, how long they wait, and how they end."""
+"""Dashboard of jobs: their states, their waiting times and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which language people read."""
+"""Languages of dashboards."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from enum import StrEnum
 
 
 class Language(StrEnum):
-    """A language of all titles and texts. What metrics call things is the same in each."""
+    """Language of all titles and texts. Names in metrics are the same in each."""
 
     ENGLISH = "en"
     CHINESE = "zh"
 
     @property
     def folder(self) -> str:
-        """The folder in Grafana, and of the files."""
+        """Name of the folder in Grafana, and of the folder of files."""
         return self.say("Seaway", "Seaway 中文")
 
     def say(self, english: str, chinese: str) -> str:
-        """Return the one of two texts that is in this language."""
+        """Return the text in this language."""
         return english if self is Language.ENGLISH else chinese
 
     def uid(self, name: str) -> str:
-        """Return by what Grafana, and links, know a dashboard."""
+        """Return the UID of a dashboard in Grafana and in links."""
         return f"seaway-{name}" if self is Language.ENGLISH else f"seaway-{name}-zh"

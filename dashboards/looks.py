@@ -1,4 +1,4 @@
-"""What the same things look like on every dashboard: colours, thresholds, units."""
+"""Colours, thresholds and units that all dashboards share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEADY = {
     "unanswered": BAD,
     "lost": BAD,
 }
-"""Colours of series by what they are called, where that says whether they are good news."""
+"""Colours of series by their names, if the name implies good or bad."""
 
 PERCENT, SHARE, SECONDS, NANOSECONDS, BYTES, MBITS, PER_SECOND, NUMBER = (
     "percent",
@@ -51,16 +51,16 @@ PERCENT, SHARE, SECONDS, NANOSECONDS, BYTES, MBITS, PER_SECOND, NUMBER = (
 )
 
 Steps = Sequence[tuple[float | None, str]]
-"""From which value on which colour is shown, the lowest first, which is None."""
+"""Thresholds with their colours, in ascending order; the first value is None."""
 
 FILL: Steps = ((None, CALM), (50, GOOD), (85, DOUBTFUL), (98, BAD))
-"""How full something is that is there to be filled, percent: too empty is no good sign either."""
+"""Thresholds for allocation, percent: low values are not good either."""
 
 PRESSURE: Steps = ((None, GOOD), (70, DOUBTFUL), (90, BAD))
-"""How full something is that had better not be, percent."""
+"""Thresholds for utilisation that should stay low, percent."""
 
 SILENCE_S: Steps = ((None, GOOD), (15, DOUBTFUL), (60, BAD))
-"""How long nothing was heard of a cluster, seconds: it gets no new work, then its jobs go elsewhere."""
+"""Thresholds for the time since the last report of a cluster, seconds: no new jobs, then jobs move elsewhere."""
 
 WAIT_S: Steps = ((None, GOOD), (600, DOUBTFUL), (3600, BAD))
 LOSS: Steps = ((None, GOOD), (0.001, DOUBTFUL), (0.02, BAD))
@@ -71,7 +71,7 @@ PLAIN: Steps = ((None, CALM),)
 
 
 def thresholds(steps: Steps) -> builders.ThresholdsConfig:
-    """Return steps as Grafana takes them."""
+    """Return thresholds for Grafana."""
     return (
         builders.ThresholdsConfig()
         .mode(models.ThresholdsMode.ABSOLUTE)
@@ -80,15 +80,15 @@ def thresholds(steps: Steps) -> builders.ThresholdsConfig:
 
 
 def by_steps() -> builders.FieldColor:
-    """Colour by thresholds."""
+    """Return the colour mode by thresholds."""
     return builders.FieldColor().mode(models.FieldColorModeId.THRESHOLDS)
 
 
 def by_name() -> builders.FieldColor:
-    """Colour by a series' name, so that a cluster has one colour wherever it is shown."""
+    """Return the colour mode by the name of a series, so that a cluster has the same colour in all panels."""
     return builders.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
 def fixed(colour: str) -> list[models.DynamicConfigValue]:
-    """Return the property that gives a series one colour."""
+    """Return the property of a fixed colour."""
     return [models.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})]

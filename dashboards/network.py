@@ -1,4 +1,4 @@
-"""The network: what lies between users and clusters, and who measures it."""
+"""Dashboard of the network: links between users and clusters, gateways and their agents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAY = "{{source}} → {{target}}"
 KNOWN, UNKNOWN = 'seaway_links{state=~"measured|told"}', 'seaway_links{state=~"stale|unknown"}'
 USED = once("seaway_gateway_used_mbps", "gateway, direction")
 FULL = f"100 * {USED} / on (gateway) group_left {once('seaway_gateway_speed_mbps', 'gateway')}"
-"""How full interfaces are, percent."""
+"""Utilisation of interfaces, percent."""
 
 
 def network(language: Language) -> Frame:
@@ -171,7 +171,7 @@ def _table(language: Language, title: str, says: str, prefix: str, where: str) -
 
 
 def _figures(language: Language, prefix: str, where: str) -> list[Panel]:
-    """Show what is measured of the worst links of a kind: latency, jitter, loss and bandwidth."""
+    """Return panels for the worst links of a kind: latency, jitter, loss and bandwidth."""
     say = language.say
     worst = say("The 20 worst links of now.", "显示当前最差的 20 条链路。")
 

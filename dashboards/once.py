@@ -1,23 +1,23 @@
-"""Figures of a fleet that count once, however many targets tell them: as a process takes over from another, two do."""
+"""Queries that count each series once; during a leader change, two targets report the same series."""
 
 from __future__ import annotations
 
 
 def once(query: str, labels: str) -> str:
-    """Ask for every series once, by the labels that tell them apart."""
+    """Return a query for each series once, by the labels that identify them."""
     return f"max by ({labels}) ({query})"
 
 
 def total(query: str, by: str = "", *, of: str = "sum") -> str:
-    """Ask for a sum over devices or vGPUs, in all or by labels.
+    """Return a query for a sum over devices or vGPUs, in total or by labels.
 
-    Adding up what each target tells and then taking the most of each cluster costs no more than the sum alone;
-    bringing every single series together first takes ten times as long.
+    The maximum over targets of the sum per cluster costs no more than the sum alone. To deduplicate every single series
+    first takes ten times as long.
 
     Parameters
     ----------
     of
-        ``count`` to count series in place of adding them up.
+        ``count`` to count series instead of adding them up.
     """
     labels = ", ".join({"cluster": None, **dict.fromkeys(by.split(", ") if by else ())})
     of_each = once(f"{of} by ({labels}, job, instance) ({query})", labels)

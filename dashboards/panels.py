@@ -1,4 +1,4 @@
-"""Panels of the kinds that Seaway's dashboards have, each from what it shows and what it asks."""
+"""Panels of Seaway's dashboards, by type."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from dashboards.looks import NUMBER, PLAIN, Steps, by_name, by_steps, fixed, thresholds
 
 SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
-"""The Prometheus that whoever looks has chosen."""
+"""The Prometheus data source that the user selected."""
 
 NEVER_SHOWN = ("Time", "__name__", "instance", "job", "zone")
-"""Columns that say nothing."""
+"""Columns without information."""
 
 NO_COLOURS: Mapping[str, str] = {}
-"""Each series has its own, by its name, of a palette."""
+"""No fixed colours: each series has its colour from a palette, by its name."""
 
 Panel = Builder[models.Panel]
 Made = TypeVar("Made", bargauge.Panel, heatmap.Panel, stat.Panel, statetimeline.Panel, table.Panel, timeseries.Panel)
@@ -41,16 +41,16 @@ Made = TypeVar("Made", bargauge.Panel, heatmap.Panel, stat.Panel, statetimeline.
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """How a panel presents itself.
+    """Presentation of a panel.
 
     Attributes
     ----------
     title, says
-        What it is called, and what it means to whoever looks at it.
+        Title and description.
     width, height
-        In the grid's 24 columns, and its rows.
+        Size in the grid's 24 columns, and in its rows.
     steps
-        Which value has which colour.
+        Thresholds.
     """
 
     title: str
@@ -64,12 +64,12 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: what is asked for it, and how it is shown.
+    """A column of a table, with its query and presentation.
 
     Attributes
     ----------
     most
-        With one it is a bar, which is full then.
+        Maximum of a bar; None for a number.
     """
 
     title: str
@@ -81,7 +81,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a click on a label leads: a dashboard, with variables by what labels say."""
+    """Link of a label to a dashboard, with variables set from labels."""
 
     title: str
     url: str
@@ -89,19 +89,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The columns of a table that are labels: what each is called, and where a click on it leads."""
+    """Label columns of a table, with their titles and links."""
 
     names: Mapping[str, str]
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
 def number(show: Show, query: str, *, nothing: str = "") -> Panel:
-    """Show one figure, as it is now, and its course behind it.
+    """Return a panel with the present value, and its history in the background.
 
     Parameters
     ----------
     nothing
-        What stands there where the query has no answer; empty for Grafana's own words.
+        Text if the query has no result; empty for Grafana's default.
     """
     panel = _dressed(stat.Panel(), show).with_target(_asked(query, ""))
     panel = panel.no_value(nothing) if nothing else panel
@@ -116,14 +116,14 @@ def number(show: Show, query: str, *, nothing: str = "") -> Panel:
 def lines(
     show: Show, queries: Mapping[str, str], *, stacked: bool = False, colours: Mapping[str, str] = NO_COLOURS
 ) -> Panel:
-    """Show courses.
+    """Return a panel with time series.
 
     Parameters
     ----------
     queries
-        By the legend, in which ``{{label}}`` stands for what a label says.
+        Queries by legend, in which ``{{label}}`` is the value of a label.
     colours
-        Of some series by their names; all others have one of a palette.
+        Colours of some series by their names; others have one from a palette.
     """
     panel = _dressed(timeseries.Panel(), show).color_scheme(by_name())
     panel = panel.line_width(1).fill_opacity(60 if stacked else 8).show_points(common_models.VisibilityMode.NEVER)
@@ -146,7 +146,7 @@ def lines(
 
 
 def ranking(show: Show, queries: Mapping[str, str], *, most: float | None = None) -> Panel:
-    """Show figures of several things beside each other as bars, as they are now."""
+    """Return a panel with present values as bars."""
     panel = _dressed(bargauge.Panel(), show).color_scheme(by_steps()).min(0)
     for letter, (legend, query) in zip(ascii_uppercase, queries.items(), strict=False):
         panel = panel.with_target(_asked(query, legend, letter, instant=True))
@@ -160,7 +160,7 @@ def ranking(show: Show, queries: Mapping[str, str], *, most: float | None = None
 
 
 def spread(show: Show, query: str) -> Panel:
-    """Show how times are spread, moment by moment; the query's series are buckets by ``le``."""
+    """Return a heat map of durations; the query's series are buckets by ``le``."""
     panel = _dressed(heatmap.Panel(), show)
     return (
         panel.with_target(_asked(query, "{{le}}", form=PromQueryFormat.HEATMAP))
@@ -172,7 +172,7 @@ def spread(show: Show, query: str) -> Panel:
 
 
 def courses(show: Show, query: str, legend: str) -> Panel:
-    """Show for each thing in which range its figure was, as a band of colours."""
+    """Return a panel with a band for each series, coloured by the threshold of its value over time."""
     return (
         _dressed(statetimeline.Panel(), show)
         .color_scheme(by_steps())
@@ -184,12 +184,12 @@ def courses(show: Show, query: str, legend: str) -> Panel:
 
 
 def rows(show: Show, labels: Labels, columns: Sequence[Column], *, most_first: str = "") -> Panel:
-    """Show a table of things as they are now, the labels that tell them apart first.
+    """Return a table of present values, with the labels first.
 
     Parameters
     ----------
     most_first
-        Title of the column that it is sorted by.
+        Title of the column that it is sorted by, in descending order.
     """
     panel = _dressed(table.Panel(), show).color_scheme(by_steps()).filterable(True)
     titles = dict(labels.names)
@@ -216,7 +216,7 @@ def rows(show: Show, labels: Labels, columns: Sequence[Column], *, most_first: s
 
 
 def _cell(column: Column) -> list[models.DynamicConfigValue]:
-    """Return how the cells of a column look."""
+    """Return the presentation of a column's cells."""
     steps = thresholds(column.steps).build()
     look = [models.DynamicConfigValue("unit", column.unit), models.DynamicConfigValue("thresholds", steps)]
     if column.most is not None:
@@ -252,5 +252,5 @@ def _latest() -> common.ReduceDataOptions:
 
 
 def heading(title: str) -> builders.Row:
-    """Make the line above panels that belong together."""
+    """Return the heading of a section."""
     return builders.Row(title)

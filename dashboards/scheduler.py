@@ -1,4 +1,4 @@
-"""The scheduler: what it decides, how long each stage takes, and the database and interface behind it."""
+"""Dashboard of the scheduler: decisions, durations of stages, database, API and process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind the scheduler, on its dashboard: the database, the API, pages, and the process."""
+"""Sections of the scheduler's dashboard: the database, the API, pages, and the process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dashboards.panels import Panel, Show, lines
 from dashboards.rates import WINDOW, quantile, rate
 
 OURS = "and on (job, instance) seaway_build_info"
-"""Which processes are Seaway's: others tell of themselves by the same names."""
+"""Matches processes of Seaway; other processes export metrics with the same names."""
 
 
 def database(language: Language) -> list[Panel]:
-    """Show what the database takes."""
+    """Return panels of the database."""
     say = language.say
     failed = say("failed", "失败")
     return [
@@ -68,7 +68,7 @@ def database(language: Language) -> list[Panel]:
 
 
 def interface(language: Language) -> list[Panel]:
-    """Show what the API takes."""
+    """Return panels of the API."""
     say = language.say
     answered = 'sum(rate(seaway_http_requests_total{status!~"5.."}[$__rate_interval]))'
     return [
@@ -113,7 +113,7 @@ def interface(language: Language) -> list[Panel]:
 
 
 def pages(language: Language) -> list[Panel]:
-    """Show what pages take, and what they ask."""
+    """Return panels of pages and their API requests."""
     say = language.say
     return [
         lines(
@@ -149,7 +149,7 @@ def pages(language: Language) -> list[Panel]:
 
 
 def itself(language: Language) -> list[Panel]:
-    """Show what runs, and what it takes of its machine."""
+    """Return panels of the process and its use of the machine."""
     say = language.say
     return [
         lines(

@@ -1,4 +1,4 @@
-"""vGPUs: which container holds and uses what of which device."""
+"""Dashboard of vGPUs: allocation and use by container and device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`script/lab`: gateways, hosts and the network between them in namespaces of this machine, to try things on."""
+"""Command line of `script/lab`, a network lab in namespaces of this machine."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def lab(
     ] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="A profile that `seaway login` stored.")] = None,
 ) -> None:
-    """Try Seaway's network on one machine: routers, hosts and slow, lossy links between them. Linux, as root.
+    """Run Seaway's network on one machine: routers, hosts, and slow or lossy links between them. Linux, as root.
 
-    Every gateway and every host is a network namespace with a kernel's real routing; only the links are made up.
+    Every gateway and every host is a network namespace with the real routing of the kernel. Only the links are
+    emulated.
 
     [bold]Examples[/bold]
 
@@ -79,7 +80,7 @@ def up(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make a lab: a core router, gateways with their SIDs and routes, and a host behind each.
+    """Create a lab: a core router, gateways with their SIDs and routes, and a host behind each.
 
     [bold]Examples[/bold]
 
@@ -87,7 +88,7 @@ def up(
       [cyan]echo 'links: [{between: [gw-1, gw-2], delay: 40ms, loss: 1%}]' > links.yaml[/cyan]
       [cyan]script/lab up --gateways 3 --links links.yaml --replace[/cyan]
 
-    With `seaway up` running, all at once:
+    With agents, while `seaway up` runs:
 
       [cyan]script/lab up --agents && sleep 15 && seaway links[/cyan]
     """
@@ -120,7 +121,7 @@ def up(
 
 @app.command()
 def down(context: typer.Context, name: Name = "lab") -> None:
-    """Remove a lab and what runs in it; nothing of it stays, and the tokens of its agents are revoked."""
+    """Remove a lab and its processes, and revoke the tokens of its agents."""
     from lab import tokens as lab_tokens
     from lab.lab import FOLDER
     from lab.lab import down as remove
@@ -133,7 +134,7 @@ def down(context: typer.Context, name: Name = "lab") -> None:
 
 @app.command("show")
 def show_lab(name: Name = "lab", output: OutputOption = Output.TABLE) -> None:
-    """Show a lab's gateways, and what its links did to packets."""
+    """Show the gateways of a lab, and the packet counters of its links."""
     from lab.lab import find
 
     _show(find(name), output)
@@ -150,14 +151,14 @@ def link(
     one_way: Annotated[bool, typer.Option("--one-way", help="From the first to the second only.")] = False,
     name: Name = "lab",
 ) -> None:
-    """Change a link of a running lab, both ways unless told otherwise; what is not given stays.
+    """Change a link of a running lab, by default in both directions. Omitted conditions do not change.
 
     [bold]Examples[/bold]
 
       [cyan]script/lab link gw-1 gw-2 --delay 20ms --jitter 2ms --loss 1% --rate 1Gbps[/cyan]
       [cyan]script/lab link gw-4 gw-1 --loss 5% --one-way[/cyan]
 
-    A gateway that dies, and is back:
+    Failure and recovery of a gateway:
 
       [cyan]script/lab link gw-2 --loss 100%[/cyan]
       [cyan]script/lab link gw-2 --loss 0[/cyan]
@@ -186,7 +187,7 @@ def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.", metavar="-- COMMAND...")],
     name: Name = "lab",
 ) -> None:
-    """Run a command at a gateway, at a host, or in the core.
+    """Run a command in the namespace of a gateway, a host or the core.
 
     [bold]Examples[/bold]
 
@@ -202,7 +203,7 @@ def run(
 
 
 def _measure(context: typer.Context, lab: Lab) -> None:
-    """Give the network of a lab to the server, and start its agents; where that fails the lab is removed again."""
+    """Send the network of a lab to the server, and start its agents; on failure, remove the lab."""
     from lab import tokens as lab_tokens
     from lab.lab import down as remove
     from lab.lab import start_agents
@@ -223,12 +224,12 @@ def _measure(context: typer.Context, lab: Lab) -> None:
 
 
 def _next(lab: Lab, again: str | None) -> str:
-    """Say what there is now, and what to type next.
+    """Return a summary of a new lab, and the commands to run next.
 
     Parameters
     ----------
     again
-        Options to re-create it just so; None when it is measured.
+        Options to re-create it with the same links; None if it has agents.
     """
     from shutil import which
 

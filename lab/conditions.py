@@ -1,4 +1,4 @@
-"""What a link of a lab does to packets on their way, one direction of it."""
+"""Conditions of one direction of a link of a lab."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
 
 MAX_DELAY_NS = 60 * 10**9
-"""A minute: more would fill any queue."""
+"""One minute; packets of a longer delay would overflow the queue."""
 
 
 class Emulator(StrEnum):
-    """Who delays and loses packets."""
+    """Emulator of delay and loss."""
 
     NETEM = "netem"
-    """The kernel."""
+    """The kernel's netem."""
     QUEUE = "queue"
-    """A process of ours, where the kernel has no netem, or where it is to say how long it held packets."""
+    """A process of the lab, for kernels without netem and for measured hold times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What happens to packets from one gateway to another.
+    """Conditions for packets from one gateway to another.
 
     Attributes
     ----------
     delay_ns
-        How long each is on its way, nanoseconds. The round trip has the delays of both directions.
+        One-way delay, nanoseconds. The round trip has the delays of both directions.
     jitter_ns
-        By how much that is less or more, evenly spread, nanoseconds; at most the delay.
+        Maximum deviation from the delay, uniformly distributed, nanoseconds; at most the delay.
     loss_ppm
-        Share of packets that are lost by chance, parts per million.
+        Share of packets that are lost at random, parts per million.
     rate_mbps
-        How fast they leave, Mbit/s; 0 for no limit.
+        Rate limit, Mbit/s; 0 for no limit.
     """
 
     delay_ns: int = 0
@@ -43,12 +43,12 @@ class Conditions:
     rate_mbps: int = 0
 
     def __post_init__(self) -> None:
-        """Check that a packet can meet all of it.
+        """Check that the conditions are possible.
 
         Raises
         ------
         RejectedError
-            When not.
+            If they are not.
         """
         if not 0 <= self.delay_ns <= MAX_DELAY_NS:
             raise RejectedError("a delay may be a minute at most", where="delay")

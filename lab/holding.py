@@ -1,6 +1,6 @@
-"""Which packets of a lab's links are lost, and when the others go on: arithmetic, for whoever holds them.
+"""Calculation of loss and release times of packets on a lab's links, independent of the emulator.
 
-Times are nanoseconds on any one clock that never goes back.
+Times are nanoseconds on any monotonic clock.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from lab.conditions import Conditions
 from seaway.domain.network import PPM, Ends
 
 BACKLOG_NS = 100_000_000
-"""What a link with a rate keeps waiting at most, as the time to send it: 100 ms, as a port's buffer."""
+"""Maximum backlog of a link with a rate limit, as transmission time: 100 ms, as the buffer of a port."""
 
 KEPT = 2048
-"""Hold times that are kept of each link, the latest."""
+"""Number of recent hold times stored per link."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What came of a link's packets since it was made.
+    """Counters of a link's packets since its creation.
 
     Attributes
     ----------
     packets, octets
-        All that came, those that were lost too.
+        All arrivals, including lost ones.
     lost
-        Dropped by chance, as `Conditions.loss_ppm` has it.
+        Dropped at random, by `Conditions.loss_ppm`.
     overflowed
-        Dropped as too many waited for the rate.
+        Dropped because of a full backlog.
     released
         Sent on.
     held_ns
-        Sum of the times from coming to going on, of those sent on.
+        Sum of the times from arrival to release, of released packets.
     late_ns, latest_ns
-        By how much they went on later than they should have: the sum, and the largest.
+        Sum and maximum of the delays of releases behind schedule.
     """
 
     packets: int = 0
@@ -58,9 +58,9 @@ class HeldLink:
     Attributes
     ----------
     conditions
-        As they are now; packets that are already held keep theirs.
+        Present conditions; packets that are already held keep theirs.
     holds
-        The latest packets that went on: when each came, and how long it was held.
+        Arrival and hold time of the latest released packets.
     """
 
     conditions: Conditions = field(default_factory=Conditions)
@@ -70,7 +70,7 @@ class HeldLink:
     _last_ns: int = 0
 
     def take(self, came_ns: int, octets: int, random: Random) -> int | None:
-        """Return when a packet goes on; None when it is lost. Packets of a link keep their order."""
+        """Return the release time of a packet; None if it is lost. Packets of a link stay in order."""
         how, counts = self.conditions, self.counts
         counts.packets += 1
         counts.octets += octets
@@ -91,7 +91,7 @@ class HeldLink:
         return due_ns
 
     def release(self, came_ns: int, due_ns: int, now_ns: int) -> None:
-        """Count a packet that goes on."""
+        """Count a released packet."""
         counts, late_ns = self.counts, now_ns - due_ns
         counts.released += 1
         counts.held_ns += now_ns - came_ns
@@ -100,18 +100,18 @@ class HeldLink:
         self.holds.append((came_ns, now_ns - came_ns))
 
     def change(self, conditions: Conditions) -> None:
-        """Have other conditions from the next packet on, whatever is on its way."""
+        """Change the conditions from the next packet on, regardless of packets in transit."""
         self.conditions, self._free_ns, self._last_ns = conditions, 0, 0
 
 
 @dataclass(frozen=True, slots=True)
 class LinkReading:
-    """What an emulator says of one direction of a link.
+    """State of one direction of a link.
 
     Attributes
     ----------
     counts
-        Hold times are 0 where the emulator does not measure them.
+        Its counters; hold times are 0 if the emulator does not measure them.
     """
 
     ends: Ends
@@ -121,12 +121,12 @@ class LinkReading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What an emulator says.
+    """State of an emulator.
 
     Attributes
     ----------
     missed
-        Packets of any link that were lost as the emulator did not keep up.
+        Packets of all links that were lost because the emulator did not keep up.
     """
 
     links: tuple[LinkReading, ...]
@@ -134,12 +134,12 @@ class Readings:
 
 
 class Holding:
-    """All links of a lab and the packets that they hold.
+    """All links of a lab with their held packets.
 
     Parameters
     ----------
     random
-        Decides who is lost, and the jitter.
+        Source of loss and jitter.
     """
 
     def __init__(self, random: Random) -> None:
@@ -148,19 +148,19 @@ class Holding:
         self._held: list[tuple[int, int, int, HeldLink]] = []
 
     def link(self, ends: Ends) -> HeldLink:
-        """Return a link, re-created without delay or loss when there was none."""
+        """Return a link; a new one has no delay or loss."""
         found = self.links.get(ends)
         if found is None:
             found = self.links[ends] = HeldLink()
         return found
 
     def take(self, packet: int, ends: Ends, came_ns: int, octets: int) -> bool:
-        """Hold a packet; False when it is lost.
+        """Hold a packet; False if it is lost.
 
         Parameters
         ----------
         packet
-            Its number; a later one has a larger one.
+            Its number, which increases.
         """
         link = self.link(ends)
         due_ns = link.take(came_ns, octets, self._random)
@@ -170,11 +170,11 @@ class Holding:
         return True
 
     def next_ns(self) -> int | None:
-        """Return when the next packet goes on; None when none is held."""
+        """Return the next release time; None without held packets."""
         return self._held[0][0] if self._held else None
 
     def due(self, now_ns: int) -> Iterable[int]:
-        """Give the numbers of all packets whose time has come, and count them as sent on."""
+        """Yield the numbers of all packets that are due, and count them as released."""
         held = self._held
         while held and held[0][0] <= now_ns:
             due_ns, packet, came_ns, link = heappop(held)

@@ -43,11 +43,11 @@ class Lab:
     Attributes
     ----------
     plan
-        What it consists of.
+        Its gateways and addresses.
     folder
-        Where it keeps what it needs to know.
+        Folder of its state.
     emulator
-        Who delays and loses packets.
+        Emulator of its links.
     """
 
     plan: LabPlan
@@ -56,23 +56,23 @@ class Lab:
 
     @property
     def network(self) -> Path:
-        """The network document that goes with it."""
+        """File of its network configuration."""
         return self.folder / NETWORK
 
     @property
     def emulation(self) -> QueueEmulation | NetemEmulation:
-        """Return who delays and loses packets."""
+        """Emulation of its links."""
         if self.emulator is Emulator.QUEUE:
             return QueueEmulation(_in_core(self.plan), self.folder)
         return NetemEmulation(_in_core(self.plan), self.folder, [spot.gateway for spot in self.plan.spots])
 
     def command(self, place: str, command: Sequence[str]) -> list[str]:
-        """Return the command that runs one at a gateway, a host or in the core.
+        """Return the command that runs another one in the namespace of a gateway, a host or the core.
 
         Raises
         ------
         UnknownError
-            When there is no such place.
+            If the place does not exist.
         """
         if place not in self.plan.places:
             raise UnknownError(f"{place!r} is not a place of this lab; available: {', '.join(self.plan.places)}")
@@ -82,19 +82,19 @@ class Lab:
 def up(
     plan: LabPlan, links: Mapping[Ends, Conditions], *, replace: bool = False, emulator: Emulator | None = None
 ) -> Lab:
-    """Make a lab.
+    """Create a lab.
 
     Parameters
     ----------
     emulator
-        None takes netem where the kernel has it.
+        Emulator; None for netem if the kernel has it.
 
     Raises
     ------
     RejectedError
-        When this machine lacks what a lab needs.
+        If this machine cannot run a lab.
     ConflictError
-        When there is a lab of that name, and it is not to be replaced.
+        If a lab of that name exists, and `replace` is not set.
     """
     require_machine()
     if replace:
@@ -119,14 +119,14 @@ def up(
 
 
 def start_agents(lab: Lab, server: str, tokens: Mapping[str, str]) -> None:
-    """Start an agent for each gateway in the background, which ends with the lab.
+    """Start an agent for each gateway in the background; agents end with the lab.
 
     Parameters
     ----------
     server
-        Where they report.
+        URL of the server that they report to.
     tokens
-        By gateway.
+        Tokens by gateway.
     """
     for gateway, token in tokens.items():
         file = lab.folder / f"{gateway}.token"
@@ -145,12 +145,12 @@ def start_agents(lab: Lab, server: str, tokens: Mapping[str, str]) -> None:
 
 
 def down(name: str) -> None:
-    """Remove a lab, or what is left of one: its namespaces, the processes in them, and its files.
+    """Remove a lab, complete or not: its namespaces, the processes in them, and its files.
 
     Raises
     ------
     UnknownError
-        When nothing of it is there.
+        If nothing of it exists.
     """
     require_name(name)
     require_root()
@@ -164,7 +164,7 @@ def find(name: str) -> Lab:
     Raises
     ------
     UnknownError
-        When there is none; says which there are.
+        If it does not exist; lists the labs that do.
     """
     require_name(name)
     require_root()
@@ -187,19 +187,19 @@ def require_root() -> None:
     Raises
     ------
     RejectedError
-        When not.
+        If not root.
     """
     if os.geteuid() != 0:
         raise RejectedError("a lab needs root, as it makes network namespaces: run the command with sudo")
 
 
 def require_machine() -> None:
-    """Check that this machine has what a lab needs.
+    """Check that this machine can run a lab.
 
     Raises
     ------
     RejectedError
-        Says what is missing.
+        If something is missing; names it.
     """
     require_root()
     for tool in TOOLS:
@@ -241,7 +241,7 @@ def _build(plan: LabPlan) -> None:
 
 
 def _remove(name: str) -> bool:
-    """Remove whatever is there of a lab; False when there was nothing."""
+    """Remove all parts of a lab; False if there were none."""
     namespaces, folder = _namespaces(name), FOLDER / name
     there = bool(namespaces) or folder.is_dir()
     netns.end_processes(namespaces)
@@ -275,5 +275,5 @@ def _no_lab(name: str) -> UnknownError:
 
 
 def option(name: str) -> str:
-    """Return how a lab is named to commands; empty for the usual name."""
+    """Return the option that names a lab in commands; empty for the default name."""
     return "" if name == "lab" else f" --name {name}"

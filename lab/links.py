@@ -1,4 +1,4 @@
-"""What the links of a lab are like when no one says: as in the demo, so that there is something to weigh."""
+"""Conditions of a lab's links: defaults, as in the demo, and files of users."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from seaway.wire.fields import Amount, GatewayName, Rate, Unit, no_entries, rate
 from seaway.wire.message import Incoming
 
 NEAR_NS, STEP_NS = 2_000_000, 1_500_000
-"""Of links that the demo does not have: a round trip between neighbours, and what every one further adds."""
+"""Round trip of links that the demo does not have: between neighbours, and the addition for each further step."""
 
 
 def default_links(gateways: Sequence[str]) -> dict[Ends, Conditions]:
-    """Return the conditions of each link, one way: half of the round trip's delay, jitter and loss."""
+    """Return the default conditions of each link, one way: half of the round trip's delay, jitter and loss."""
     found = {}
     for source, target in permutations(range(len(gateways)), 2):
         distance = abs(source - target)
@@ -44,24 +44,24 @@ Share = Annotated[Amount, Unit(loss_ppm, "1%", 0.01)]
 
 
 class ConditionsIn(Incoming):
-    """What happens to packets on a link; what is left out stays as it is."""
+    """Conditions of a link; omitted ones do not change."""
 
     delay: Delay | None = None
-    """How long each is on its way, one way."""
+    """One-way delay."""
     jitter: Delay | None = None
-    """By how much that is less or more."""
+    """Maximum deviation from the delay."""
     loss: Share | None = None
-    """Share of packets that are lost."""
+    """Share of lost packets."""
     rate: Rate | None = None
-    """How fast they leave; 0 for no limit."""
+    """Rate limit; 0 for none."""
 
     def change(self, before: Conditions) -> Conditions:
-        """Return the conditions that come of others by this change.
+        """Return other conditions with this change.
 
         Raises
         ------
         RejectedError
-            When they cannot be.
+            If the result is impossible.
         """
         given = {
             "delay_ns": None if self.delay is None else delay_ns(self.delay),
@@ -73,7 +73,7 @@ class ConditionsIn(Incoming):
 
 
 class LinkIn(ConditionsIn):
-    """A link of a lab: one way, with `from` and `to`, or both."""
+    """A link of a lab: one way with `from` and `to`, or both ways with `between`."""
 
     between: Annotated[list[GatewayName], Field(min_length=2, max_length=2)] | None = None
     """Both ways between two gateways."""
@@ -81,12 +81,12 @@ class LinkIn(ConditionsIn):
     target: Annotated[GatewayName | None, Field(alias="to", description="One way, to this gateway.")] = None
 
     def ends(self) -> Iterator[Ends]:
-        """Give from where to where it leads.
+        """Yield the directions of the link, as pairs of gateways.
 
         Raises
         ------
         RejectedError
-            When that is not clear.
+            If they are ambiguous or missing.
         """
         one_way = self.source is not None and self.target is not None
         both_ways = self.between is not None
@@ -99,12 +99,12 @@ class LinkIn(ConditionsIn):
 
 
 class LinksIn(Incoming):
-    """The links of a lab."""
+    """Links of a lab."""
 
     default: ConditionsIn = ConditionsIn()
-    """What links have that are not named, and what those that are leave out."""
+    """Conditions of links that are not listed, and of omitted conditions of those that are."""
     links: Annotated[list[LinkIn], Field(max_length=100_000)] = no_entries()
-    """Links; of two that say the same, the later one holds."""
+    """Links; a later entry overrides an earlier one."""
 
     def conditions(self, gateways: Collection[str]) -> dict[Ends, Conditions]:
         """Return the conditions of every link between some gateways.
@@ -112,7 +112,7 @@ class LinksIn(Incoming):
         Raises
         ------
         RejectedError
-            Names links that cannot be; `also` has the others.
+            If links are invalid; names the first, and `also` has the others.
         """
         default = self.default.change(Conditions())
         found = dict.fromkeys(permutations(gateways, 2), default)
@@ -130,12 +130,12 @@ class LinksIn(Incoming):
 
 
 def require_link(ends: Ends, gateways: Collection[str]) -> Ends:
-    """Return the ends of a link if it is one between some gateways.
+    """Return the ends of a link between two of some gateways.
 
     Raises
     ------
     RejectedError
-        When it is not.
+        If it is not such a link.
     """
     for each in ends:
         if each not in gateways:

@@ -1,4 +1,4 @@
-"""Network namespaces by name, as `ip netns` has them."""
+"""Named network namespaces, as in `ip netns`."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from pyroute2 import netns
 
 FOLDER = Path("/run/netns")
 OPTION, VARIABLE, PROGRAM = "--netns", "SEAWAY_AGENT_NETNS=", "seaway"
-"""How commands of Seaway are told the namespace that they work in."""
+"""Option, environment variable and program by which commands of Seaway name their namespace."""
 HEED = ("agent", "follow")
-"""Those that heed the variable."""
+"""Commands that use the variable."""
 MODULE_AT = 3
-"""A command's name is among its first words: ``seaway``, ``python seaway`` or ``python -m seaway``."""
+"""Maximum position of the command name: ``seaway``, ``python seaway`` or ``python -m seaway``."""
 
 PATIENCE_S = 2.0
-"""How long processes have for ending when they are asked to."""
+"""Grace period of processes after SIGTERM."""
 
 Result = TypeVar("Result")
 
 WITH_OWN_SYS = 'mount -t sysfs sysfs /sys 2>/dev/null; exec "$@"'
-"""Shows /sys as the namespace has it, which tools read interfaces from."""
+"""Mounts the /sys of the namespace, from which tools read interfaces."""
 
 
 def make(name: str) -> None:
-    """Make a namespace."""
+    """Create a namespace."""
     netns.create(name)
 
 
 def remove(name: str) -> None:
-    """Remove a namespace's name, and with the last process in it the namespace; none is needed there."""
+    """Remove the name of a namespace. The namespace itself exists until its last process ends."""
     with suppress(FileNotFoundError):
         netns.remove(name)
 
@@ -48,7 +48,7 @@ def names() -> list[str]:
 
 
 def inside(name: str, act: Callable[[], Result]) -> Result:
-    """Run something in a namespace: in a thread, as a thread can be in another one than its process."""
+    """Run a function in a namespace, in a thread, since a thread can be in another namespace than its process."""
 
     def enter_and_act() -> Result:
         netns.setns(str(FOLDER / name), flags=os.O_RDONLY)
@@ -59,13 +59,13 @@ def inside(name: str, act: Callable[[], Result]) -> Result:
 
 
 def command_in(name: str, command: Sequence[str], *, own_sys: bool = True) -> list[str]:
-    """Return the command that runs a command in a namespace."""
+    """Return the command that runs another one in a namespace."""
     enter = ["nsenter", f"--net={FOLDER / name}"]
     return [*enter, "unshare", "--mount", "sh", "-c", WITH_OWN_SYS, "sh", *command] if own_sys else [*enter, *command]
 
 
 def processes(of: Iterable[str]) -> list[int]:
-    """Return the processes of some namespaces: those with a thread inside, and Seaway's own that are to work there."""
+    """Return the processes with a thread in some namespaces, and Seaway's own that are to work there."""
     names = set(of)
     wanted = {found.st_ino for found in map(_stat, (FOLDER / name for name in names)) if found}
     pids = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
@@ -73,7 +73,9 @@ def processes(of: Iterable[str]) -> list[int]:
 
 
 def _is_in(pid: int, inodes: set[int]) -> bool:
-    """Tell whether a process has a thread in one of some namespaces: an agent has one, and is elsewhere itself."""
+    """Report whether a process has a thread in one of some namespaces; an agent has one there, but is outside
+    itself.
+    """
     try:
         found = [_stat(each / "ns/net") for each in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
@@ -82,7 +84,7 @@ def _is_in(pid: int, inodes: set[int]) -> bool:
 
 
 def _works_in(pid: int, names: set[str]) -> bool:
-    """Tell whether a process is a command of Seaway that was told one of some namespaces: it may yet have to enter."""
+    """Report whether a process is a command of Seaway for one of some namespaces, which it may not have entered yet."""
     words = _words(pid, "cmdline")
     if not any(Path(word).name == PROGRAM for word in words[:MODULE_AT]):
         return False
@@ -101,7 +103,7 @@ def _words(pid: int, what: str) -> list[str]:
 
 
 def end_processes(of: Iterable[str]) -> None:
-    """End the processes in some namespaces, those that do not heed SIGTERM by force."""
+    """End the processes in some namespaces by SIGTERM, after a grace period by SIGKILL."""
     of = list(of)
     ends_s = time.monotonic() + PATIENCE_S
     sign = signal.SIGTERM

@@ -1,4 +1,4 @@
-"""What a lab consists of: its namespaces, wires and addresses, and the network document that goes with it."""
+"""Plan of a lab: its namespaces, wires and addresses, and its network configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair
 
 FEWEST, MOST = 2, 250
 CORE_MTU = 9000
-"""Between gateways: a packet of 1,500 octets has room for any segment list there."""
+"""MTU between gateways: a packet of 1,500 octets has space for any segment list."""
 LAN_MTU = 1500
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
@@ -22,7 +22,7 @@ PREFIX = "seaway"
 
 SITE = "users"
 SPEED_MBPS = 10_000
-"""What gateways say that their interfaces carry: virtual ones have no speed."""
+"""Configured speed of gateways' interfaces, since virtual ones report none."""
 
 CORE, WAN, LAN, HOSTS = "core", "wan", "lan", "eth0"
 
@@ -40,19 +40,19 @@ HOST = {setting: value for setting, value in ROUTER.items() if not setting.endsw
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A gateway of a lab and what is around it; all addresses follow from its number.
+    """A gateway of a lab and its surroundings; all addresses follow from its number.
 
     Attributes
     ----------
     number
-        From 1 on.
+        Number, from 1.
     """
 
     number: int
 
     @property
     def gateway(self) -> str:
-        """Its name."""
+        """Name of the gateway."""
         return f"gw-{self.number}"
 
     @property
@@ -62,17 +62,17 @@ class Spot:
 
     @property
     def locator(self) -> IPv6Network:
-        """The prefix of its SIDs."""
+        """Prefix of its SIDs."""
         return IPv6Network(f"fd00:51d:{self.number}::/48")
 
     @property
     def lan(self) -> IPv6Network:
-        """The network behind it, with the host."""
+        """Network behind it, with the host."""
         return IPv6Network(f"fd00:a:{self.number}::/64")
 
     @property
     def link(self) -> IPv6Network:
-        """The network between it and the core: the core has the first address, the gateway the second."""
+        """Network between it and the core: the core has the first address, the gateway the second."""
         return IPv6Network(f"fd00:c:{self.number}::/64")
 
     def hardware(self, end: int) -> str:
@@ -86,12 +86,12 @@ class Spot:
 
     @property
     def end(self) -> IPv6Address:
-        """The SID for packets that go on from here."""
+        """SID for packets in transit."""
         return self.locator[0xE]
 
     @property
     def unwrap(self) -> IPv6Address:
-        """The SID for packets that end here."""
+        """SID for packets that are decapsulated here."""
         return self.locator[0xD6]
 
 
@@ -102,9 +102,9 @@ class LabPlan:
     Attributes
     ----------
     name
-        Tells labs of one machine apart.
+        Name, unique on the machine.
     gateways
-        How many: one before each cluster, and the last one before the users.
+        Number of gateways: one for each cluster, and the last one for the users.
     """
 
     name: str
@@ -116,7 +116,7 @@ class LabPlan:
         Raises
         ------
         RejectedError
-            When either cannot be.
+            If either is invalid.
         """
         require_name(self.name)
         if not FEWEST <= self.gateways <= MOST:
@@ -133,11 +133,11 @@ class LabPlan:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Whatever has a namespace of its own."""
+        """All places with a namespace."""
         return (CORE, *(name for spot in self.spots for name in (spot.gateway, spot.host)))
 
     def namespaces(self) -> Iterator[Namespace]:
-        """Give what each namespace has, but for wires and what steers."""
+        """Yield the contents of each namespace, without wires and segment routing."""
         ways = [Route(spot.locator, spot.link[2]) for spot in self.spots]
         yield Namespace(self.namespace(CORE), ROUTER, ways)
         for spot in self.spots:
@@ -146,7 +146,7 @@ class LabPlan:
             yield Namespace(self.namespace(spot.host), HOST, [Route(ANYWHERE, spot.lan[1])])
 
     def wires(self) -> Iterator[Wire]:
-        """Give the wires between them: from the core to each gateway, and from there to the host."""
+        """Yield the wires from the core to each gateway, and from there to the host."""
         core = self.namespace(CORE)
         for spot in self.spots:
             gateway, host = self.namespace(spot.gateway), self.namespace(spot.host)
@@ -162,7 +162,7 @@ class LabPlan:
             )
 
     def config(self) -> NetworkConfig:
-        """Return the network as the gateways of this lab are to have it."""
+        """Return the network configuration of the gateways."""
         first, second, last = self.spots[0], self.spots[1], self.spots[-1]
         ways = () if self.gateways == FEWEST else (_two_paths(first, last, second), _two_paths(last, first, second))
         return NetworkConfig(tuple(map(self._gateway, self.spots)), ways)
@@ -193,7 +193,7 @@ def require_name(name: str) -> None:
     Raises
     ------
     RejectedError
-        When no lab can have it.
+        If it is invalid.
     """
     if not NAME.fullmatch(name):
         raise RejectedError(
@@ -202,7 +202,7 @@ def require_name(name: str) -> None:
 
 
 def belongs(namespace: str, name: str) -> bool:
-    """Tell whether a namespace is one of a lab's, of whatever size."""
+    """Report whether a namespace belongs to a lab of any size."""
     head = f"{PREFIX}-{name}-"
     return namespace.startswith(head) and PLACE.fullmatch(namespace[len(head) :]) is not None
 

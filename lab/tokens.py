@@ -1,4 +1,4 @@
-"""The tokens of a lab's agents: made for it alone, and revoked with it."""
+"""Tokens of a lab's agents, created and revoked with the lab."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from seaway.client.sync import Client
 
 FILE = "tokens.json"
-"""In the lab's folder."""
+"""File in the lab's folder."""
 LAST = "30d"
-"""For how long they hold, should no one revoke them."""
+"""Lifetime of tokens that are not revoked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Which tokens a lab has.
+    """Record of a lab's tokens.
 
     Attributes
     ----------
     server
-        Whose they are.
+        URL of their server.
     ids
-        Not their secrets.
+        Their IDs, without secrets.
     """
 
     server: str
@@ -40,7 +40,7 @@ class Noted:
 
 
 def make(client: Client, server: str, lab: Lab) -> dict[str, str]:
-    """Make a token for each gateway of a lab; return their secrets. Those of a lab of that name before are revoked."""
+    """Create a token for each gateway of a lab, revoke those of a previous lab of that name, and return the secrets."""
     from seaway.client.calls.service import create_token, tokens
 
     names = {spot.gateway: f"lab-{lab.plan.name}-{spot.gateway}" for spot in lab.plan.spots}
@@ -57,7 +57,7 @@ def make(client: Client, server: str, lab: Lab) -> dict[str, str]:
 
 
 def noted(folder: Path) -> Noted | None:
-    """Return which tokens a lab has, by its folder; None when it has none."""
+    """Return the recorded tokens of a lab by its folder; None without a record."""
     try:
         return Noted(**json.loads((folder / FILE).read_text()))
     except (OSError, ValueError, TypeError):
@@ -65,7 +65,9 @@ def noted(folder: Path) -> Noted | None:
 
 
 def revoke(context: typer.Context, tokens: Noted | None) -> None:
-    """Revoke a lab's tokens, or say how, where their server does not answer or the user means another."""
+    """Revoke a lab's tokens, or print the command to do so if their server does not answer or another one is
+    configured.
+    """
     from seaway.cli.errors import note
     from seaway.cli.remote import connect, target
 
@@ -91,4 +93,4 @@ def _revoke(client: Client, ids: Iterable[str]) -> None:
         try:
             client.body(revoke_token(each))
         except UnknownError:
-            continue  # it was cleared away meanwhile
+            continue  # it was removed since

@@ -1,4 +1,4 @@
-"""What a namespace has: interfaces, wires to others, addresses, routes, kernel settings."""
+"""Contents of a namespace: interfaces, wires to others, addresses, routes, kernel settings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyroute2 import IPRoute
 from lab.netns import inside
 
 NO_DUPLICATES_CHECK = 0x02
-"""IFA_F_NODAD: an address is there at once."""
+"""IFA_F_NODAD: the address is usable without duplicate address detection."""
 
 NUD_PERMANENT = 0x80
-"""A neighbour whose hardware address is not asked for."""
+"""State of a neighbour with a static hardware address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class End:
     hardware
         Its MAC address.
     address
-        What it is given.
+        Its IP address.
     """
 
     namespace: str
@@ -38,12 +38,12 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A pair of virtual Ethernet interfaces; each knows the other's address, so that no packet waits for that.
+    """A pair of virtual Ethernet interfaces, each with a static neighbour entry for the other, so that no packet waits.
 
     Attributes
     ----------
     mtu
-        Octets that a packet may have.
+        MTU, octets.
     """
 
     near: End
@@ -52,18 +52,18 @@ class Wire:
 
     @property
     def ends(self) -> tuple[tuple[End, End], tuple[End, End]]:
-        """Each end with the other."""
+        """Each end with its peer."""
         return (self.near, self.far), (self.far, self.near)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way to a prefix.
+    """A route to a prefix.
 
     Attributes
     ----------
     source
-        The address that packets of this namespace itself get; None leaves it to the kernel.
+        Source address of packets from this namespace; None leaves it to the kernel.
     """
 
     to: IPv6Network
@@ -73,12 +73,12 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace as it is meant to be.
+    """Desired state of a namespace.
 
     Attributes
     ----------
     settings
-        What is written to files of ``/proc/sys/net``, before there are interfaces.
+        Values of files in ``/proc/sys/net``, written before interfaces exist.
     own
         An address of the namespace itself, on no wire; None for none.
     """
@@ -100,7 +100,7 @@ def prepare(namespace: Namespace) -> None:
 
 
 def connect(wire: Wire) -> None:
-    """Put a wire between two namespaces."""
+    """Connect two namespaces by a wire."""
     near, far = wire.near, wire.far
     peer = {"ifname": far.interface, "net_ns_fd": far.namespace, "mtu": wire.mtu, "address": far.hardware}
 
@@ -112,12 +112,12 @@ def connect(wire: Wire) -> None:
 
 
 def furnish(namespace: Namespace, ends: Sequence[tuple[End, End]]) -> None:
-    """Bring the interfaces of a namespace up, and give it its addresses, neighbours and routes.
+    """Bring the interfaces of a namespace up, and add its addresses, neighbours and routes.
 
     Parameters
     ----------
     ends
-        Those in the namespace, each with its other end.
+        Its interfaces, each with its peer.
     """
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""The unix socket over which a running emulator is asked and changed: a line of JSON each way, or several back."""
+"""Unix socket to query and change a running emulator: one line of JSON per request, several per response."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Answer = Iterator[dict[str, object]]
 Handler = Callable[[dict[str, object]], Answer]
 
 MOST = 1 << 20
-"""Octets that a question may have."""
+"""Maximum size of a request, octets."""
 
 
 class Asker:
-    """One who asks, as the emulator sees it. What it gets is written piece by piece, so that packets need not wait."""
+    """Connection of a client. The emulator writes the response in pieces, so that packets do not wait."""
 
     def __init__(self, connection: socket.socket, handler: Handler) -> None:
         connection.setblocking(False)
@@ -29,11 +29,11 @@ class Asker:
         """True if there is more to write."""
 
     def fileno(self) -> int:
-        """Return what can be waited for."""
+        """Return the file descriptor for `select`."""
         return self._connection.fileno()
 
     def read(self) -> bool:
-        """Take what came; False when the asker is gone."""
+        """Read from the connection; False if the client disconnected."""
         try:
             data = self._connection.recv(MOST)
         except BlockingIOError:
@@ -47,7 +47,7 @@ class Asker:
         return bool(data) and len(self._came) <= MOST
 
     def write(self) -> bool:
-        """Write a piece of the answer; False when the asker is gone."""
+        """Write a piece of the response; False if the client disconnected."""
         if not self._goes:
             following = next(self._answer, None)
             if following is None:
@@ -65,12 +65,12 @@ class Asker:
     def _reply(self, line: bytes) -> Answer:
         try:
             yield from self._handler(json.loads(line))
-        except Exception as error:  # noqa: BLE001  # whatever is asked, packets go on
+        except Exception as error:  # noqa: BLE001  # no request may stop the packets
             yield {"error": str(error) or type(error).__name__}
         yield {"end": True}
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
 
@@ -85,14 +85,14 @@ def listen(path: Path) -> socket.socket:
 
 
 def ask(path: Path, question: dict[str, object], timeout_s: float = 5.0) -> list[dict[str, Any]]:
-    """Ask a running emulator.
+    """Send a request to a running emulator, and return its response.
 
     Raises
     ------
     OSError
-        When none listens there, or it does not answer.
+        If no emulator listens there, or it does not answer.
     ValueError
-        When it could make nothing of the question.
+        If the request is invalid.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)

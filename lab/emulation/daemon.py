@@ -1,4 +1,4 @@
-"""The emulator as a process of its own: ``python -m lab.emulation.daemon CONTROL SEED``."""
+"""The emulator as a separate process: ``python -m lab.emulation.daemon CONTROL SEED``."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from lab.emulation.queue_socket import PacketQueue
 from lab.holding import Holding
 
 PRIORITY = 50
-"""Among processes in real time, where the machine lets it be one."""
+"""Real-time priority, if the machine permits it."""
 
 READY = "ready"
-"""What it prints when packets may come."""
+"""Line that it prints when it is ready for packets."""
 
 PR_SET_TIMERSLACK = 29
 
 
 def main(control: str, seed: str) -> None:
     """Emulate until SIGTERM."""
-    emulator = Emulator(PacketQueue(), Holding(Random(int(seed))), Path(control))  # nothing here is a secret
+    emulator = Emulator(PacketQueue(), Holding(Random(int(seed))), Path(control))  # not a secret
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
@@ -41,18 +41,18 @@ def main(control: str, seed: str) -> None:
 
 
 def end(*_: object) -> None:
-    """Stop at a signal."""
+    """Exit on a signal."""
     raise SystemExit
 
 
 def be_punctual() -> None:
-    """Wake up when it is time: before other processes where that is allowed, and with timers as fine as they go."""
+    """Reduce the latency of wake-ups, by real-time priority if permitted and by the finest timer slack."""
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
     gc.freeze()
-    gc.disable()  # nothing that it makes for a packet is garbage in a circle
+    gc.disable()  # it creates no reference cycles per packet
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The emulator: takes packets from the kernel, loses some, holds the others, and says what it did."""
+"""Emulator: reads packets from the kernel, drops some, delays the others, and counts them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from seaway.domain.network import Ends
 
 KERNELS_QUEUES = Path("/proc/thread-self/net/netfilter/nfnetlink_queue")
 EARLY_NS = 120_000
-"""So long before a packet goes on the emulator wakes up: kernels wake sleepers late by about as much."""
+"""Time that the emulator wakes up before a packet is due, since kernels wake sleepers late by about as much."""
 
 SPARSE_NS = 500_000
-"""But only for a packet so far from the one before: who looks at the clock takes a processor from all others."""
+"""Minimum gap to the previous packet for an early wake-up; busy waiting for every packet would use a whole core."""
 
 STAMP_AGE_NS = 1_000_000_000
-"""A packet that came longer ago, as the kernel has it, did not: the clock was set."""
+"""Maximum age of a kernel timestamp. An older one means that the clock was set."""
 
 
 class Emulator:
-    """Holds packets of a lab's core.
+    """Emulator of the links in a lab's core.
 
     Parameters
     ----------
     queue
-        Where packets come from.
+        Queue of packets.
     holding
-        Decides what becomes of them.
+        Decides on packets.
     control
-        Path of the socket to ask it by.
+        Path of its control socket.
     """
 
     def __init__(self, queue: PacketQueue, holding: Holding, control: Path) -> None:
@@ -49,7 +49,7 @@ class Emulator:
         self._released_ns = 0
 
     def turn(self) -> None:
-        """Wait for something to do, and do it."""
+        """Wait for the next event, and handle it."""
         waited: Sequence[PacketQueue | socket.socket | Asker] = [self._queue, self._listener, *self._askers]
         ready, _, _ = select.select(waited, [], [], self._timeout_s())
         if self._queue in ready:
@@ -95,7 +95,7 @@ class Emulator:
         if name is None:
             try:
                 name = self._names[device] = socket.if_indextoname(device)
-            except OSError:  # gone in the meantime
+            except OSError:  # the interface is gone
                 return ""
         return name
 
@@ -115,7 +115,7 @@ class Emulator:
                 raise ValueError("ask it to change, to read, or for holds")
 
     def close(self) -> None:
-        """Let go of everything; packets that are held are lost."""
+        """Close all sockets; packets in the queue are lost."""
         for asker in self._askers:
             asker.close()
         self._listener.close()
@@ -123,7 +123,7 @@ class Emulator:
 
 
 def missed(queues: str) -> int:
-    """Return how many packets the kernel dropped as no one took them in time, of what it says of its queues."""
+    """Return the number of packets that the kernel dropped because of a full queue, from its queue statistics."""
     return sum(int(fields[5]) + int(fields[6]) for fields in map(str.split, queues.splitlines()))
 
 

@@ -17,26 +17,26 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Ends
 
 LONGEST_QUEUE = 100_000
-"""Packets that a link holds at most."""
+"""Maximum number of packets in the queue of a link."""
 
 OF_LEAVES = 0x100
-"""What a sender's number is added to, for the handle of its netem."""
+"""Offset from the number of a sender to the handle of its netem."""
 
 NO_LIMIT = "100gbit"
-"""What the classes let through; a link's own rate is netem's."""
+"""Rate of the classes; the rate of a link itself is set in netem."""
 
 
 class NetemEmulation:
-    """The links of a lab whose kernel has netem. It counts packets, but not how long it held them.
+    """Links of a lab whose kernel has netem. It counts packets, but does not measure hold times.
 
     Parameters
     ----------
     in_core
-        Runs commands in the core's namespace.
+        Wraps commands to run in the core's namespace.
     folder
-        Where it notes what links are like.
+        Folder of its record of conditions.
     gateways
-        All there are, in order; each is the name of the core's interface towards it, too.
+        All gateways, in order; each is also the name of the core's interface towards it.
     """
 
     def __init__(self, in_core: InCore, folder: Path, gateways: Sequence[str]) -> None:
@@ -45,12 +45,12 @@ class NetemEmulation:
         self._numbers = {name: at for at, name in enumerate(gateways, 1)}
 
     def start(self, links: Mapping[Ends, Conditions]) -> None:
-        """Set up all links, those that are not named without delay or loss.
+        """Set up all links; those not in `links` have no delay or loss.
 
         Raises
         ------
         UnavailableError
-            When the kernel refuses; says what.
+            If the kernel rejects the setup; names the reason.
         """
         whole = dict.fromkeys(permutations(self._numbers, 2), Conditions()) | dict(links)
         self._tc([*classes(self._numbers), *(leaf("add", each, how, self._numbers) for each, how in whole.items())])
@@ -59,7 +59,7 @@ class NetemEmulation:
         self._note(whole)
 
     def change(self, links: Mapping[Ends, Conditions]) -> None:
-        """Have other conditions from now on."""
+        """Change the conditions of links."""
         self._tc([leaf("change", ends, conditions, self._numbers) for ends, conditions in links.items()])
         self._note(self._noted() | dict(links))
 
@@ -70,7 +70,7 @@ class NetemEmulation:
         return Readings(tuple(LinkReading(ends, how, counted.get(ends, Counts())) for ends, how in links))
 
     def holds(self, ends: Ends) -> list[tuple[int, int]]:
-        """Return nothing: the kernel does not tell."""
+        """Return nothing: the kernel does not report hold times."""
         return []
 
     def _note(self, links: Mapping[Ends, Conditions]) -> None:
@@ -97,7 +97,7 @@ class NetemEmulation:
 
 
 def available(in_core: InCore) -> bool:
-    """Tell whether a kernel has netem, by trying, and there is a program to set it up with."""
+    """Report whether the kernel has netem, by a trial, and `tc` is installed."""
     if not program("tc"):
         return False
     for action in ("add", "del"):
@@ -108,7 +108,7 @@ def available(in_core: InCore) -> bool:
 
 
 def classes(numbers: Mapping[str, int]) -> Iterator[str]:
-    """Give the lines for `tc` that make a class for each sender on each interface."""
+    """Yield the `tc` lines that create a class for each sender on each interface."""
     for target in numbers:
         yield f"qdisc add dev {target} root handle 1: htb"
         for source, number in numbers.items():
@@ -117,7 +117,7 @@ def classes(numbers: Mapping[str, int]) -> Iterator[str]:
 
 
 def leaf(action: str, ends: Ends, conditions: Conditions, numbers: Mapping[str, int]) -> str:
-    """Return the line for `tc` that makes a link what it is to be; ``change`` needs all figures, those of 0 too."""
+    """Return the `tc` line that sets the conditions of a link; ``change`` requires all figures, including zeros."""
     source, target = ends
     number = numbers[source]
     return (
@@ -128,7 +128,7 @@ def leaf(action: str, ends: Ends, conditions: Conditions, numbers: Mapping[str, 
 
 
 def counts(said: Sequence[Mapping[str, Any]], gateways: Sequence[str]) -> dict[Ends, Counts]:
-    """Read what ``tc -s -j qdisc show`` says of links."""
+    """Return the counters of links from the output of ``tc -s -j qdisc show``."""
     found = {}
     for each in said:
         if each["kind"] == "netem":

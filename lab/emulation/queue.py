@@ -1,4 +1,4 @@
-"""Links emulated by a process of ours, which the kernel hands their packets to (NFQUEUE)."""
+"""Links emulated by a process of the lab, which receives their packets from the kernel (NFQUEUE)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from seaway.domain.network import Ends
 CONDITIONS = [field.name for field in fields(Conditions)]
 COUNTS = [field.name for field in fields(Counts)]
 SEED = 1
-"""Decides who is lost and the jitter: the same in every lab, though what meets it depends on the time packets take."""
+"""Seed of loss and jitter, the same in every lab. The result still depends on the timing of packets."""
 
 CHANGES_AT_ONCE = 100
-"""Links in one question, so that no packet waits long for it."""
+"""Maximum number of links in one request, so that no packet waits long for it."""
 
 
 class QueueEmulation:
-    """An emulator, reached over its socket.
+    """Client of the emulator's control socket.
 
     Parameters
     ----------
     in_core
-        Runs commands in the core's namespace.
+        Wraps commands to run in the core's namespace.
     folder
-        Where its socket and its log are.
+        Folder of its socket and its log.
     """
 
     def __init__(self, in_core: InCore, folder: Path) -> None:
@@ -41,18 +41,18 @@ class QueueEmulation:
         self._log = folder / "emulator.log"
 
     def start(self, links: Mapping[Ends, Conditions]) -> None:
-        """Start it; it ends with its namespace's processes.
+        """Start the emulator; it ends with the processes of its namespace.
 
         Raises
         ------
         UnavailableError
-            When it does not start; says why.
+            If it does not start; names the reason.
         """
         start(self._in_core, self._control, self._log, SEED)
         self.change(links)
 
     def change(self, links: Mapping[Ends, Conditions]) -> None:
-        """Have other conditions from now on."""
+        """Change the conditions of links."""
         changes = ({"ends": ends, **asdict(conditions)} for ends, conditions in links.items())
         while some := list(islice(changes, CHANGES_AT_ONCE)):
             self._ask({"change": some})
@@ -63,9 +63,9 @@ class QueueEmulation:
         return Readings(tuple(map(_reading, links)), last["missed"])
 
     def holds(self, ends: Ends) -> list[tuple[int, int]]:
-        """Return the latest packets of a link that went on: when each came, and how long it was held.
+        """Return the arrival and the hold time of the latest packets that a link released.
 
-        Nanoseconds; when, on the clock of `time.monotonic_ns`.
+        Both are in nanoseconds; arrivals are on the clock of `time.monotonic_ns`.
         """
         return [(came, held) for came, held in self._ask({"holds": ends})[0]["holds"]]
 

@@ -1,4 +1,4 @@
-"""Messages between the kernel's packet queues (NFQUEUE) and whoever decides on packets: bytes in, values out.
+"""Messages between the kernel's packet queues (NFQUEUE) and a process that decides on packets.
 
 References
 ----------
@@ -31,7 +31,7 @@ COPY_PACKET = 2
 DROP, ACCEPT = 0, 1
 
 HEAD = 40
-"""Octets of each packet that are asked for: an IPv6 header, though only the length is read."""
+"""Requested octets of each packet: an IPv6 header, of which only the length is used."""
 
 
 class Queued(NamedTuple):
@@ -40,11 +40,11 @@ class Queued(NamedTuple):
     Attributes
     ----------
     number
-        What the kernel calls it; unique among those that wait.
+        Number assigned by the kernel, unique among waiting packets.
     came_in, goes_out
-        Numbers of the interfaces; 0 for none.
+        Indexes of the interfaces; 0 for none.
     stamp_ns
-        When it came, nanoseconds since 1970; 0 where the kernel does not say.
+        Time of arrival, nanoseconds since 1970; 0 if the kernel does not report it.
     octets
         Its length.
     """
@@ -57,23 +57,23 @@ class Queued(NamedTuple):
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """Write an attribute, filled up to a multiple of four octets."""
+    """Encode an attribute, padded to a multiple of four octets."""
     return ATTRIBUTE.pack(4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
 def message(kind: int, queue: int, body: bytes, flags: int = REQUEST) -> bytes:
-    """Write a message about a queue."""
+    """Encode a message about a queue."""
     rest = pack(">BBH", 0, 0, queue) + body
     return HEADER.pack(HEADER.size + len(rest), kind, flags, 0, 0) + rest
 
 
 def configuration(queue: int, longest: int) -> Iterator[bytes]:
-    """Write what makes a queue ours: each must be acknowledged before the next is sent.
+    """Encode the messages that bind to a queue; each must be acknowledged before the next one is sent.
 
     Parameters
     ----------
     longest
-        How many packets may wait; more are dropped.
+        Maximum number of waiting packets; further ones are dropped.
     """
     for body in (
         attribute(COMMAND, pack(">BxH", BIND, 0)),
@@ -84,18 +84,18 @@ def configuration(queue: int, longest: int) -> Iterator[bytes]:
 
 
 def verdicts(queue: int, numbers: Iterable[int], verdict: int) -> bytes:
-    """Write that packets go on (`ACCEPT`) or not (`DROP`)."""
+    """Encode verdicts on packets: `ACCEPT` or `DROP`."""
     return b"".join(message(VERDICT, queue, attribute(VERDICT_HEADER, pack(">II", verdict, each))) for each in numbers)
 
 
 def refusal(data: bytes) -> int:
-    """Return the error number of an answer; 0 when it says that all is well, or is no such answer."""
+    """Return the error number of a response; 0 for success and for other messages."""
     _, kind, *_ = HEADER.unpack_from(data)
     return -int(ERROR_NUMBER.unpack_from(data, HEADER.size)[0]) if kind == NLMSG_ERROR else 0
 
 
 def packets(data: bytes | memoryview) -> Iterator[Queued]:
-    """Read the packets out of what came from the kernel; other messages are passed over."""
+    """Return the packets in data from the kernel; other messages are ignored."""
     at = 0
     while at + HEADER.size <= len(data):
         length, kind, *_ = HEADER.unpack_from(data, at)

@@ -1,4 +1,4 @@
-"""The socket to one of the kernel's packet queues (NFQUEUE), in the network namespace of this process."""
+"""Socket to one of the kernel's packet queues (NFQUEUE), in the network namespace of this process."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
 
 BUFFER = 16 << 20
-"""Octets of messages that may wait to be read."""
+"""Size of the receive buffer, octets."""
 LARGEST = 1 << 16
 LONGEST_QUEUE = 1 << 17
 AT_ONCE = 64
-"""Messages that are read before anything else is looked at."""
+"""Maximum number of messages per read."""
 VERDICTS_AT_ONCE = 256
 
 
 class PacketQueue:
-    """Packets that the kernel holds until it is told what becomes of them.
+    """Packets that the kernel queues until it receives a verdict.
 
     Parameters
     ----------
     queue
-        Its number, as in the rule that sends packets there.
+        Its number, as in the netfilter rule.
 
     Raises
     ------
     OSError
-        When the kernel has no such queues, or another process has this one.
+        If the kernel has no such queues, or another process uses this one.
     """
 
     def __init__(self, queue: int = 0) -> None:
@@ -50,16 +50,16 @@ class PacketQueue:
             if error:
                 raise OSError(error, os.strerror(error))
         self._socket.setblocking(False)
-        # While any socket asks for timestamps, the kernel notes of every packet when it came: also of ours.
+        # While any socket requests timestamps, the kernel records the arrival of every packet, also of queued ones.
         self._stamps = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         self._stamps.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
     def fileno(self) -> int:
-        """Return what can be waited for until packets come."""
+        """Return the file descriptor for `select`."""
         return self._socket.fileno()
 
     def read(self) -> Iterator[Queued]:
-        """Give packets that wait, some at most; none when there is none."""
+        """Yield waiting packets, up to a limit."""
         for _ in range(AT_ONCE):
             try:
                 data = self._socket.recv(LARGEST)
@@ -68,11 +68,11 @@ class PacketQueue:
             yield from packets(data)
 
     def release(self, numbers: Sequence[int]) -> None:
-        """Let packets go on."""
+        """Release packets."""
         self._tell(numbers, ACCEPT)
 
     def drop(self, number: int) -> None:
-        """Lose a packet."""
+        """Drop a packet."""
         self._tell([number], DROP)
 
     def _tell(self, numbers: Sequence[int], verdict: int) -> None:
@@ -80,6 +80,6 @@ class PacketQueue:
             self._socket.send(verdicts(self._queue, numbers[at : at + VERDICTS_AT_ONCE], verdict))
 
     def close(self) -> None:
-        """Leave the queue: packets that wait are lost."""
+        """Leave the queue; waiting packets are lost."""
         self._socket.close()
         self._stamps.close()

@@ -1,4 +1,4 @@
-"""Starts the emulator in the namespace of a lab's core, and sends packets its way."""
+"""Start of the emulator in the namespace of a lab's core, and diversion of packets to it."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from pathlib import Path
 from seaway.domain.errors import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]
-"""Folder from which the module of the emulator can be imported."""
+"""Root of the repository, from which the emulator module can be imported."""
 
 FILTERS = ("ip6tables", "iptables")
-"""Programs that write the kernel's filter rules: for IPv6, which is needed, and for IPv4."""
+"""Programs that write netfilter rules: for IPv6, which is required, and for IPv4."""
 
 TO_QUEUE = ("-w", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "0")
-"""What is forwarded waits for the emulator. Without one it is lost, rather than quietly fast."""
+"""Rule that queues forwarded packets for the emulator. Without an emulator they are lost, not forwarded unchanged."""
 
 START_S = 20.0
 
 InCore = Callable[[Sequence[str]], list[str]]
-"""Makes of a command the one that runs it in the core's namespace."""
+"""Wraps a command to run in the core's namespace."""
 
 
 def start(in_core: InCore, control: Path, log: Path, seed: int) -> None:
-    """Start an emulator in the background; it ends at SIGTERM.
+    """Start an emulator in the background; it ends on SIGTERM.
 
     Parameters
     ----------
     control
-        The socket to ask it by.
+        Path of its control socket.
     log
-        Where it writes what goes wrong.
+        File for its errors.
     seed
-        Of whom it loses, and of its jitter.
+        Seed of loss and jitter.
 
     Raises
     ------
     UnavailableError
-        When it does not start, or packets cannot be sent its way; says what is missing.
+        If it does not start, or packets cannot be diverted to it; names the cause.
     """
     command = [sys.executable, "-m", "lab.emulation.daemon", str(control), str(seed)]
     with (
@@ -64,7 +64,7 @@ def start(in_core: InCore, control: Path, log: Path, seed: int) -> None:
 
 
 def divert(in_core: InCore) -> None:
-    """Send what the core forwards to the emulator; IPv4 too, where there is a program to say so with."""
+    """Divert the packets that the core forwards to the emulator; IPv4 too if iptables is installed."""
     for each in filter(None, map(program, FILTERS)):
         done = subprocess.run(in_core([each, *TO_QUEUE]), capture_output=True, text=True, check=False)
         if done.returncode:
@@ -72,12 +72,12 @@ def divert(in_core: InCore) -> None:
 
 
 def program(name: str) -> str:
-    """Return the path of a program, also where only root looks for it; empty when it is not there."""
+    """Return the path of a program, including those in sbin folders; empty if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") or ""
 
 
 def missing() -> str:
-    """Return what this machine lacks for emulating links; empty when nothing is known to."""
+    """Return the missing program for emulating links; empty if none is missing."""
     return "" if program(FILTERS[0]) else f"{FILTERS[0]} (Debian: apt-get install iptables)"
 
 

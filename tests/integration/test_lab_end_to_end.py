@@ -207,7 +207,7 @@ def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
         world.made.link("gw-2", other, loss="100%")
     until(lambda: world.link(USERS, "gw-2"), lambda link: link["latency_ns"] is None)
     assert world.link(USERS, "gw-2")["loss_ppm"] == 1_000_000
-    states = until(world.states, lambda states: states["gw-2"] == "silent")
+    states = until(world.states, lambda states: states["gw-2"] == "lost")
     assert states["gw-1"] == "reporting"
     job = world.submit(max_loss="50%", max_latency="1s")
     assert until(lambda: world.where(job), bool) != "cluster-2"

@@ -253,7 +253,7 @@ async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: 
 
             def all_met() -> bool:
                 counts = plane.overview.figures().collecting["east"].scrapes
-                return counts["unreadable"] >= 3 and counts["silent"] >= 3 and counts["broken"] >= 2
+                return counts["unreadable"] >= 3 and counts["unreachable"] >= 3 and counts["broken"] >= 2
 
             wait(all_met, "every trouble")
             wait(reported(plane), "the others' figures")

@@ -123,7 +123,7 @@ class NodeExporters:
     def _seen(self, gateway: GatewayConfig, page: Page | NoPage) -> Reading | Missed:
         where = f"node-exporter at {gateway.exporter}"
         if isinstance(page, NoPage):
-            outcome = Outcome.UNREADABLE if page.answered else Outcome.SILENT
+            outcome = Outcome.UNREADABLE if page.answered else Outcome.UNREACHABLE
             return Missed(outcome, f"{where}: {page.why}")
         if page.status != HTTPStatus.OK:
             return Missed(Outcome.REFUSED, f"{where} answers {page.status}")

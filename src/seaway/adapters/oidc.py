@@ -23,7 +23,7 @@ import orjson
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from seaway.application.access import RANKS, RESERVED, Who, is_loopback
+from seaway.application.access import RANKS, RESERVED, Caller, is_loopback
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, UnauthenticatedError
@@ -183,16 +183,16 @@ class OidcBearer:
         self._settings = settings
         self._clock = clock
         self._keys = KeySet(settings.jwks, clock)
-        self._known: OrderedDict[bytes, Who] = OrderedDict()
+        self._known: OrderedDict[bytes, Caller] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, credential: str) -> Who | None:
+    def known(self, credential: str) -> Caller | None:
         """Return the user of a token that was verified before and is not expired."""
         who = self._known.get(_digest(credential))
         holds = who is not None and who.expires_ns is not None and who.expires_ns > self._clock.now_ns()
         return who if holds else None
 
-    def verify(self, credential: str) -> Who:
+    def verify(self, credential: str) -> Caller:
         """Verify a token and return its user."""
         try:
             who = self._principal(self._claims(credential))
@@ -225,7 +225,7 @@ class OidcBearer:
             )
         )
 
-    def _principal(self, claims: dict[str, Any]) -> Who:
+    def _principal(self, claims: dict[str, Any]) -> Caller:
         settings, now_s = self._settings, self._clock.now_ns() / 10**9
         ends_s = float(claims["exp"]) + settings.leeway_s
         if ends_s <= now_s:
@@ -244,7 +244,7 @@ class OidcBearer:
             if not isinstance(tenant, str):
                 raise RejectedError(f"{settings.tenant_claim} must name a tenant")
             require_name("tenant", tenant)
-        return Who(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
+        return Caller(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
 
     def _role(self, claim: object) -> Role:
         """Return the most powerful of the claimed roles, except that of agents, which have tokens of Seaway."""

@@ -104,7 +104,7 @@ def find_account(user: str) -> Account:
     except (KeyError, OverflowError):
         raise RejectedError(f"user {user!r} not found on this machine", where="user") from None
     if not found.pw_uid or not found.pw_gid:
-        raise RejectedError(f"{user} is root or in its group: name an unprivileged user, like nobody", where="user")
+        raise RejectedError(f"{user} is root or in its group: name an unprivileged user", where="user")
     return Account(found.pw_name, found.pw_uid, found.pw_gid)
 
 

@@ -151,7 +151,7 @@ class PrometheusMeter:
     def _seen(self, gateway: GatewayConfig, page: Page | NoPage) -> Reading | Missed:
         where = f"Prometheus at {self._url}"
         if isinstance(page, NoPage):
-            return Missed(Outcome.UNREADABLE if page.answered else Outcome.SILENT, f"{where}: {page.why}")
+            return Missed(Outcome.UNREADABLE if page.answered else Outcome.UNREACHABLE, f"{where}: {page.why}")
         if page.status != HTTPStatus.OK:
             return Missed(Outcome.REFUSED, f"{where} answers {page.status}{_error_text(page.body)}")
         try:

@@ -104,7 +104,7 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
     deployed = {(cluster, what.value): count for (cluster, what), count in figures.deployed.items()}
     yield counter_by(
         "seaway_deployments",
-        "Deployments in clusters, by what became of them before their job ran.",
+        "Deployments in clusters, by outcome.",
         ["cluster", "outcome"],
         deployed,
     )

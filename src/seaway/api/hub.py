@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import orjson
 
 from seaway.api.http.threads import Threads
-from seaway.application.access import Access, Who
+from seaway.application.access import Access, Caller
 from seaway.application.events import MAX_STORED, Feed
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Event
@@ -70,7 +70,7 @@ class Listener:
         True if the stream ends.
     """
 
-    def __init__(self, who: Who, subscription: Subscription) -> None:
+    def __init__(self, who: Caller, subscription: Subscription) -> None:
         self.who = who
         self.subscription = subscription
         self.sent = 0

@@ -58,7 +58,7 @@ class NetworkMetrics(Collector):
     """Metrics of the network for one response; empty without a network."""
 
     def __init__(self, overview: Overview, agents: Agents) -> None:
-        self._silent_s = overview.agents_last_seen_s()
+        self._last_seen_s = overview.agents_last_seen_s()
         self._states = overview.link_states()
         self._rounds = overview.probe_rounds()
         self._agents = agents.views()
@@ -70,7 +70,7 @@ class NetworkMetrics(Collector):
         states = {state.value: self._states.get(state.value, 0) for state in LinkState}
         yield gauge_by("seaway_links", "Links between gateways, by state.", "state", states)
         yield gauge_by(
-            "seaway_agent_last_seen_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
+            "seaway_agent_last_seen_seconds", "Seconds since a gateway's agent reported.", "gateway", self._last_seen_s
         )
         yield from _of_agents(self._agents, self._rounds)
         reads = {(outcome,): count for outcome, count in self._reads.items()}

@@ -17,11 +17,11 @@ from seaway.learning.policies.file import LARGEST_FILE
 from seaway.wire import fields
 from seaway.wire.tokens import (
     AuditPage,
+    CallerOut,
     TokenCreated,
     TokenIn,
     TokenList,
     TokenOut,
-    WhoOut,
     audit_fields,
     token_fields,
 )
@@ -29,7 +29,7 @@ from seaway.wire.tokens import (
 routes = router("access")
 
 
-@operation(routes, "GET", "/me", Role.VIEWER, {200: WhoOut})
+@operation(routes, "GET", "/me", Role.VIEWER, {200: CallerOut})
 async def who_am_i(request: Request) -> Response:
     """Return the caller and the maximum sizes of its request bodies."""
     who, settings = who_of(request), pipeline_of(request).plane.settings

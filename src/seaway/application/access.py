@@ -37,7 +37,7 @@ NO_DIGEST = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Caller:
     """The caller of a request.
 
     Attributes
@@ -88,17 +88,17 @@ class Who:
 
 
 RANKS = {role: role.rank for role in Role}
-ANONYMOUS_ADMIN = Who(ANONYMOUS, Role.ADMIN)
+ANONYMOUS_ADMIN = Caller(ANONYMOUS, Role.ADMIN)
 """Caller without authentication, if tokens are off."""
 
 
 class Bearer(Protocol):
     """Verification of bearer tokens of another issuer."""
 
-    def known(self, credential: str) -> Who | None:
+    def known(self, credential: str) -> Caller | None:
         """Return the caller of a valid token that was verified before; never waits."""
 
-    def verify(self, credential: str) -> Who:
+    def verify(self, credential: str) -> Caller:
         """Return the caller of a token; can wait for the issuer.
 
         Raises
@@ -111,7 +111,7 @@ class Bearer(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Held:
     digest: str
-    who: Who
+    who: Caller
 
 
 class Access:
@@ -154,7 +154,7 @@ class Access:
                     self._held = held
                     return
 
-    def known(self, authorization: str | None, address: str) -> Who | None:
+    def known(self, authorization: str | None, address: str) -> Caller | None:
         """Return the caller as far as possible without waiting; None if `verify` is needed.
 
         Parameters
@@ -185,7 +185,7 @@ class Access:
             raise UnauthenticatedError("invalid token: it is unknown, revoked or expired")
         return who
 
-    def verify(self, authorization: str | None, address: str) -> Who:
+    def verify(self, authorization: str | None, address: str) -> Caller:
         """Return the caller of a token of another issuer; can wait.
 
         Raises
@@ -201,7 +201,7 @@ class Access:
             self._limit.fail(address)
             raise
 
-    def holds(self, who: Who) -> bool:
+    def holds(self, who: Caller) -> bool:
         """Report whether the credential of a caller is still valid, for long requests."""
         if who.expires_ns is not None and who.expires_ns <= self._clock.now_ns():
             return False
@@ -290,7 +290,7 @@ class Access:
     def _is_last_admin(self, token_id: str) -> bool:
         return self._admins() == [token_id]
 
-    def _token(self, credential: str) -> Who | None:
+    def _token(self, credential: str) -> Caller | None:
         """Return the caller of a token, in the same time for an unknown one."""
         token_id, _, secret = credential[len(PREFIX) + 1 :].partition("_")
         held = self._held.get(token_id)
@@ -389,4 +389,4 @@ def _digest(secret: str) -> str:
 
 
 def _held(token: Token) -> _Held:
-    return _Held(token.digest, Who(token.name, token.role, token.tenant, token.id, token.expires_ns, token.gateway))
+    return _Held(token.digest, Caller(token.name, token.role, token.tenant, token.id, token.expires_ns, token.gateway))

@@ -18,7 +18,7 @@ CONNECT_S = 5.0
 SILENCE_S = 45.0
 """Maximum silence of an event stream. Servers send heartbeats more often."""
 
-KEPT_S = 25.0
+IDLE_S = 25.0
 """Seconds for which idle connections stay open: longer than the interval of an agent's reports, and shorter than the
 timeout of servers.
 """
@@ -42,7 +42,7 @@ def settings(target: Target, timeout_s: float) -> dict[str, Any]:
         "base_url": target.server,
         "headers": headers,
         "timeout": httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
-        "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEPT_S),
+        "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_S),
         "verify": _trusted(target),
         "trust_env": not target.loopback,  # no proxy leads to this machine itself
     }

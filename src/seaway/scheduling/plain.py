@@ -177,7 +177,7 @@ def _passes(cycle: Cycle, status: Status) -> bool:
     if status.verdict is Verdict.WAIT:
         if not cycle.may_defer:
             return True
-        cycle.deferral_reason = status.reason or "held back"
+        cycle.deferral_reason = status.reason or "deferred"
     return status.passes
 
 

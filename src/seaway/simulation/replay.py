@@ -37,10 +37,9 @@ def replay(
 ) -> Outcome:
     """Replay jobs on a fleet.
 
-    Speed is measured on the replay itself, the calls of `decide` alone: decisions per second in calls
-    with up to 512 jobs, and the time of single decisions in up to 16 calls with one job that follow
-    each of those. Before that, a policy of the same kind decides some jobs on a copy of the fleet, so that
-    compilation does not count.
+    Speed is measured on the replay itself, on the calls of `decide` alone. Decisions per second are those of calls with
+    up to 512 jobs. Up to 16 calls with one job follow each of those, for the time of single decisions. Before that, a
+    policy of the same kind decides some jobs on a copy of the fleet, so that compilation does not count.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Summary:
     ----------
     clusters
         Number of clusters in each state.
-    silent
+    unreachable
         Names of clusters that are not up. All sums omit them, since their present state is unknown.
     milli, memory_mib
         Cores, in thousandths, and memory of GPUs.
@@ -53,7 +53,7 @@ class Summary:
     """
 
     clusters: dict[str, int] = field(default_factory=dict)
-    silent: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
     nodes: int = 0
     gpus: int = 0
     milli: Amount = Amount()
@@ -96,7 +96,7 @@ class Summary:
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
         line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
-        return line.append(f"  {_without(self.silent)}", "yellow") if self.silent else line
+        return line.append(f"  {_without(self.unreachable)}", "yellow") if self.unreachable else line
 
     def room_line(self, width: int) -> Text:
         """Draw how much is taken of GPU cores and of GPU memory, with bars as long as the width lets them be."""
@@ -127,11 +127,11 @@ class Summary:
         return line
 
 
-def _without(silent: Sequence[str]) -> str:
+def _without(names: Sequence[str]) -> str:
     """Say which clusters are in no sum."""
-    if len(silent) > MAX_NAMED:
-        return f"without {len(silent):,} that are silent"
-    return f"without {' and '.join(silent)}, which {'is' if len(silent) == 1 else 'are'} silent"
+    if len(names) > MAX_NAMED:
+        return f"without {len(names):,} that do not answer"
+    return f"without {' and '.join(names)}, which {'does' if len(names) == 1 else 'do'} not answer"
 
 
 def _sum(clusters: Sequence[Body], name: str) -> Amount:

@@ -298,7 +298,7 @@ def note(line: Body) -> str:
 FLEET_COLUMNS = (
     Column("NAME", name),
     Column("STATE", condition, drop=1),
-    Column("HEARD", received, right=True, drop=7),
+    Column("LAST SEEN", received, right=True, drop=7),
     Column("GPU CORES", milli),
     Column("GPU MEMORY", memory, drop=2),
     Column("IN USE", real, right=True, drop=4),

@@ -163,7 +163,7 @@ class BackendSuite:
         yield made
         made.close()
 
-    def test_everything_is_told_to_who_asks_first(self, under: BackendUnderTest) -> None:
+    def test_the_first_answer_is_complete(self, under: BackendUnderTest) -> None:
         """Without a cursor the answer is complete, with the nodes and devices there are."""
         first = under.backend.changes("", 0)
         assert first.complete
@@ -242,7 +242,7 @@ class BackendSuite:
         assert watch.until_phase(deployment, WorkloadPhase.RUNNING).attempt == 1
         assert len(under.backend.changes("", 0).workloads) == 1
 
-    def test_removing_is_told_once(self, under: BackendUnderTest) -> None:
+    def test_a_removal_is_reported_once(self, under: BackendUnderTest) -> None:
         """A removed workload is reported as gone once, and then not mentioned any more."""
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
@@ -369,7 +369,7 @@ class BackendSuite:
         reconnect()
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
-    def test_a_failed_node_is_told(self, under: BackendUnderTest) -> None:
+    def test_a_failed_node_is_reported(self, under: BackendUnderTest) -> None:
         """Its replicas fail for no fault of their own, and it is announced not to be ready until it is back."""
         fail_node, heal_node = have(under.fail_node), have(under.heal_node)
         watch, deployment = Watch(under), deploy(under)
@@ -384,7 +384,7 @@ class BackendSuite:
         heal_node(node)
         watch.until(lambda: ready(watch, node), "the node ready")
 
-    def test_what_somebody_else_removed_is_told(self, under: BackendUnderTest) -> None:
+    def test_a_foreign_removal_is_reported(self, under: BackendUnderTest) -> None:
         """A workload that disappears is reported as gone, and can be created again."""
         vanish = have(under.vanish)
         watch, deployment = Watch(under), deploy(under)
@@ -395,7 +395,7 @@ class BackendSuite:
         assert send(under, deployment)[0].done
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
-    def test_a_part_that_somebody_else_removed_is_told(self, under: BackendUnderTest) -> None:
+    def test_a_foreign_removal_of_a_part_is_reported(self, under: BackendUnderTest) -> None:
         """A copy lists the replicas that are there; one that vanishes is not among them until it is made again."""
         vanish_part = have(under.vanish_part)
         watch, deployment = Watch(under), deploy(under, replicas=2)

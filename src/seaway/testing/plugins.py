@@ -138,7 +138,7 @@ def _check_bind(plugin: Bind, cycle: Cycle) -> None:
 
 def _check_status(status: object) -> None:
     assert isinstance(status, Status), "an answer is a Status"
-    assert status.passes or status.reason, "whoever does not pass says why"
+    assert status.passes or status.reason, "a status that does not pass has a reason"
 
 
 def _placement(cycle: Cycle) -> Placement:

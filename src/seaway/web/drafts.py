@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seaway.web import addresses
 
 if TYPE_CHECKING:
-    from seaway.wire.tokens import WhoOut
+    from seaway.wire.tokens import CallerOut
 
 _BEGIN = "seaway-draft"
 
@@ -29,12 +29,12 @@ FOUND = "seaway-draft-found"
 """The event by which a browser tells of a draft that it keeps."""
 
 
-def keeping(who: WhoOut, text: str) -> str:
+def keeping(who: CallerOut, text: str) -> str:
     """Return what keeps a user's draft, in JavaScript."""
     return f"sessionStorage.setItem({draft_of(who)}, {json.dumps(text)})"
 
 
-def telling(who: WhoOut) -> str:
+def telling(who: CallerOut) -> str:
     """Return what tells of a user's draft, in JavaScript: by `FOUND`, with nothing where none is kept."""
     return f"""(() => {{
         let kept = null;
@@ -43,6 +43,6 @@ def telling(who: WhoOut) -> str:
     }})()"""
 
 
-def draft_of(who: WhoOut) -> str:
+def draft_of(who: CallerOut) -> str:
     """Return under which name a user's draft is kept, as JavaScript has it."""
     return json.dumps(f"{_BEGIN} {who.tenant}/{who.name}")

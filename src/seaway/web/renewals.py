@@ -20,7 +20,7 @@ from seaway.web import addresses
 
 if TYPE_CHECKING:
     from seaway.web.visit import Visit
-    from seaway.wire.tokens import WhoOut
+    from seaway.wire.tokens import CallerOut
 
 EARLY_S = 30.0
 """How long before its end a token is renewed, at most half of what is left of it."""
@@ -49,7 +49,7 @@ class Renewals:
         visit.client.on_delete(lambda: self._pages.pop(page, None))
         self._wait(page, visit)
 
-    async def renewed(self, page: str, who: WhoOut, token: str) -> None:
+    async def renewed(self, page: str, who: CallerOut, token: str) -> None:
         """Have a page go on by another token; one that cannot, or shows what another may see, is loaded again."""
         visit = self._pages.get(page)
         if visit is None:

@@ -22,7 +22,7 @@ from seaway.web import cookies
 from seaway.web.api_client import Asker
 
 if TYPE_CHECKING:
-    from seaway.wire.tokens import WhoOut
+    from seaway.wire.tokens import CallerOut
 
 UNSEEN_S = 10.0
 """How long a page is kept whose browser never connects; its scripts take seconds on a slow line when they are new."""
@@ -47,7 +47,7 @@ class Visitor:
     """
 
     asker: Asker
-    who: WhoOut
+    who: CallerOut
 
 
 def visitor_of(client: Client) -> Visitor | None:

@@ -22,7 +22,7 @@ from seaway.web.words import Words
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from seaway.wire.tokens import WhoOut
+    from seaway.wire.tokens import CallerOut
 
 
 _NOTE = "window.shownAddress = location.pathname + location.search;"
@@ -75,7 +75,7 @@ class Visit:
         His browser's tab.
     """
 
-    who: WhoOut
+    who: CallerOut
     asker: Asker
     query_cache: QueryCache
     words: Words
@@ -258,6 +258,6 @@ class Visit:
         return f"{path}?{text}" if text else path
 
 
-def may(who: WhoOut, role: str) -> bool:
+def may(who: CallerOut, role: str) -> bool:
     """Tell whether a user has at least a role."""
     return who.role in ROLES and ROLES.index(who.role) >= ROLES.index(role)

@@ -78,7 +78,7 @@ class AgentOut(Shown):
     """The agent of a gateway."""
 
     gateway: str
-    state: Literal["reporting", "silent", "never"]
+    state: Literal["reporting", "lost", "never"]
     last_report_at: str | None
     age_s: float | None
     """Seconds since its latest report."""

@@ -54,7 +54,7 @@ class TokenList(Shown):
     tokens: list[TokenOut]
 
 
-class WhoOut(Shown):
+class CallerOut(Shown):
     """The caller."""
 
     name: str

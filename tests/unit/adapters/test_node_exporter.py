@@ -83,7 +83,7 @@ def test_an_exporter_that_was_silent_for_long_begins_again() -> None:
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (NoPage("refused"), Outcome.SILENT),
+        (NoPage("refused"), Outcome.UNREACHABLE),
         (NoPage("too long", answered=True), Outcome.UNREADABLE),
         (Page(401, b"", 0), Outcome.REFUSED),
         (Page(200, b"<html>", 0), Outcome.MISSING),

@@ -59,7 +59,7 @@ def test_a_speed_that_is_missing_or_makes_no_sense_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("page", "outcome", "said"),
     [
-        (NoPage("no answer within 5 s"), Outcome.SILENT, "no answer"),
+        (NoPage("no answer within 5 s"), Outcome.UNREACHABLE, "no answer"),
         (NoPage("too long", answered=True), Outcome.UNREADABLE, "too long"),
         (Page(400, b'{"status":"error","error":"parse error at 3"}', 0), Outcome.REFUSED, "400: parse error at 3"),
         (Page(502, b"<html>", 0), Outcome.REFUSED, "502"),

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from seaway.application.access import ANONYMOUS, RESERVED, Access, Who, is_loopback, require_loopback
+from seaway.application.access import ANONYMOUS, RESERVED, Access, Caller, is_loopback, require_loopback
 from seaway.application.changes import Change
 from seaway.application.control import observe
 from seaway.application.control.scheduler import scheduler as schedule
@@ -47,7 +47,7 @@ class World:
         tenant = "default" if role in {Role.VIEWER, Role.USER} else ""
         return self.access.create(name, role, tenant, lasts_s, "test")[1]
 
-    def who(self, token: str, address: str = "::1") -> Who | None:
+    def who(self, token: str, address: str = "::1") -> Caller | None:
         """Ask who has a token."""
         return self.access.known(f"Bearer {token}", address)
 
@@ -62,8 +62,8 @@ def test_a_token_lets_in_who_has_it(world: World) -> None:
     """A token says who asks, his role and his tenant, and only its digest is kept."""
     token = world.token()
     retained = world.store.tokens()[0]
-    assert world.who(token) == Who("me", Role.USER, "default", retained.id)
-    assert not Who("me", Role.USER, "default", retained.id).speaks_for("")
+    assert world.who(token) == Caller("me", Role.USER, "default", retained.id)
+    assert not Caller("me", Role.USER, "default", retained.id).speaks_for("")
     assert token.startswith(f"sw_{retained.id}_")
     assert len(token.split("_", 2)[2]) >= 43
     assert retained.digest == hashlib.sha256(token.split("_", 2)[2].encode()).hexdigest()
@@ -246,16 +246,16 @@ def test_the_first_token_takes_another_name_where_admin_is_taken(world: World) -
 def test_each_role_includes_those_before_it() -> None:
     """A role allows what it says and what the ones before it do."""
     for role in Role:
-        who = Who("x", role)
+        who = Caller("x", role)
         assert [who.may(each) for each in Role] == [each.rank <= role.rank for each in Role]
     with pytest.raises(ForbiddenError, match="requires the role admin"):
-        Who("x", Role.OPERATOR).require(Role.ADMIN)
+        Caller("x", Role.OPERATOR).require(Role.ADMIN)
 
 
 def test_a_tenant_sees_its_own_and_the_fleet_s() -> None:
     """Who is of a tenant sees that tenant's things and no one's; who is of none sees all."""
-    assert [Who("x", Role.USER, "a").may_see(each) for each in ("a", "b", "")] == [True, False, True]
-    assert Who("x", Role.ADMIN).may_see("b")
+    assert [Caller("x", Role.USER, "a").may_see(each) for each in ("a", "b", "")] == [True, False, True]
+    assert Caller("x", Role.ADMIN).may_see("b")
 
 
 def test_everybody_is_an_admin_where_nobody_is_asked() -> None:
@@ -263,7 +263,7 @@ def test_everybody_is_an_admin_where_nobody_is_asked() -> None:
     store = MemoryStore()
     access = Access(store, Writer(store), VirtualClock(), everybody=True)
     who = access.known("Bearer nonsense", "::1")
-    assert who == Who(ANONYMOUS, Role.ADMIN)
+    assert who == Caller(ANONYMOUS, Role.ADMIN)
     assert access.holds(who)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.whatif.dry_run import KEPT, free_slices
+from seaway.application.whatif.dry_run import RESERVED, free_slices
 from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
@@ -269,8 +269,8 @@ def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
     head = made.submit(gpus=3, expected_duration_s=10)
     gang = made.submit(replicas=2, gang=True)
     assert "is reserved for it" in made.plane.overview.reason(made.job(head)).message
-    assert made.plane.overview.reason(made.job(gang)).message.endswith(KEPT)
-    assert made.plane.overview.dry_run(spec(replicas=2, gang=True)).message.endswith(KEPT)
+    assert made.plane.overview.reason(made.job(gang)).message.endswith(RESERVED)
+    assert made.plane.overview.dry_run(spec(replicas=2, gang=True)).message.endswith(RESERVED)
 
 
 def test_a_job_that_was_refused_on_all_devices_says_so() -> None:

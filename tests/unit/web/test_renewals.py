@@ -17,9 +17,9 @@ from seaway.web import renewals as renewals_module
 from seaway.web.drafts import draft_of
 from seaway.web.renewals import Renewals, left_s
 from seaway.web.visit import Visit
-from seaway.wire.tokens import WhoOut
+from seaway.wire.tokens import CallerOut
 
-ADA = WhoOut(name="ada", role="user", tenant="t")
+ADA = CallerOut(name="ada", role="user", tenant="t")
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
@@ -33,7 +33,7 @@ class Looking:
     """A page that is looked at: stands for its visit, its browser's tab, and who asks for it."""
 
     token: str
-    who: WhoOut = ADA
+    who: CallerOut = ADA
     scripts: list[str] = field(default_factory=list)
     has_left: bool = False
     gone: list[Callable[[], object]] = field(default_factory=list)

@@ -294,7 +294,7 @@ class SimulatedCluster:
         faults = self._options.faults
         chance = self._calls.random() if faults.of_calls else 1.0
         if self._hangs or chance < faults.hangs:
-            self._hang(lasting=not self._hangs)
+            self._hang(permanent=not self._hangs)
         self._require_reachable()
         chance -= faults.hangs
         if 0 <= chance < faults.request_lost:
@@ -302,11 +302,11 @@ class SimulatedCluster:
         chance -= faults.request_lost
         return 0 <= chance < faults.answer_lost
 
-    def _hang(self, *, lasting: bool) -> None:
-        """Wait for the timeout of a call, or, except for a `lasting` hang, until the cluster answers again."""
+    def _hang(self, *, permanent: bool) -> None:
+        """Wait for the timeout of a call, or, except for a `permanent` hang, until the cluster answers again."""
         if self._options.waits:
-            self._changed.wait_for(lambda: self._closed or not (lasting or self._hangs), self._options.timeout_s)
-        if lasting or self._hangs:
+            self._changed.wait_for(lambda: self._closed or not (permanent or self._hangs), self._options.timeout_s)
+        if permanent or self._hangs:
             raise self._silence(f"no answer within {self._options.timeout_s:g} s")
 
     def _require_reachable(self) -> None:

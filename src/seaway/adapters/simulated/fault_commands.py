@@ -92,7 +92,7 @@ KINDS: dict[str, Kind] = {
     ),
     "slow": Kind(
         "SECONDS",
-        "copies to come take so long to start",
+        "new workloads take this long to start",
         _slow,
         lambda cluster, _: cluster.slow_down(None),
     ),

@@ -100,7 +100,7 @@ class Fate:
     starts_after_ns
         Time from its creation to its start.
     ends_after_ns
-        Time from its start to its end; None for no end.
+        Duration; None for no end.
     fails
         Reason of its failure; empty for a success.
     vanishes_after_ns

@@ -180,7 +180,7 @@ def _load(engines: Engines, reader: BackupReader, force: bool, revoke_ns: int | 
         for page in reader.pages(MOST, progress):
             if not page.rows:
                 continue
-            columns, rows = _kept(page)
+            columns, rows = _stored(page)
             statement, values = words.insert(_only(TABLES[page.table], columns), rows)
             connection.exec_driver_sql(statement, values)
             loaded[page.table] += len(page.rows)
@@ -218,7 +218,7 @@ def _require_known(name: str, columns: Sequence[str], file: Path) -> None:
         raise RejectedError(f"has {unknown!r}, which this version does not know", where=str(file))
 
 
-def _kept(page: TableRows) -> tuple[Sequence[str], list[Row]]:
+def _stored(page: TableRows) -> tuple[Sequence[str], list[Row]]:
     """Return a page's columns and rows without dropped columns."""
     dropped = DROPPED.get(page.table, frozenset()) & set(page.columns)
     if not dropped:

@@ -54,7 +54,7 @@ def check(url: str, progress: Progress | None = None) -> list[str]:
         _sound,
         _live_attempts,
         _one_live,
-        _outgoing,
+        _pending_commands,
         _specs,
         _policies,
     )
@@ -116,7 +116,7 @@ def _one_live(connection: Connection) -> Iterator[str]:
         yield f"job {ids.encode(job_id)} has {count} live attempts, but may have one at most"
 
 
-def _outgoing(connection: Connection) -> Iterator[str]:
+def _pending_commands(connection: Connection) -> Iterator[str]:
     """Find pending commands for missing attempts."""
     match = and_(ATTEMPTS.c.job_id == PENDING_COMMANDS.c.job_id, ATTEMPTS.c.number == PENDING_COMMANDS.c.attempt)
     question: Select[Any] = (

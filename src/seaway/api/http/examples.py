@@ -157,7 +157,7 @@ EXAMPLES: dict[str, Any] = {
     **ANSWERS,
     **NETWORK,
     **_POLICIES,
-    "WhoOut": {
+    "CallerOut": {
         "name": "ada",
         "role": "user",
         "tenant": "vision",

@@ -10,7 +10,7 @@ import orjson
 from fastapi import Query, Request
 
 from seaway.api.http.pipeline import pipeline_of, who_of
-from seaway.application.access import Who
+from seaway.application.access import Caller
 from seaway.application.ports.store import JobFilter, Store
 from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
@@ -34,7 +34,7 @@ async def find(request: Request, job: str) -> JobRecord:
     return await pipeline.threads.read(_find, pipeline.plane.store, who_of(request), job)
 
 
-def tenant_asked(who: Who, tenant: str) -> str:
+def tenant_asked(who: Caller, tenant: str) -> str:
     """Return the tenant to filter by for a caller that requests `tenant`; empty for all tenants.
 
     Raises
@@ -110,7 +110,7 @@ def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
     return at_ns, tuple(read)
 
 
-def _find(store: Store, who: Who, job: str) -> JobRecord:
+def _find(store: Store, who: Caller, job: str) -> JobRecord:
     found = store.job(job) if ids.decode(job) is not None else None
     if found is None and NAME.fullmatch(job):
         found = next(iter(store.jobs(JobFilter(tenant=who.tenant, named=job), 1)), None)

@@ -109,7 +109,7 @@ class Guard:
             path = getattr(scope.get("route"), "path", OTHER)
             self._meter.pages.count(OTHER if path.startswith("/_") else path, status, seconds)
         else:
-            tally = self._meter.asks if scope.get(INSIDE) else self._meter.requests
+            tally = self._meter.queries if scope.get(INSIDE) else self._meter.requests
             tally.count(scope.get(OPERATION, OTHER), status, seconds)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -82,7 +82,7 @@ class Meter:
         build.labels(__version__, python_version()).set(1)
         self.requests = Tally("seaway_http_request", "Requests to the API", "operation", self._registry)
         self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
-        self.asks = Tally("seaway_page_api_request", "API requests of pages", "operation", self._registry)
+        self.queries = Tally("seaway_page_api_request", "API requests of pages", "operation", self._registry)
 
     def text(self, plane: ControlPlane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
         """Return all metrics.

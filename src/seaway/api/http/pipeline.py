@@ -9,7 +9,7 @@ from fastapi import Request, Response
 
 from seaway.api.http.errors import answer
 from seaway.api.http.threads import Threads
-from seaway.application.access import Who
+from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
 from seaway.application.records import AuditEntry, Role
 from seaway.bootstrap.control_plane import ControlPlane
@@ -52,7 +52,7 @@ class RequestPipeline:
 
     async def serve(self, request: Request, operation: str, role: Role, call: Call) -> Response:
         """Handle a request of an operation that requires `role`."""
-        who: Who | None = None
+        who: Caller | None = None
         request.scope[OPERATION] = operation
         try:
             who = request.scope[WHO] = await self._who(request)
@@ -64,13 +64,13 @@ class RequestPipeline:
             await self._note(request, who, reply.status_code)
         return reply
 
-    async def _who(self, request: Request) -> Who:
+    async def _who(self, request: Request) -> Caller:
         """Authenticate the caller; reads the database only for tokens that are not cached."""
         access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
         who = access.known(header, address)
         return who if who is not None else await self.threads.read(access.verify, header, address)
 
-    async def _note(self, request: Request, who: Who | None, status: int) -> None:
+    async def _note(self, request: Request, who: Caller | None, status: int) -> None:
         """Add an entry to the audit log; successful changes wait until it is stored."""
         if status in {408, 429} or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
@@ -84,7 +84,7 @@ class RequestPipeline:
         """Return the audit entry of a submit, to be stored with the job."""
         return self._entry(request, request.scope[WHO], 201, job_id)
 
-    def _entry(self, request: Request, who: Who | None, status: int, made: str) -> AuditEntry:
+    def _entry(self, request: Request, who: Caller | None, status: int, made: str) -> AuditEntry:
         return AuditEntry(
             at_ns=self.plane.clock.now_ns(),
             actor=who.name if who else "",
@@ -126,9 +126,9 @@ def plane_of(request: Request) -> ControlPlane:
     return pipeline_of(request).plane
 
 
-def who_of(request: Request) -> Who:
+def who_of(request: Request) -> Caller:
     """Return the caller."""
-    who: Who = request.scope[WHO]
+    who: Caller = request.scope[WHO]
     return who
 
 

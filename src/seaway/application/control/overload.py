@@ -93,7 +93,7 @@ class DatabaseHealth:
 
     def start(self) -> None:
         """Check regularly until `stop`."""
-        threading.Thread(target=self._run, name="pulse", daemon=True).start()
+        threading.Thread(target=self._run, name="database-health", daemon=True).start()
 
     def stop(self) -> None:
         """End the thread without waiting for a pending answer."""

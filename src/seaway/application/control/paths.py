@@ -103,7 +103,7 @@ class Steering:
         """Return the pairs whose path has to change, with the new path. The caller holds the lock of the loop."""
         if not crossings:
             return []
-        free = [each for each in crossings if each.silent or not self._held(each)]
+        free = [each for each in crossings if each.is_dead or not self._held(each)]
         seen = self._look()
         made = [(each, choice) for each in free if (choice := self._chosen(each, seen)).path != each.current]
         for each, _ in made:

@@ -71,11 +71,11 @@ class GpuMetrics:
 def _uses(
     cluster: str, nodes: Iterable[Node], held: Mapping[str, list[Holding]], measured: Mapping[str, NodeUsage]
 ) -> Iterator[DeviceUse]:
-    nobody = ()
+    none = ()
     for node in nodes:
         name, usage = node.name, measured.get(node.name)
         for device in node.devices:
-            holdings = held.get(device.uuid, nobody)
+            holdings = held.get(device.uuid, none)
             if usage is None:
                 yield DeviceUse(cluster, name, device, holdings)
             else:

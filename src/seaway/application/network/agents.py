@@ -35,7 +35,7 @@ class AgentState(Enum):
     """State of an agent."""
 
     REPORTING = "reporting"
-    SILENT = "silent"
+    LOST = "lost"
     """The agent reported before, but not recently."""
     NEVER = "never"
     """The agent has never reported."""
@@ -143,7 +143,7 @@ class Agents:
             except SeawayError as error:
                 log.warning("events of agents are delayed: %s", error)
 
-    def _silent_ns(self) -> int:
+    def _lost_after_ns(self) -> int:
         rounds_s = UNREACHABLE_ROUNDS * self._probe.interval_s + self._probe.timeout_s
         return int(max(rounds_s, MIN_SILENCE_S) * NS_PER_S)
 
@@ -151,15 +151,15 @@ class Agents:
         if gateway not in self._known:
             return AgentState.NEVER
         last_seen_ns = self._last_seen_ns.get(gateway, self._began_ns)
-        return AgentState.SILENT if monotonic_ns - last_seen_ns > self._silent_ns() else AgentState.REPORTING
+        return AgentState.LOST if monotonic_ns - last_seen_ns > self._lost_after_ns() else AgentState.REPORTING
 
     def _view(self, gateway: str, now_ns: int, monotonic_ns: int) -> AgentView:
         known, state = self._known.get(gateway), self._state(gateway, monotonic_ns)
         age_ns = None if known is None else max(0, now_ns - known.at_ns)
         if gateway in self._last_seen_ns:
             age_ns = monotonic_ns - self._last_seen_ns[gateway]
-        elif age_ns is not None and age_ns > self._silent_ns():
-            state = AgentState.SILENT  # no event yet, since it may have reported to another process
+        elif age_ns is not None and age_ns > self._lost_after_ns():
+            state = AgentState.LOST  # no event yet, since it may have reported to another process
         age_s = None if age_ns is None else age_ns / NS_PER_S
         return AgentView(gateway, state, age_s, known, self._refused[gateway], self._problems.get(gateway, ""))
 
@@ -171,6 +171,6 @@ class Agents:
             yield Event(now_ns, "agent", self._says(gateway, before, state), "seaway")
 
     def _says(self, gateway: str, before: AgentState | None, state: AgentState) -> str:
-        if state is AgentState.SILENT:
-            return f"the agent of {gateway} is silent: nothing came from it for {self._silent_ns() / NS_PER_S:g} s"
-        return f"the agent of {gateway} reports{' again' if before is AgentState.SILENT else ' for the first time'}"
+        if state is AgentState.LOST:
+            return f"the agent of {gateway} has not reported for {self._lost_after_ns() / NS_PER_S:g} s"
+        return f"the agent of {gateway} reports{' again' if before is AgentState.LOST else ' for the first time'}"

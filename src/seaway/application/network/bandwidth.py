@@ -193,7 +193,7 @@ def _sane(seen: Reading | Missed) -> Reading | Missed:
     if isinstance(seen, Missed):
         return seen
     if not (math.isfinite(seen.age_s) and 0 <= seen.age_s <= MAX_AGE_S):
-        return Missed(Outcome.UNREADABLE, f"it is said to be {seen.age_s:g} s old")
+        return Missed(Outcome.UNREADABLE, f"its age is {seen.age_s:g} s, which is implausible")
     if seen.rates and not is_plausible(seen.rates):
         return Missed(
             Outcome.UNREADABLE, f"no interface carries {seen.rates.in_mbps:g} and {seen.rates.out_mbps:g} Mbit/s"

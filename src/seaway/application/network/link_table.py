@@ -246,7 +246,7 @@ class LinkTable:
         interval give a sample of their own. With up to `MAX_SAMPLED` links, an interval is `sample_interval_s` long.
         """
         with self._lock:
-            pairs, turns, stretch = self._pairs(), self._turns(), now_ns // self._stretch_ns()
+            pairs, turns, stretch = self._pairs(), self._spread(), now_ns // self._stretch_ns()
             mine = pairs[self._turn % turns :: turns]
             self._turn += 1
             return [sample for ends in mine for sample in self._written(ends, stretch)]
@@ -256,12 +256,12 @@ class LinkTable:
     def _pairs(self) -> list[Ends]:
         return [(source, target) for source in self._gateways for target in self._gateways if source != target]
 
-    def _turns(self) -> int:
+    def _spread(self) -> int:
         count = len(self._gateways)
         return max(1, -(-count * (count - 1) // MAX_SAMPLED))
 
     def _stretch_ns(self) -> int:
-        return max(1, int(self._sample_s * NS_PER_S) * self._turns())
+        return max(1, int(self._sample_s * NS_PER_S) * self._spread())
 
     def _way(self, ends: Ends, path: str) -> object:
         """Return the endpoints and segments of a named path; None if it is not probed."""

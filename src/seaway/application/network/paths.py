@@ -122,7 +122,7 @@ class Crossing:
     paths: tuple[Measured, ...]
 
     @property
-    def silent(self) -> bool:
+    def is_dead(self) -> bool:
         """True if the active path does not answer and another one does."""
         now = next((path for path in self.paths if path.name == self.current), None)
         return (now is None or not now.answers) and any(path.answers for path in self.paths)

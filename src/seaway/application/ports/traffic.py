@@ -40,7 +40,7 @@ class Outcome(Enum):
     UNREADABLE = "unreadable"
     """The answer is too long or makes no sense."""
     REFUSED = "refused"
-    SILENT = "silent"
+    UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True, slots=True)

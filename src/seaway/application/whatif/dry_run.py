@@ -45,7 +45,7 @@ from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-KEPT = "; but the free resources are reserved for the first job of a queue"
+RESERVED = "; but the free resources are reserved for the first job of a queue"
 
 MAX_ROOM = 10_000
 """Maximum number of replicas that is counted."""
@@ -96,7 +96,7 @@ class DryRuns:
             short = "" if placements else shortage(snapshot, job, profile)
         said = summary(explanation)
         if explanation.fits and not placements and not explanation.deferral_reason:
-            said += f"; but {short}" if short else KEPT
+            said += f"; but {short}" if short else RESERVED
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
     def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
@@ -190,7 +190,7 @@ class DryRuns:
             if explanation.deferral_reason
             else "reserved_for_others"
         )
-        return code, {}, f"waits: {said}{KEPT if code == 'reserved_for_others' else ''}"
+        return code, {}, f"waits: {said}{RESERVED if code == 'reserved_for_others' else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the present fleet without its own allocation."""

@@ -143,5 +143,5 @@ def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
 def _state(agent: Body) -> Text:
     from rich.text import Text
 
-    colours: dict[Any, str] = {"reporting": "green", "silent": "red", "never": "yellow"}
+    colours: dict[Any, str] = {"reporting": "green", "lost": "red", "never": "yellow"}
     return Text(agent["state"], colours.get(agent["state"], ""))

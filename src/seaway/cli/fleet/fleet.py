@@ -147,7 +147,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("GATEWAY", lambda each: each["gateway"], drop=6),
         Column("REGION", lambda each: each["region"], wide=True, drop=6),
         Column("HARDWARE", lambda each: ", ".join(each["hardware"]), wide=True, cut=True, drop=9),
-        Column("SILENT", lambda each: seconds(each["last_seen_s"]), right=True, wide=True, drop=9),
+        Column("LAST SEEN", lambda each: seconds(each["last_seen_s"]), right=True, wide=True, drop=9),
         Column("ORPHANS", lambda each: str(len(each["orphans"])), right=True, wide=True, drop=9),
         Column("CORDON", cordoned, cut=True, drop=3),
         *([Column("SILENCE", _silence, cut=True)] if not wide and any(map(_silence, body["clusters"])) else ()),

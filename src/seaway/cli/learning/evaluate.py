@@ -156,7 +156,8 @@ def evaluate(
 ) -> None:
     """Compare policies on instances: placed jobs, fragmentation, balance, utilization, decision time.
 
-    A job counts as [italic]refused[/italic] if no node could hold it, and as [italic]failed[/italic] if a node could.
+    A job counts as [italic]refused[/italic] if no node could hold it.
+    If a node could, an unplaced job counts as [italic]failed[/italic].
     [italic]right[/italic] is placed plus refused. [italic]ratio[/italic] is placed divided by the best known packing.
     Policies decide jobs in order and do not see later ones. A deferred job is offered once more after the last arrival.
     Trained policies of the published kind run as published: an illegal choice loses the job.

@@ -247,7 +247,7 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
         "created": said["created"],
         "imported": f"{said['at']} by {said['imported_by']}" if said["at"] else "",
         "as a shadow": _as_shadow(compared),
-        "signed by": said["signed_by"] or "nobody",
+        "signed by": said["signed_by"] or "unsigned",
         "digest": said["digest"],
         "size": f"{said['size_bytes']:,} bytes",
     }

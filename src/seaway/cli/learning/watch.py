@@ -25,13 +25,13 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 ENDING_SOON = "stopping after this episode, with a checkpoint; a second signal stops immediately"
 LAST = "the run has ended and writes its policy file; a second signal stops immediately"
 
-SILENT_S = 60.0
+QUIET_INTERVAL_S = 60.0
 """Seconds between progress lines without a progress bar, besides one per new best."""
 
 
 @dataclass(slots=True)
 class Ended:
-    """Whether the process was stopped.
+    """Stop signal of the process.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class RunWatch:
         figures += f" · best {self._best}" if self._best else ""
         if self._bar:
             self._bar.update(self._task, completed=row.episode, figures=figures)
-        elif row.best or time.monotonic() - self._said_s >= SILENT_S:
+        elif row.best or time.monotonic() - self._said_s >= QUIET_INTERVAL_S:
             self._said_s = time.monotonic()
             note(f"episode {row.episode} of {self._plan.episodes}: {figures}")
 

@@ -106,7 +106,7 @@ def fault(
       device DEVICE    a device becomes unhealthy, and its workloads fail
       cut              the cluster cannot be reached; running jobs continue
       hang             calls hang until they time out
-      slow SECONDS     new workloads take so long to start
+      slow SECONDS     new workloads take this long to start
       refuse [REASON]  new deployments are rejected
       start [REASON]   new workloads fail at their start
       copy COPY        a running workload fails, like sw-06f8n2k4qw3rt-1

@@ -10,7 +10,7 @@ from seaway.client.call import Answer, Call, Model, Paged, Text, get, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.alerts import AlertList
-    from seaway.wire.tokens import AuditOut, AuditPage, TokenCreated, TokenList, TokenOut, WhoOut
+    from seaway.wire.tokens import AuditOut, AuditPage, CallerOut, TokenCreated, TokenList, TokenOut
     from seaway.wire.whatif import WhatIfOut
 
 
@@ -48,7 +48,7 @@ def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
 
 _WIRE = "seaway.wire.tokens"
 
-WHO: Answer[WhoOut] = Model(_WIRE, "WhoOut")
+WHO: Answer[CallerOut] = Model(_WIRE, "CallerOut")
 TOKEN: Answer[TokenOut] = Model(_WIRE, "TokenOut")
 TOKENS: Answer[TokenList] = Model(_WIRE, "TokenList")
 CREATED: Answer[TokenCreated] = Model(_WIRE, "TokenCreated")
@@ -57,7 +57,7 @@ AUDIT: Answer[AuditPage] = Model(_WIRE, "AuditPage")
 PAGE = 500
 
 
-def me() -> Call[WhoOut]:
+def me() -> Call[CallerOut]:
     """Say who asks, as the server sees it."""
     return get("/me", WHO)
 

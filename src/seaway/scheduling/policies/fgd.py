@@ -1,15 +1,15 @@
 """Fragmentation gradient descent: place where the fragments that the job mix cannot use grow least.
 
-A node's fragmentation is the idle GPU that an average job of the mix could not use there: for each
-typical job that fits, the thousandths left on devices with less left than it asks of one; for each
-that does not fit, and for each that asks for no GPU, all that is idle. Written with counts of typical
-jobs instead of probabilities it is a whole number, and a sum over devices of tabled counts:
+The fragmentation of a node is the idle GPU that an average job of the mix could not use there. For each
+typical job that fits, this is the sum of the devices with less free than it requests of one. For each other
+typical job, and for each without a GPU, it is all idle GPU. With counts of typical jobs instead of
+probabilities, it is an integer, and a sum over devices of tabled counts:
 
     F = sum_d f_d (W - A[cpu, f_d]) - 1000 w B[cpu, w]
 
-with f_d what is free on device d, w how many devices are wholly free, W all typical jobs, A how many of
-them ask for one device, fit the CPU and ask for at most f_d, and B how many ask for several, at most w,
-and fit the CPU. Both are tabled by kind of node.
+Here f_d is the free part of device d, w the number of wholly free devices, and W the number of typical
+jobs. A counts those that fit the CPU and request at most f_d of one device. B counts those that fit the CPU
+and request several devices, at most w. Both are tabled by kind of node.
 
 References
 ----------

@@ -105,4 +105,4 @@ async def test_agents_are_those_of_the_gateways_there_are(scene: Scene) -> None:
     scene.configuration.put(network(), "ada")
     view = scene.agents.views()[0]
     assert view.known is not None
-    assert (view.state, view.known.number) == (AgentState.SILENT, 5)
+    assert (view.state, view.known.number) == (AgentState.LOST, 5)

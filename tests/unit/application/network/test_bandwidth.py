@@ -14,7 +14,7 @@ from seaway.probing.counters import NS_PER_S, Rates
 from seaway.testing.clocks import VirtualClock
 
 STALE_S = 30
-SILENT = Missed(Outcome.SILENT, "no answer\nwithin 5 s")
+SILENT = Missed(Outcome.UNREACHABLE, "no answer\nwithin 5 s")
 
 
 def gateway(

@@ -13,7 +13,7 @@ from seaway.probing.counters import Rates
 from seaway.testing.clocks import VirtualClock
 
 EVERY_S = 10.0
-GOOD, FIRST, SILENT = Reading(Rates(1, 2), 1000), Reading(None, 1000), Missed(Outcome.SILENT, "no answer")
+GOOD, FIRST, SILENT = Reading(Rates(1, 2), 1000), Reading(None, 1000), Missed(Outcome.UNREACHABLE, "no answer")
 
 
 def gateway(name: str, exporter: str = "http://there/") -> GatewayConfig:

@@ -347,7 +347,7 @@ class Api:
             self._credentials.end()
             await asyncio.wait([reading], timeout=TERMINATION_TIMEOUT_S)
         if not done and (not reading.done() or reading.exception()):  # else use the result
-            raise UnavailableError(f"{self.name}: who Seaway is there was not found out in {CREDENTIALS_TIMEOUT_S:g} s")
+            raise UnavailableError(f"{self.name}: its user was not determined within {CREDENTIALS_TIMEOUT_S:g} s")
         return reading.result()
 
     async def _get_session(self, rejected: Session | None = None) -> Session:

@@ -113,7 +113,7 @@ class ScrapeOutcome(Enum):
     """The page is too large or has another format."""
     FORBIDDEN = "refused"
     """The API server or the exporter refuses."""
-    UNREACHABLE = "silent"
+    UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True, slots=True)

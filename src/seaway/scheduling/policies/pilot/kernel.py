@@ -161,10 +161,10 @@ def run_network(weights: PilotWeights, figures: Float32, job: Float32, count: in
 
 
 @compiled
-def clamp_wait_score(wish: float, job: Float32) -> float:
-    """Bound the wish to wait: never above 0 for the smaller half of jobs, nor while most of the fleet is free."""
+def clamp_wait_score(score: float, job: Float32) -> float:
+    """Bound the score of waiting: never above 0 for the smaller half of jobs, nor while most of the fleet is free."""
     size = STEEP * (job[JOB_RANK] - MIN_RANK)
-    return min(wish, size, STEEP * (MAX_FREE - job[FLEET_GPU_CORE_FREE]))
+    return min(score, size, STEEP * (MAX_FREE - job[FLEET_GPU_CORE_FREE]))
 
 
 @compiled

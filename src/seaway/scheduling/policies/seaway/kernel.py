@@ -4,10 +4,10 @@ The value of a node is the use that the job mix could still make of it:
 
     value = S psi(CPU, memory; S) + H(CPU, idle devices),   S = sum over devices of D(memory, cores)
 
-D is the expected earnings of a device with so much free from the next jobs; psi the share of it that the node's CPU and
-memory can serve; H the value of the jobs of several devices that it could host. The score of a placement is the value
-afterwards less the value before, less a price for kinds of node that jobs with narrow rules will need. Tables come from
-`seaway.scheduling.policies.seaway.node_value`.
+D is the expected earnings of a device with so much free from the next jobs. psi is the share of it that the node's
+CPU and memory can serve. H is the value of the jobs of several devices that it could host. The score of a placement
+is the value afterwards less the value before, less a price for kinds of node that jobs with narrow rules will need.
+Tables come from `seaway.scheduling.policies.seaway.node_value`.
 """
 
 from __future__ import annotations

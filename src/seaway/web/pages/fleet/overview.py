@@ -119,8 +119,8 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
 def _without(silent: list[str], words: Words) -> str:
     """Say which clusters sums leave out."""
     if len(silent) > 1:
-        return words("without {n} clusters that are silent", n=figures.count(len(silent), words.locale))
-    return words("without {cluster}, which is silent", cluster=silent[0])
+        return words("without {n} clusters that do not answer", n=figures.count(len(silent), words.locale))
+    return words("without {cluster}, which does not answer", cluster=silent[0])
 
 
 def _tile(
@@ -149,8 +149,8 @@ def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
     wrong = seen.wrong.alerts if seen.wrong else ()
     yield from (_past(each, words) for each in wrong if each.severity != "info")
     for agent in seen.agents.agents if seen.agents else ():
-        if agent.state == "silent":
-            what = words("The agent of {gateway} is silent", gateway=agent.gateway)
+        if agent.state == "lost":
+            what = words("The agent of {gateway} does not report", gateway=agent.gateway)
             yield _alert("warn", what, "/network", agent.trouble)
     yield from (_past(each, words) for each in wrong if each.severity == "info")
     for each in seen.clusters:

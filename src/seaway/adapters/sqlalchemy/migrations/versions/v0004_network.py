@@ -15,7 +15,7 @@ depends_on = None
 
 TABLE: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 
-KEPT = "at_ns, source, target, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps"
+COLUMNS = "at_ns, source, target, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps"
 
 
 def _name(name: str, default: str | None = None) -> sa.Column[str]:
@@ -74,5 +74,5 @@ def _create_link_samples_again() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_link_samples_ends", "link_samples", ["source", "target", "at_ns"])
-    op.execute(f"INSERT INTO link_samples ({KEPT}) SELECT {KEPT} FROM old_link_samples")
+    op.execute(f"INSERT INTO link_samples ({COLUMNS}) SELECT {COLUMNS} FROM old_link_samples")
     op.drop_table("old_link_samples")
