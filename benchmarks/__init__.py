@@ -1,1 +1,1 @@
-"""Timed and quality cases: `script/bench --help` lists them."""
+"""Benchmarks of time and quality; `script/bench --help` lists the cases."""

@@ -1,4 +1,4 @@
-"""Run benchmark cases by name and print their figures."""
+"""Command line of `script/bench`, which runs benchmark cases and prints their figures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CASES: dict[str, Callable[[int], Result]] = {
 
 
 def main() -> int:
-    """Run the cases that were asked for, all without one; return the exit code: 1 when a bound was missed."""
+    """Run the requested cases, by default all; return the exit code: 1 if a bound was missed."""
     options = _options()
     unknown = [case for case in options.cases if case not in CASES]
     if unknown:

@@ -1,4 +1,4 @@
-"""The data that benchmarks run on, which is kept beside the project and not in it."""
+"""Data for benchmarks, stored outside the repository."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from seaway.simulation.trace import Trace, TraceFiles, read_trace
 SEEDS = range(5)
 
 BEST_KNOWN = ROOT / "benchmarks" / "best.csv"
-"""Most jobs ever placed at once, with all of them known in advance, by instance."""
+"""Best known number of placed jobs by instance, with all jobs known in advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of arrivals of the openb trace."""
+    """An arrival order of the openb trace."""
 
     variant: str
     seed: int
 
     @property
     def name(self) -> str:
-        """Name as in the files, like ``default_42``."""
+        """Name in file names, like ``default_42``."""
         return f"{self.variant}_{self.seed}"
 
 
@@ -40,12 +40,12 @@ ORDERS = (
 
 
 def folder() -> Path:
-    """Return the folder of data: ``SEAWAY_DATA``, or ``shared`` beside the repository.
+    """Return the data folder: ``SEAWAY_DATA``, or ``shared`` beside the repository.
 
     Raises
     ------
     SkippedError
-        When there is none.
+        If it does not exist.
     """
     path = Path(os.environ.get("SEAWAY_DATA", ROOT.parent / "shared"))
     if not path.is_dir():
@@ -54,7 +54,7 @@ def folder() -> Path:
 
 
 def openb(order: Order) -> Trace:
-    """Read the openb trace in a given order of arrivals and nodes."""
+    """Read the openb trace in an order of arrivals and nodes."""
     base = folder() / "traces" / "openb"
     return read_trace(
         TraceFiles(
@@ -67,7 +67,7 @@ def openb(order: Order) -> Trace:
 
 
 def benchmark(kind: str, seed: int, mix: Path | None = None) -> Trace:
-    """Read one of the drawn instances, ``placement-16x4`` or ``network-3``."""
+    """Read a generated instance, such as ``placement-16x4`` or ``network-3``."""
     base = instance(kind, seed)
     links = base / "links.csv"
     files = TraceFiles(base / "nodes.csv", base / "jobs.csv", links if links.exists() else None, mix=mix)
@@ -75,5 +75,5 @@ def benchmark(kind: str, seed: int, mix: Path | None = None) -> Trace:
 
 
 def instance(kind: str, seed: int) -> Path:
-    """Return the folder of a drawn instance."""
+    """Return the folder of a generated instance."""
     return folder() / "benchmarks" / f"{kind}-seed{seed}"

@@ -1,4 +1,4 @@
-"""Decision time of trained policies on the openb fleet: whole decisions, one by one, on one core."""
+"""Decision time of trained policies on the openb fleet: complete decisions, one by one, on one core."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.trace import Trace
 
 BOUND_US = 1_000.0
-"""What 99 of 100 decisions may take."""
+"""Bound of the 99th percentile, microseconds."""
 
 WARM_UP_JOBS = 256
 
 COPIES = 500
-"""Jobs that are decided on a copy of the fleet each, as in a shadow and in a dry run; the copy itself is not timed."""
+"""Jobs that are each decided on a copy of the fleet, as in a shadow and in a dry run; the copy is not timed."""
 
 
 def decide_learned(seed: int) -> Result:
-    """Decision time of trained policies on the openb fleet, whole decisions; bound: 1 ms at the 99th percentile."""
+    """Time decisions of trained policies on the openb fleet; bound: 1 ms at the 99th percentile."""
     library = own_library()
     names = [name for name in library.names() if library.load(name).manifest.level is Level.NODE]
     if not names:
@@ -59,10 +59,10 @@ def decide_learned(seed: int) -> Result:
     return Result("decide-learned", rows, notes, missed)
 
 
-def _times(  # all that a run is made of
+def _times(  # parameters of a run
     trace: Trace, name: str, library: Library, options: PolicyOptions, limits: Limits, *, on_copies: int = 0
 ) -> dict[str, Any]:
-    """Decide all jobs one by one, and take the time of each; or of the last ones, each on a copy."""
+    """Return the times of all decisions, one by one; with `on_copies`, of the last ones, each on a copy."""
     counts = Counts(time.monotonic_ns)
     policy = Trained(library, limits, counts).make(name, options)
     snapshot = Snapshot(trace.fleet)

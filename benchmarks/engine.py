@@ -1,4 +1,4 @@
-"""Speed of the engine, through the very `decide` that replay and the control plane call."""
+"""Speed of the engine, through the same `decide` as the replay and the control plane."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 ROUNDS = 5
 SAME_PLAN_JOBS = 1000
-"""Jobs for which the plan is compared with that of the plain path."""
+"""Number of jobs for which the plan is compared with that of the plain path."""
 
 LARGE_NODES = 12_500
 LARGE_GPUS = 8
@@ -36,7 +36,7 @@ LARGE_JOBS = 200_000
 
 
 def engine(seed: int) -> Result:
-    """Decisions a second on the openb fleet: 1,213 nodes, 6,212 GPUs, 130 % of them asked for."""
+    """Measure decisions per second on the openb fleet: 1,213 nodes, 6,212 GPUs, 130 % of them requested."""
     trace = openb(ORDERS[0])
     snapshot = Snapshot(trace.fleet)
     queue = JobQueue(snapshot, trace.jobs)
@@ -47,7 +47,7 @@ def engine(seed: int) -> Result:
 
 
 def engine_100k(seed: int) -> Result:
-    """Decisions a second on 12,500 nodes with 100,000 GPUs, jobs alike or all different."""
+    """Measure decisions per second on 12,500 nodes with 100,000 GPUs, for equal and for distinct jobs."""
     rows = []
     for label, unlike in (("alike", False), ("all different", True)):
         snapshot = Snapshot(large_fleet())
@@ -58,7 +58,7 @@ def engine_100k(seed: int) -> Result:
 
 
 def start(seed: int) -> Result:
-    """Time from a fresh process to its first decision, kernels cached; bound: 3 s."""
+    """Time a new process until its first decision, with cached kernels; bound: 3 s."""
     rows = []
     for policy in ("bestfit", "fgd", "seaway"):
         command = [sys.executable, "-m", "benchmarks.first_decision", policy, str(seed)]
@@ -69,7 +69,7 @@ def start(seed: int) -> Result:
 
 
 def large_fleet() -> Fleet:
-    """Make one cluster of alike nodes with eight devices each."""
+    """Return one cluster of similar nodes with eight devices each."""
     nodes = tuple(
         Node(
             f"node-{n}",
@@ -83,7 +83,7 @@ def large_fleet() -> Fleet:
 
 
 def large_jobs(seed: int, *, unlike: bool) -> list[Job]:
-    """Draw jobs in the proportions of the openb trace: most share a device, some take eight."""
+    """Generate jobs in the proportions of the openb trace: most share a device, some use eight."""
     draw = random.Random(seed)
     jobs = []
     for number in range(LARGE_JOBS):
@@ -97,7 +97,7 @@ def large_jobs(seed: int, *, unlike: bool) -> list[Job]:
 
 
 def _speed(snapshot: Snapshot, queue: JobQueue, name: str, options: PolicyOptions) -> dict[str, Any]:
-    """Time whole queues against the plain scan beside it, round by round."""
+    """Time whole queues in rounds, each next to the plain scan."""
     policy = make_policy(name, options)
     decide(snapshot.copy(), queue.part(0, 10), policy)
     rates, ratios = [], []

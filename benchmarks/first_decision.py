@@ -1,4 +1,4 @@
-"""Make one decision in a fresh process: what the case `start` times."""
+"""Makes one decision in a new process, for the case `start`."""
 
 from __future__ import annotations
 

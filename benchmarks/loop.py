@@ -1,4 +1,4 @@
-"""How long the control loop keeps its memory to itself, and what many jobs that all differ cost it."""
+"""Lock hold times of the control loop, and its cost of many distinct jobs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ FULL = JobSpec("full", Demand(ResourceRequest(96_000, 700_000, GPUS, 0, 100, 100
 
 
 class Passing(VirtualClock):
-    """A clock that is moved by hand, and by itself: what is done for so long ends."""
+    """Virtual clock that also advances with real time, so that time limits apply."""
 
     def monotonic_ns(self) -> int:
-        """Return the time, with what really passed."""
+        """Return the virtual time plus the real time."""
         return super().monotonic_ns() + time.perf_counter_ns()
 
 
 class Timed(FairLock):
-    """Notes how long the lock was held each time."""
+    """Lock that records its hold times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,25 +44,25 @@ class Timed(FairLock):
         self._since = 0.0
 
     def __enter__(self) -> None:
-        """Take it."""
+        """Acquire the lock."""
         super().__enter__()
         self._since = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        """Let it go."""
+        """Release the lock."""
         self.held_s.append(time.perf_counter() - self._since)
         super().__exit__(*_)
 
 
 def loop(seed: int) -> Result:
-    """Time under the lock with 100,000 waiting jobs that all differ, on 10,000 GPUs that are in use."""
+    """Measure the time under the lock with 100,000 distinct waiting jobs, on 10,000 GPUs in use."""
     plane = SmallControlPlane(SimulatedBackends(many_nodes(), clock := Passing(), Options(waits=False)), clock=clock)
     plane.settle()
     running = plane.submit(*[FULL] * (CLUSTERS * NODES))
     plane.run(20, 5)
     plane.submit(*_unlike(seed))
     gc.collect()
-    gc.disable()  # a server does so while it starts, and collects rarely afterwards
+    gc.disable()  # a server disables it during the start, and collects rarely afterwards
     try:
         rows = [_row("they all come at once", plane.controller, once=True), _row("all are tried", plane.controller)]
         for job_id in running[:2]:
@@ -77,7 +77,7 @@ def loop(seed: int) -> Result:
 
 
 def _row(what: str, controller: Controller, *, once: bool = False) -> dict[str, Any]:
-    """Go round until nothing happens any more, or once."""
+    """Run cycles until there are no more changes, or only one."""
     controller.lock = lock = Timed()
     tally, began_s = controller.scheduler.tally.decided, time.process_time()
     while controller.step() and not once:
@@ -94,7 +94,7 @@ def _row(what: str, controller: Controller, *, once: bool = False) -> dict[str, 
 
 
 def many_nodes() -> Fleet:
-    """Make 10,000 GPUs in five clusters."""
+    """Return a fleet of 10,000 GPUs in five clusters."""
     return Fleet(
         tuple(
             Cluster(
@@ -115,7 +115,7 @@ def many_nodes() -> Fleet:
 
 
 def _unlike(seed: int) -> list[JobSpec]:
-    """Draw jobs in the proportions of the openb trace, no two alike."""
+    """Generate distinct jobs in the proportions of the openb trace."""
     draw = Random(seed)
     jobs = []
     for _ in range(JOBS):

@@ -1,4 +1,4 @@
-"""What it is worth to look at the network: policies that do, against the same that do not."""
+"""Benefit of network awareness: policies with and without the network filter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOTES = [
 
 
 def network(seed: int) -> Result:
-    """Jobs whose demands are met on network-3 by every policy, with and without a look at the network."""
+    """Count jobs on network-3 whose bounds are met, by policy, with and without the network filter."""
     rows = []
     for name, level in policies():
         row: dict[str, Any] = {"policy": name, "level": level}
@@ -52,7 +52,7 @@ def network(seed: int) -> Result:
 
 
 def _aware(name: str, level: Level, number: int, seed: int) -> int | None:
-    """Count the jobs that a policy places; None for one that never looks at links."""
+    """Return the number of jobs that a policy places; None for a policy without network filter."""
     trace = with_mix(KIND, number)
     options = PolicyOptions(level, seed, trace.mix)
     if not isinstance(policy_of(name, options), Profile):
@@ -61,7 +61,7 @@ def _aware(name: str, level: Level, number: int, seed: int) -> int | None:
 
 
 def _blind(name: str, level: Level, number: int, seed: int) -> tuple[int, int]:
-    """Count the jobs that a policy places well, and badly, when it sees no bounds."""
+    """Return the numbers of jobs with met and with missed bounds, if the policy does not see bounds."""
     trace = with_mix(KIND, number)
     policy = policy_of(name, PolicyOptions(level, seed, trace.mix))
     snapshot = Snapshot(trace.fleet)
@@ -76,13 +76,13 @@ def _blind(name: str, level: Level, number: int, seed: int) -> tuple[int, int]:
 
 
 def met_by_links(fleet: Fleet, placed: Sequence[tuple[Job, Sequence[str]]]) -> int:
-    """Count the jobs that have a copy in a cluster whose link keeps their bounds.
+    """Return the number of jobs with a replica in a cluster whose link meets their bounds.
 
     Parameters
     ----------
     placed
-        Jobs of one replica in order of arrival, and the clusters with a copy. Each copy whose link keeps its other
-        bounds takes its bandwidth, while the link has that much left.
+        Jobs of one replica in order of arrival, and the clusters of their workloads. Each workload whose link meets its
+        other bounds uses its bandwidth, as long as the link has that much free.
     """
     links = {(link.source, link.target): link for link in fleet.links}
     left = {ends: link.free_mbps for ends, link in links.items()}

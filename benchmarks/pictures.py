@@ -1,4 +1,4 @@
-"""Make pictures of pages and of `seaway top` for the README: `script/pictures`, from a demo that runs for them."""
+"""Screenshots of pages and of `seaway top` for the README, from a demo: `script/pictures`."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tests.servers.missing import MissingError
 
 FOLDER = ROOT / "docs" / "images"
 SIZE = (1440, 1000)
-"""Of the window, pixels; a picture ends before it where its last card does."""
+"""Size of the window, pixels; a screenshot ends earlier, below its last card."""
 
 MARGIN = 20
-"""Pixels below the last card, where no other comes before."""
+"""Margin below the last card, pixels, unless another card follows."""
 
 TOP = "top"
 TOP_SIZE = (130, 32)
-"""Of the terminal, columns and rows."""
+"""Size of the terminal, columns and rows."""
 
 TOP_KEYS = ("down", "enter", "down", "down", "right", "down", "right")
-"""Has a cluster unfold, its second node, and the first device of that."""
+"""Keys that expand a cluster, its second node, and the first device of that."""
 
 TENANTS = ("vision", "speech", "research", "recommend")
 SETTLE_S = 4.0
-"""How long the fleet has until its pictures are taken: what is really used must have been measured."""
+"""Time before screenshots, until the use of devices has been measured."""
 
 PICTURES = (
     ("overview", "/", "light"),
@@ -50,7 +50,7 @@ PICTURES = (
     ("job", "/jobs/{job}?tab=why", "light"),
     ("whatif", "/whatif?lose=cluster-2", "light"),
 )
-"""Name, address, colours."""
+"""Name, path and theme."""
 
 NAMES = (*(name for name, _, _ in PICTURES), TOP)
 
@@ -63,11 +63,11 @@ WHOLE = """([window, margin]) => {
     const next = Math.min(...boxes.map((each) => each.top).filter((at) => at >= last));
     return Math.floor(Math.min(last + margin, (last + next) / 2, window));
 }"""
-"""Returns where to end below the last card that is whole in a window of some height, and above the next."""
+"""Returns the height that ends below the last complete card and above the next one."""
 
 
 def main() -> int:
-    """Make all, or those that are named; return the exit code."""
+    """Make all screenshots, or the named ones; return the exit code."""
     parser = ArgumentParser(prog="script/pictures")
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def draw(server: Served, names: Sequence[str], out: Path) -> None:
-    """Make pictures of a server's pages, and of what is seen of it in a terminal."""
+    """Make screenshots of a server's pages and of its terminal view."""
     job = fill(server)
     time.sleep(SETTLE_S)
     terminal = asyncio.run(top(server)) if TOP in names else ""
@@ -104,7 +104,7 @@ def draw(server: Served, names: Sequence[str], out: Path) -> None:
 
 
 async def top(server: Served) -> str:
-    """Return what `seaway top` shows, as an SVG that asks no one for its letters."""
+    """Return the screen of `seaway top` as an SVG without web fonts."""
     async with AsyncClient(server.url, server.token) as client:
         app = Top(client, await client.body(me()))
         async with app.run_test(size=TOP_SIZE) as pilot:
@@ -117,7 +117,7 @@ async def top(server: Served) -> str:
 
 
 def fill(server: Served) -> str:
-    """Have tenants submit jobs until some wait; return the id of one that waits."""
+    """Submit jobs of all tenants until some wait; return the ID of a waiting job."""
     with Client(server.url, server.token) as client:
         for tenant in TENANTS:
             client.put_tenant(tenant)
@@ -137,7 +137,7 @@ NEAR = {"max_latency": "20ms"}
 
 
 def bodies() -> Iterator[dict[str, Any]]:
-    """Draw jobs: slices that serve, and trainings on whole devices."""
+    """Generate jobs: slices for inference, and training on whole devices."""
     random = Random(7)
     for number in range(46):
         tenant = TENANTS[number % len(TENANTS)]
@@ -149,14 +149,14 @@ def bodies() -> Iterator[dict[str, Any]]:
 
 
 def one(name: str, tenant: str, *, gpus: int, memory: str, cores: int, replicas: int = 1) -> dict[str, Any]:
-    """Return a job as it is submitted."""
+    """Return the body of a submit."""
     resources = {"cpu": "2", "memory": "8GB", "gpus": gpus, "gpu_memory": memory, "gpu_cores": f"{cores}%"}
     run = {"image": "server:1", "command": ["sleep", "inf"]}
     return {"name": name, "tenant": tenant, "replicas": replicas, "resources": resources, "run": run}
 
 
 def take(context: BrowserContext, url: str, file: Path) -> None:
-    """Take the picture of a page, as far as its cards are whole."""
+    """Make the screenshot of a page, down to its last complete card."""
     page = context.new_page()
     page.goto(url)
     page.wait_for_function("() => window.did_handshake === true")

@@ -1,7 +1,7 @@
-"""What speed is measured against: a compiled scan over every device, for every job again.
+"""Baseline of speed measurements: a compiled scan over all devices for every job.
 
-It places jobs of one device by best fit, with CPU, memory and what is left of the device as its only
-rules: the least that a scheduler could do, without index, without reasons, without rules of fit.
+It places jobs of one device by best fit, with CPU, memory and free cores as the only rules. This is the minimum work of
+a scheduler, without index, reasons or further filters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 @compiled
 def scan_devices(free: Int32, node: Int32, cpu: Int32, memory: Int32, asked: Int64) -> int:
-    """Place jobs of one device one after the other; return how many found room.
+    """Place jobs of one device one by one; return the number of placed jobs.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def scan_devices(free: Int32, node: Int32, cpu: Int32, memory: Int32, asked: Int
 
 
 def scans_per_s(snapshot: Snapshot, queue: JobQueue) -> float:
-    """Return how many jobs a second the plain scan places on an empty copy of a fleet."""
+    """Return the jobs per second of the plain scan on an empty copy of a fleet."""
     amounts = snapshot.demands.arrays.amounts[queue.rows[:, JOB_DEMAND]]
     asked = np.ascontiguousarray(amounts[:, [DEMAND_CPU, DEMAND_MEMORY, DEMAND_GPU_CORE]])
     arrays = snapshot.arrays

@@ -1,4 +1,4 @@
-"""How well policies pack, against what full knowledge could reach."""
+"""Packing quality of policies, compared with a bound for full knowledge."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ CLUSTER_LEVEL = ("greedy", "bestfit", "random", "utilization", "spread")
 
 
 def quality(seed: int) -> Result:
-    """GPU allocated at 100 % arrived on openb: bestfit, fgd, seaway, pilot, the bound, the share recovered."""
+    """Measure allocated GPUs at 100 % arrived on openb: bestfit, fgd, seaway, pilot, bound, recovered share."""
     rows = [_recovered(order.name, openb(order), seed) for order in ORDERS]
     return Result("quality", [*rows, _mean(rows)], NOTES)
 
 
 def unseen(seed: int) -> Result:
-    """Measure the same on job mixes that no one tuned for: openb's list bent in several ways."""
+    """Measure the same on job mixes that were not used for tuning: modified openb lists."""
     rows = [_recovered(name, variant(name, seed), seed) for name in VARIANTS]
     return Result("unseen", [*rows, _mean(rows)], NOTES)
 
@@ -56,7 +56,7 @@ def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def placement(seed: int) -> Result:
-    """Jobs placed on placement-16x4 by every policy, against the best packing known."""
+    """Count placed jobs on placement-16x4 by policy, compared with the best known packing."""
     return _instances("placement-16x4", seed)
 
 
@@ -82,17 +82,17 @@ def _instances(kind: str, seed: int) -> Result:
 
 
 def policies() -> list[tuple[str, Level]]:
-    """Return every policy, and the level at which it chooses."""
+    """Return all policies with their level."""
     return [(name, "node") for name in (*policy_names(), *trained())] + [(name, "cluster") for name in CLUSTER_LEVEL]
 
 
 def trained() -> list[str]:
-    """Return the trained policies that come with Seaway, where they can run."""
+    """Return the built-in trained policies; empty without onnxruntime."""
     return ShippedLibrary().names() if find_spec("onnxruntime") else []
 
 
 def with_mix(kind: str, number: int) -> Trace:
-    """Read an instance, with the jobs of all others as what is known of the past."""
+    """Read an instance, with the jobs of all others as past jobs."""
     with TemporaryDirectory() as folder:
         return benchmark(kind, number, _other_jobs(kind, number, Path(folder) / "mix.csv"))
 
@@ -104,7 +104,7 @@ def _replay_instance(kind: str, number: int, name: str, level: Level, seed: int)
 
 
 def _other_jobs(kind: str, number: int, path: Path) -> Path:
-    """Write the jobs of all other instances to one file, under names of their own."""
+    """Write the jobs of all other instances to one file, with distinct names."""
     lines: list[str] = []
     for other in SEEDS:
         if other != number:

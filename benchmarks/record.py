@@ -1,4 +1,4 @@
-"""What every benchmark result says of the circumstances it was taken under."""
+"""Results of benchmarks, and the circumstances of measurements."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one case measured.
+    """Result of one case.
 
     Attributes
     ----------
     case
         Its name.
     rows
-        One line per thing measured, each a mapping of names to figures.
+        Measurements, each a mapping of names to figures.
     notes
-        How the figures were taken.
+        Method of measurement.
     missed
-        Bounds that were to be kept and were not.
+        Missed bounds.
     """
 
     case: str
@@ -42,11 +42,11 @@ class Result:
 
 
 class SkippedError(Exception):
-    """A case cannot run here; says why."""
+    """A case cannot run here; names the reason."""
 
 
 def circumstances(seed: int) -> dict[str, Any]:
-    """Describe the machine, the versions and the seed."""
+    """Return the machine, the versions and the seed."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -63,7 +63,7 @@ def circumstances(seed: int) -> dict[str, Any]:
 
 
 def peak_memory_mib() -> int:
-    """Return the most memory that this process held so far, MiB."""
+    """Return the peak memory of this process, MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // MIB
 
 

@@ -1,4 +1,4 @@
-"""How long Prometheus waits for the metrics of many GPUs."""
+"""Duration of a Prometheus scrape of the metrics of many GPUs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.fakes.memory_store import MemoryStore
 SLICES = 20_000
 WAITING = 5_000
 KINDS = 200
-"""Number of kinds the jobs are of that wait."""
+"""Number of distinct requests of the waiting jobs."""
 
 TIMES = 7
 MAX_S = 1.0
@@ -43,7 +43,7 @@ def scrape(seed: int) -> Result:
     clock, store = VirtualClock(), MemoryStore()
     backends = SimulatedBackends(many_nodes(), clock, Options(waits=False))
     plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
-    with looking_rarely():  # for garbage, as a server does
+    with looking_rarely():  # as a server does
         _fill(plane, clock, seed)
         secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
         rows = asyncio.run(_read(plane, clock, secret))
@@ -58,7 +58,7 @@ def scrape(seed: int) -> Result:
 
 
 def _fill(plane: ControlPlane, clock: VirtualClock, seed: int) -> None:
-    """Have jobs run on halves of all devices, and others wait that find no room."""
+    """Run jobs on halves of all devices, and submit others that must wait."""
     ids, now_ns = JobIds(Random(seed)), clock.now_ns()
     kinds = [JobSpec("whole", Demand(ResourceRequest(1_000 + kind, 4_096, 1, 0, 100, 1_000))) for kind in range(KINDS)]
     specs = [*[HALF] * SLICES, *(kinds[number % KINDS] for number in range(WAITING))]

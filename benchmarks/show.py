@@ -1,4 +1,4 @@
-"""Results as tables for people."""
+"""Results as tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.table import Table
 from benchmarks.record import Result
 
 TEXTS = {"policy", "trace", "jobs", "level", "when", "link", "effect", "value"}
-"""Columns that line up on the left."""
+"""Left-aligned columns."""
 
 PIPE_WIDTH = 200
-"""Columns of a table that goes into a pipe or a file."""
+"""Width of a table in a pipe or a file, characters."""
 
 
 def show(result: Result) -> None:

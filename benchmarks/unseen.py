@@ -1,4 +1,4 @@
-"""Job mixes that no one tuned for: the openb list, bent in several ways, in fresh orders of arrival."""
+"""Job mixes that were not used for tuning: modifications of the openb list in new arrival orders."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seaway.simulation.replay import requested_milli
 from seaway.simulation.trace import Trace
 
 ASKED = 1.06
-"""How much of the fleet arrivals ask for, a little more than all."""
+"""Requested share of the fleet, a little more than all."""
 
 Bend = Callable[[list[Job], list[str], Random], list[Job]]
 
 
 def constrained(share: float) -> Bend:
-    """Bind a share of the GPU jobs to one model, drawn as often as the fleet has devices of it."""
+    """Bind a share of the GPU jobs to one model, drawn in proportion to the fleet's devices."""
 
     def bend(jobs: list[Job], models: list[str], random: Random) -> list[Job]:
         return [_bound(job, random.choice(models)) if _gpus(job) and random.random() < share else job for job in jobs]
@@ -28,7 +28,7 @@ def constrained(share: float) -> Bend:
 
 
 def sharing(share: float) -> Bend:
-    """Let a share of the GPU jobs, and no more, take part of a device."""
+    """Set the share of GPU jobs that use a part of a device."""
 
     def bend(jobs: list[Job], _: list[str], random: Random) -> list[Job]:
         gpu = [job for job in jobs if _gpus(job)]
@@ -42,7 +42,7 @@ def sharing(share: float) -> Bend:
 
 
 def several(share: float) -> Bend:
-    """Let a share of the GPU work be jobs of several devices."""
+    """Set the share of GPU work in jobs with several devices."""
 
     def bend(jobs: list[Job], _: list[str], random: Random) -> list[Job]:
         many = [job for job in jobs if _gpus(job) > 1]
@@ -55,7 +55,7 @@ def several(share: float) -> Bend:
 
 
 def more_cpu(times: float) -> Bend:
-    """Let every job ask for more CPU."""
+    """Increase the requested CPU of every job."""
 
     def bend(jobs: list[Job], _: list[str], __: Random) -> list[Job]:
         return [_request(job, cpu_milli=int(job.demand.request.cpu_milli * times)) for job in jobs]
@@ -64,7 +64,7 @@ def more_cpu(times: float) -> Bend:
 
 
 def even_sizes(jobs: list[Job], _: list[str], random: Random) -> list[Job]:
-    """Let jobs of part of a device ask for any tenth to nine tenths of it, as often for each."""
+    """Set the request of jobs with a part of a device to one to nine tenths of it, uniformly."""
     bent = []
     for job in jobs:
         milli = 100 * random.randrange(1, 10)
@@ -90,7 +90,7 @@ VARIANTS: dict[str, Bend] = {
 
 
 def variant(name: str, seed: int) -> Trace:
-    """Bend the openb list, and shuffle nodes and arrivals; jobs come again once all have come."""
+    """Modify the openb list, and shuffle nodes and arrivals; jobs repeat after all have arrived."""
     random = Random(f"{name} {seed}")
     trace = openb(ORDERS[0])
     models = [device.model for device in trace.fleet.devices]

@@ -30,7 +30,7 @@ def write(
 ) -> None:
     """Write dashboards for Grafana: the fleet, devices, vGPUs, the network, the scheduler, jobs.
 
-    Each language has a folder of its own. deploy/grafana has what lets a Grafana read them, step by step.
+    Each language has its own folder. deploy/grafana describes the setup of Grafana, step by step.
 
       [cyan]script/dashboards --out dashboards[/cyan]
       [cyan]script/dashboards --out dashboards --language zh[/cyan]

@@ -1,6 +1,6 @@
-"""Submit several jobs and follow all of them to completion."""
+"""Submits several jobs and follows all of them to completion."""
 
-# ruff: noqa: INP001, T201  # an example stands alone, and prints
+# ruff: noqa: INP001, T201  # a standalone example that prints
 
 import asyncio
 
@@ -8,7 +8,7 @@ from seaway import AsyncClient
 
 
 async def follow(seaway: AsyncClient, number: int) -> str:
-    """Submit a job and tell its events as they happen; goes on by itself when the connection breaks."""
+    """Submit a job and print its events live; reconnects automatically."""
     job = await seaway.submit(
         name=f"sweep-{number}",
         resources={"gpus": 1, "gpu_memory": "25%"},

@@ -1,6 +1,6 @@
 """Errors of the client, sorted by remedy."""
 
-# ruff: noqa: INP001, T201  # an example stands alone, and prints
+# ruff: noqa: INP001, T201  # a standalone example that prints
 
 from seaway import Client
 from seaway.client.errors import RejectedError, StaleError, UnknownError
@@ -11,7 +11,7 @@ def main() -> None:
     with Client() as seaway:
         try:
             seaway.submit(name="wrong", resources={"gpus": 1, "gpu_memory": 8})
-        except RejectedError as error:  # mend the request: it says which field, and how
+        except RejectedError as error:  # fix the request: the error names the field and the remedy
             print(f"{error.where} {error.message}")
 
         job = seaway.submit(name="right", resources={"gpus": 1, "gpu_memory": "8Gi"}, key="night-run-7")

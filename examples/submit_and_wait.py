@@ -1,10 +1,10 @@
-"""Submit a job, see where it could go, and wait for its end.
+"""Submits a job after a dry run, and waits until it ends.
 
-Server and token are found as the command line finds them: SEAWAY_SERVER and SEAWAY_TOKEN, a profile, or the
-server on this machine.
+The client finds server and token as the command line does: SEAWAY_SERVER and SEAWAY_TOKEN, a profile, or the server on
+this machine.
 """
 
-# ruff: noqa: INP001, T201  # an example stands alone, and prints
+# ruff: noqa: INP001, T201  # a standalone example that prints
 
 from seaway import Client
 

@@ -73,9 +73,7 @@ def processes(of: Iterable[str]) -> list[int]:
 
 
 def _is_in(pid: int, inodes: set[int]) -> bool:
-    """Report whether a process has a thread in one of some namespaces; an agent has one there, but is outside
-    itself.
-    """
+    """Report whether a process has a thread in one of some namespaces; an agent's main thread is outside."""
     try:
         found = [_stat(each / "ns/net") for each in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:

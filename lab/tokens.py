@@ -65,9 +65,7 @@ def noted(folder: Path) -> Noted | None:
 
 
 def revoke(context: typer.Context, tokens: Noted | None) -> None:
-    """Revoke a lab's tokens, or print the command to do so if their server does not answer or another one is
-    configured.
-    """
+    """Revoke a lab's tokens; print the command instead if their server is unreachable or another is configured."""
     from seaway.cli.errors import note
     from seaway.cli.remote import connect, target
 

@@ -1,1 +1,1 @@
-"""The REST API under load: submits, jobs brought to running, a full store, and many listeners."""
+"""Benchmarks of the REST API under load: submits, jobs to running, a full store, and many listeners."""

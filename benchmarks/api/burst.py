@@ -1,6 +1,6 @@
-"""Submit so many jobs that stay: ``python -m benchmarks.api.burst URL COUNT CONNECTIONS [PAUSE]``.
+"""Submits a number of jobs that keep running: ``python -m benchmarks.api.burst URL COUNT CONNECTIONS [PAUSE]``.
 
-The environment's BURST_BODY is what is submitted, if it is set.
+The environment variable BURST_BODY replaces the body of the submits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BODY = os.environ.get("BURST_BODY", SMALL).encode()
 
 
 async def submit(url: str, token: str, left: Iterator[int], pause_s: float) -> None:
-    """Submit one job after the other on one connection, by hand: a client library would cost more than the server."""
+    """Submit jobs one by one on a connection, without a client library, which would need more CPU than the server."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     head = (
@@ -36,7 +36,7 @@ async def submit(url: str, token: str, left: Iterator[int], pause_s: float) -> N
 
 
 async def main() -> None:
-    """Share the jobs out over the connections."""
+    """Distribute the jobs over the connections."""
     url, count, connections = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     pause_s = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
     left = iter(range(count))

@@ -1,4 +1,4 @@
-"""The cases of `script/bench api`."""
+"""Case of `script/bench api`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def api(seed: int) -> Result:
 
 
 def _submits(server: Served, rows: list[dict[str, Any]]) -> None:
-    """Submit for a while, with the control loop placing and starting what comes in."""
+    """Submit for a fixed time while the control loop places and starts jobs."""
     wrk(server, "submit.lua", clients=CLIENTS, seconds=3, RUNS="5s")
     before_s, begin = server.cpu_s(), time.monotonic()
     load = wrk(server, "submit.lua", clients=CLIENTS, seconds=SUBMIT_S, RUNS="5s")
@@ -62,7 +62,7 @@ def _submits(server: Served, rows: list[dict[str, Any]]) -> None:
 
 
 def _to_running(server: Served, rows: list[dict[str, Any]]) -> None:
-    """Submit jobs that stay, and count until all of them run."""
+    """Submit jobs that keep running, and measure the time until all of them run."""
     begin = time.monotonic()
     command = [sys.executable, "-m", "benchmarks.api.burst", server.url, str(BRING_UP), str(CLIENTS)]
     subprocess.run(command, cwd=ROOT, env=os.environ | {"SEAWAY_TOKEN": server.token}, check=True)
@@ -76,7 +76,7 @@ def _to_running(server: Served, rows: list[dict[str, Any]]) -> None:
 
 
 def _listeners(server: Served, rows: list[dict[str, Any]]) -> None:
-    """Have many listeners follow while jobs come and go."""
+    """Connect many listeners while jobs start and end."""
     environment = os.environ | {"SEAWAY_TOKEN": server.token}
     listening = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.api.listeners", server.url, str(LISTENERS), str(LISTEN_S)],
@@ -97,7 +97,7 @@ def _listeners(server: Served, rows: list[dict[str, Any]]) -> None:
 
 
 def _full_store(server: Served, ids: list[str], random: Random, paths: Path, rows: list[dict[str, Any]]) -> None:
-    """List and explain with many jobs stored."""
+    """List and explain jobs of a full store."""
     while server.jobs().get("pending", 0):
         time.sleep(0.1)
     lists = ["", "?state=completed", "?queue=default&limit=20", "?label=team%3Dteam-3", "?name=job-77", "?state=queued"]

@@ -1,4 +1,4 @@
-"""A store with many jobs in it."""
+"""Store with many jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENDS = (JobState.COMPLETED, JobState.COMPLETED, JobState.COMPLETED, JobState.FAI
 
 
 def fill(folder: Path, seed: int) -> list[str]:
-    """Store jobs that are over, and some that are too large to start while others like them run; return their ids."""
+    """Store finished jobs, and some that cannot start while others like them run; return their IDs."""
     folder.mkdir(parents=True, exist_ok=True)
     store = open_store(f"sqlite:///{folder / 'seaway.db'}")
     store.lead("benchmark")

@@ -1,4 +1,4 @@
--- Asks for the paths of the file that the environment names, one after the other.
+-- Requests the paths in the file that the environment names, one after the other.
 local headers = { ["Authorization"] = "Bearer " .. os.getenv("SEAWAY_TOKEN") }
 local paths = {}
 for line in io.lines(os.getenv("PATHS")) do

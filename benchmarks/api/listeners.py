@@ -1,7 +1,7 @@
-"""Many listeners to live events: ``python -m benchmarks.api.listeners URL COUNT SECONDS``.
+"""Many listeners of live events: ``python -m benchmarks.api.listeners URL COUNT SECONDS``.
 
-Prints one line of JSON: how many connected, how many events each saw at least and at most, and how late
-events were, by their own times, at one listener in fifty.
+Prints one line of JSON: the number of connections, the minimum and maximum number of events per listener, and the
+latency of events by their timestamps, at one listener in fifty.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import uvloop
 
 TIMED = 50
-"""One listener in so many reads what events say; the others only count them."""
+"""One listener in this number reads the content of events; the others only count them."""
 
 
 class Listener(asyncio.Protocol):
-    """Follows the stream by hand, as a thousand clients of a library would cost more than the server."""
+    """Client of the stream without a library; a thousand library clients would need more CPU than the server."""
 
     def __init__(self, request: bytes, late_ms: list[float] | None) -> None:
         self.count = 0
@@ -32,12 +32,12 @@ class Listener(asyncio.Protocol):
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the events."""
+        """Send the request."""
         cast(asyncio.Transport, transport).write(self._request)
         self.open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remember that it ended before its time."""
+        """Record that the connection ended early."""
         self.open = False
 
     def data_received(self, data: bytes) -> None:
@@ -55,7 +55,7 @@ class Listener(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Connect all, follow, and tell."""
+    """Connect all listeners, follow events, and print the result."""
     url, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     host, port = urlsplit(url).netloc.split(":")
     lines = ("GET /api/v1/events HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {os.environ['SEAWAY_TOKEN']}")

@@ -1,4 +1,4 @@
-"""A server to measure: `seaway up` in a process of its own, on a fleet of 10,000 GPUs."""
+"""Server under test: `seaway up` in a separate process, on a fleet of 10,000 GPUs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ DEMO = "demo"
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that answers.
+    """A server that is ready.
 
     Attributes
     ----------
     url, token
-        How to reach it.
+        Access to it.
     process
         Its process.
     ready_s
-        How long it took until it answered.
+        Time until it was ready, seconds.
     """
 
     url: str
@@ -49,15 +49,15 @@ class Served:
     ready_s: float
 
     def cpu_s(self) -> float:
-        """Return the CPU time that it used so far, seconds."""
+        """Return its CPU time, seconds."""
         return cpu_s(self.process.pid)
 
     def memory_mib(self) -> int:
-        """Return the memory that it holds, MiB."""
+        """Return its resident memory, MiB."""
         return self._status_mib("VmRSS")
 
     def peak_memory_mib(self) -> int:
-        """Return the most memory that it ever held, MiB."""
+        """Return its peak memory, MiB."""
         return self._status_mib("VmHWM")
 
     def _status_mib(self, name: str) -> int:
@@ -66,37 +66,37 @@ class Served:
         return int(line.split()[1]) // 1024
 
     def get(self, path: str) -> httpx.Response:
-        """Ask for something."""
+        """Send a GET request."""
         return _client().get(f"{self.url}{path}", headers={"authorization": f"Bearer {self.token}"})
 
     def jobs(self) -> dict[str, int]:
-        """Return how many jobs there are, by state; asked for often, so not by way of all metrics."""
+        """Return the number of jobs by state. It is polled often, so it does not read all metrics."""
         states: dict[str, int] = self.get("/api/v1/job-counts").json()["states"]
         return states
 
 
 @cache
 def _client() -> httpx.Client:
-    """Return what asks all: to make one takes as long as many a server's answer."""
+    """Return the common client; to create one takes as long as many responses."""
     return httpx.Client(timeout=60)
 
 
 def cpu_s(process: int) -> float:
-    """Return the CPU time that a process used so far, seconds."""
+    """Return the CPU time of a process, seconds."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Iterator[Served]:
-    """Have a server run on the data in `folder`, which may hold a database already.
+    """Run a server on the data in `folder`, which may contain a database.
 
     Parameters
     ----------
     start_delay_s
-        How long simulated clusters take to start a job.
+        Time that simulated clusters take to start a job.
     fleet
-        A fleet file's text, or ``demo``; empty for 10,000 GPUs.
+        Text of a fleet file, or ``demo``; empty for 10,000 GPUs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "fleet.yaml"

@@ -1,4 +1,4 @@
-"""Running `wrk`, the load tool, and reading what it found."""
+"""Runs the load generator `wrk`, and parses its output."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of a load.
+    """Result of a load test.
 
     Attributes
     ----------
     per_s
-        Requests answered in a second.
+        Responses per second.
     p50_ms, p99_ms, most_ms
-        How long they took.
+        Latency.
     errors
-        Answers that were errors, and connections that broke.
+        Error responses and broken connections.
     """
 
     requests: int
@@ -39,12 +39,12 @@ class Load:
 
 
 def wrk(server: Served, script: str, *, clients: int, seconds: int, **environment: str) -> Load:
-    """Load a server with so many clients for so many seconds.
+    """Load a server with a number of clients for a number of seconds.
 
     Raises
     ------
     SkippedError
-        When wrk is not installed.
+        If wrk is not installed.
     """
     if not shutil.which("wrk"):
         raise SkippedError("wrk is not installed (Debian's package wrk)")
@@ -56,7 +56,7 @@ def wrk(server: Served, script: str, *, clients: int, seconds: int, **environmen
 
 
 def read(text: str) -> Load:
-    """Read what wrk prints."""
+    """Parse the output of wrk."""
     found = re.search(r"(\d+) requests in", text)
     rate = re.search(r"Requests/sec:\s+([\d.]+)", text)
     latency = re.search(r"Latency\s+\S+\s+\S+\s+([\d.]+)([a-z]+)", text)

@@ -1,1 +1,1 @@
-"""Benchmarks on real clusters' protocol: API servers in memory, in a process of their own."""
+"""Benchmarks with the Kubernetes protocol, on fake API servers in a separate process."""

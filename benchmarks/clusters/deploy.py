@@ -1,6 +1,6 @@
-"""How soon a decision is carried out by clusters, stage by stage, directly and through Karmada.
+"""Latency of deployments in clusters by stage, directly and through Karmada.
 
-On API servers in memory, or on real ones where SEAWAY_TEST_MEMBERS (and SEAWAY_TEST_KARMADA) name kubeconfigs of some.
+They run on fake API servers, or on real ones whose kubeconfigs SEAWAY_TEST_MEMBERS (and SEAWAY_TEST_KARMADA) name.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ BODY = {
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """How many jobs are submitted.
+    """Numbers of submitted jobs.
 
     Attributes
     ----------
     at_once
-        As fast as they are taken: what counts is how many are carried out in a second.
+        Jobs submitted as fast as possible, to measure deployments per second.
     one_by_one
-        After them, with a pause after each: what counts is how long each takes.
+        Jobs submitted after them with pauses, to measure the latency of each.
     pause_s
-        That pause, seconds.
+        The pause, seconds.
     """
 
     at_once: int
@@ -71,11 +71,11 @@ Stages = tuple[tuple[str, str, str], ...]
 
 
 class TooSlowError(Exception):
-    """What was waited for did not come in time."""
+    """A condition was not met in time."""
 
 
 def deploy(seed: int) -> Result:
-    """Deploy jobs into API servers, in memory or real, directly and through Karmada, and time each stage."""
+    """Deploy jobs to API servers, fake or real, directly and through Karmada, and time each stage."""
     bound = "Bound: through Karmada, when its binding names the cluster; directly, when the server has the object."
     if there := ways():
         rows = [row for way in there for row in _measure_real(way, seed)]
@@ -142,7 +142,7 @@ def _measure_real(how: str, seed: int) -> list[dict[str, Any]]:
 def _seated(
     served: Served, servers: RealWorld, name: str, count: int, connections: int, pause_s: float = 0.0
 ) -> dict[str, dict[str, float]]:
-    """Submit jobs to real clusters; return when each that came so far in time came to each state."""
+    """Submit jobs to real clusters; return the time of each state, for the jobs whose pods were bound in time."""
     before = len(servers.bound)
     began_s = _submit(served, name, count, connections, pause_s)
     with suppress(TooSlowError):
@@ -155,7 +155,7 @@ def _seated(
 
 
 def _seats(servers: World) -> Seats:
-    """Return where the pods of all members are."""
+    """Return the seats of the pods of all members."""
     pods = (servers.order(f"member{number}", "list", kind="pods", namespace="seaway") for number in (1, 2))
     return seats_of(pod for each in pods for pod in each)
 
@@ -169,7 +169,7 @@ def _in_time(how: str, name: str, count: int, asked: int) -> dict[str, Any]:
 
 
 def _submit(served: Served, name: str, count: int, connections: int, pause_s: float = 0.0) -> float:
-    """Submit jobs, and return when that began."""
+    """Submit jobs, and return the start time."""
     began_s = time.monotonic()
     environment = os.environ | {"SEAWAY_TOKEN": served.token, "BURST_BODY": json.dumps(BODY | {"name": name})}
     command = [sys.executable, "-m", "benchmarks.api.burst", served.url, str(count), str(connections), str(pause_s)]
@@ -178,7 +178,7 @@ def _submit(served: Served, name: str, count: int, connections: int, pause_s: fl
 
 
 def _rates(how: str, times: Mapping[str, Mapping[str, float]], last: str) -> list[dict[str, Any]]:
-    """Sum up how many jobs came to a state in a second."""
+    """Return rows of jobs per second that reached a state."""
     first_s = min((each["pending"] for each in times.values()), default=0.0)
     rows = []
     for state, what, asked in (("deploying", "bound", ">= 100"), (last, last, "")):
@@ -189,7 +189,7 @@ def _rates(how: str, times: Mapping[str, Mapping[str, float]], last: str) -> lis
 
 
 def _delays(how: str, stages: Stages, times: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
-    """Sum up how long jobs took from state to state."""
+    """Return rows of latencies between states."""
     rows = []
     for what, begin, end in stages:
         took_s = sorted(each[end] - each[begin] for each in times.values())
@@ -200,7 +200,7 @@ def _delays(how: str, stages: Stages, times: Mapping[str, Mapping[str, float]]) 
 
 
 def _times(served: Served, name: str) -> dict[str, dict[str, float]]:
-    """Return when each job of a name came to each state first, seconds since the epoch."""
+    """Return the first time of each state for the jobs with a name, seconds since the epoch."""
     times = {}
     after = ""
     while True:

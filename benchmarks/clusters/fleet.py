@@ -1,4 +1,4 @@
-"""How soon a large fleet is seen, how soon a change in it is, and what that takes."""
+"""Latency of the first view of a large fleet and of changes in it, with the resources used."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NODE_BYTES, POD_BYTES = 8192, 4096
 CHANGES = 20
 GIVE_UP_S = 180
 MILLI_PER_CORE = 10
-"""What a pod's percent point of a card's cores is in thousandths of the card."""
+"""Thousandths of a device per percent point of its cores in a pod's request."""
 
 
 def fleet(seed: int) -> Result:
-    """See 10,000 nodes with 80,000 GPUs and 50,000 pods in 10 clusters, and changes in them."""
+    """Observe 10,000 nodes with 80,000 GPUs and 50,000 pods in 10 clusters, and changes in them."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="seaway-fleet-") as name:
         folder = Path(name)
@@ -53,7 +53,7 @@ def fleet(seed: int) -> Result:
 
 
 def _first_view(servers: World, served: Served, began_s: float, rows: list[dict[str, Any]]) -> None:
-    """Wait until every node and pod is there."""
+    """Wait until every node and pod is observed."""
     servers_cpu_s = servers.cpu_s()
     crowd = Crowd(NODES, PODS)
     all_held = CLUSTERS * crowd.pods * crowd.cores * MILLI_PER_CORE
@@ -75,7 +75,7 @@ def _first_view(servers: World, served: Served, began_s: float, rows: list[dict[
 
 
 def _changes(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
-    """Cordon nodes, one after the other, and see how long each takes to be seen."""
+    """Cordon and uncordon nodes one by one, and measure the time until Seaway shows it."""
     seen_s = []
     for number in range(CHANGES):
         cluster, cordoned = f"member{number % CLUSTERS + 1}", number % (2 * CLUSTERS) < CLUSTERS
@@ -91,7 +91,7 @@ def _changes(servers: World, served: Served, rows: list[dict[str, Any]]) -> None
 
 
 def _pods(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
-    """Have a pod of each cluster go and come back, one after the other, and see how long each takes to be seen."""
+    """Delete and restore a pod of each cluster one by one, and measure the time until Seaway shows it."""
     crowd, name = Crowd(NODES, PODS), "worker-000000"
     share, seen_s = crowd.cores * MILLI_PER_CORE, []
     retained: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def _pods(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
 
 
 def _held(served: Served, cluster: str) -> int:
-    """Return what a cluster's pods hold of its cards, thousandths."""
+    """Return the allocated cores of a cluster's devices, thousandths."""
     clusters = served.get("/api/v1/fleet/clusters").json()["clusters"]
     return next(int(each["gpu_milli"]["used"]) for each in clusters if each["name"] == cluster)
 
@@ -127,7 +127,7 @@ def _tell(what: str, seen_s: list[float], rows: list[dict[str, Any]]) -> None:
 
 
 def _metrics(served: Served, rows: list[dict[str, Any]]) -> None:
-    """Read all metrics, as Prometheus does."""
+    """Scrape all metrics, as Prometheus does."""
     cpu_s, began_s = served.cpu_s(), time.monotonic()
     size = len(served.get("/metrics").content)
     rows.append({"what": "metrics, s", "figure": round(time.monotonic() - began_s, 1), "asked": "< 2"})

@@ -1,4 +1,4 @@
-"""Whether pods are where it was decided: on their nodes and, where a vGPU layer says which they got, their cards."""
+"""Comparison of pods with decisions: their nodes and, if a vGPU layer reports them, their devices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from benchmarks.api.server import Served
 from tests.fakes.kubernetes.controllers import hami
 
 Seat = tuple[str, tuple[str, ...]]
-"""A node, and the uuids of cards."""
+"""A node, and UUIDs of devices."""
 
 Seats = dict[str, list[Seat]]
-"""The seats of each job's replicas, in order."""
+"""Seats of each job's replicas, in order."""
 
 JOB = "seaway.io/job"
 
 
 def decided(served: Served, jobs: Iterable[str]) -> Seats:
-    """Return where the latest attempt of each job is to run."""
+    """Return the decided seats of the latest attempt of each job."""
     seats: Seats = {}
     with httpx.Client(base_url=served.url, headers={"authorization": f"Bearer {served.token}"}, timeout=60) as client:
         for job in jobs:
@@ -32,7 +32,7 @@ def decided(served: Served, jobs: Iterable[str]) -> Seats:
 
 
 def seats_of(pods: Iterable[Mapping[str, Any]]) -> Seats:
-    """Return where pods are, by their job, and on which cards HAMi has put them."""
+    """Return the actual seats of pods by job, with the devices that HAMi allocated."""
     seats: defaultdict[str, list[Seat]] = defaultdict(list)
     for pod in pods:
         if job := pod["metadata"].get("labels", {}).get(JOB):
@@ -42,10 +42,10 @@ def seats_of(pods: Iterable[Mapping[str, Any]]) -> Seats:
 
 
 def on_nodes(seats: Mapping[str, list[Seat]]) -> Seats:
-    """Return the same without cards, for clusters where no one says which a pod got."""
+    """Return the seats without devices, for clusters that do not report them."""
     return {job: sorted((node, ()) for node, _ in each) for job, each in seats.items()}
 
 
 def astray(meant: Mapping[str, list[Seat]], found: Mapping[str, list[Seat]]) -> int:
-    """Count the jobs that have other seats than were meant, fewer or more."""
+    """Count the jobs whose seats differ from the decision."""
     return sum(found.get(job, []) != seats for job, seats in meant.items())

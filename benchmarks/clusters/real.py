@@ -1,6 +1,6 @@
-"""Real API servers, by the kubeconfigs that SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA name, with nodes of our own.
+"""Real API servers, from the kubeconfigs in SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA, with fake nodes.
 
-No one has to stand in for kubelets: what is measured ends when the cluster's own scheduler has bound a pod to its node.
+No kubelet is necessary: measurements end when the cluster's own scheduler binds a pod to its node.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ WATCH_S = 5
 
 @dataclass(frozen=True, slots=True)
 class RealWorld:
-    """Real clusters with nodes for a benchmark, and a namespace that only it uses.
+    """Real clusters with nodes and a namespace for one benchmark.
 
     Attributes
     ----------
     settings
-        By which a control plane uses them.
+        Settings of a control plane for these clusters.
     nodes
-        How many nodes they have at least.
+        Minimum number of nodes.
     bound
-        When the pod of each job was seen bound, seconds since the epoch.
+        Time when the pod of each job was observed bound, seconds since the epoch.
     seats
-        To which node.
+        Node of the pod of each job.
     """
 
     settings: dict[str, str]
@@ -49,14 +49,14 @@ class RealWorld:
 
 
 def ways() -> list[str]:
-    """Return in which ways real clusters can be reached here."""
+    """Return the ways in which real clusters can be reached here."""
     members = bool(kubeconfigs(MEMBERS))
     return ["directly"] * members + ["through Karmada"] * bool(members and kubeconfigs(KARMADA))
 
 
 @contextmanager
 def real_world(folder: Path, way: str, nodes: int, seed: int) -> Iterator[RealWorld]:
-    """Give each real member nodes, follow what is bound to them, and remove everything in the end."""
+    """Create nodes in each real member, follow pod bindings, and remove everything at the end."""
     namespace = new_name("seaway-bench")
     settings = {"SEAWAY_CLUSTERS_NAMESPACE": namespace}
     joined = folder / "joined"
@@ -91,7 +91,7 @@ def real_world(folder: Path, way: str, nodes: int, seed: int) -> Iterator[RealWo
 
 
 def _make_node(client: httpx.Client, name: str, random: Random) -> None:
-    """Make a node as HAMi registers it, which Kubernetes' own scheduler takes to have what HAMi's would count."""
+    """Create a node as HAMi registers it, with extended resources that Kubernetes' own scheduler can count."""
     uuids = [f"GPU-{random.getrandbits(64):016x}" for _ in range(CARDS)]
     body = node_body("bench", name, uuids, MODELS[0], Crowd(0, 0, cards=CARDS))
     amounts = {"nvidia.com/gpumem": str(CARDS * MODELS[0][1]), "nvidia.com/gpucores": str(CARDS * 100)}
@@ -113,7 +113,7 @@ def _remove(client: httpx.Client, paths: list[str]) -> None:
 def _follow(
     member: Path, namespace: str, bound: dict[str, float], seats: dict[str, str], over: threading.Event
 ) -> None:
-    """Note when pods are bound, and to which nodes, until it is over."""
+    """Record the time and the node of pod bindings until `over` is set."""
     path, version = f"/api/v1/namespaces/{namespace}/pods", ""
     with connect(member) as client:
         while not over.is_set():

@@ -1,4 +1,4 @@
-"""API servers in a process of their own, and a control plane on them in another."""
+"""Fake API servers in one process, and a control plane on them in another."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ READY_S = 180
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """API servers that answer.
+    """Fake API servers that are ready.
 
     Attributes
     ----------
     kubeconfigs
-        A folder with a kubeconfig of all of them.
-    desk
-        Where they are ordered about.
+        Folder with a kubeconfig of all of them.
+    pipeline
+        URL that accepts commands for them.
     """
 
     kubeconfigs: Path
@@ -38,11 +38,11 @@ class World:
     process: subprocess.Popen[str]
 
     def cpu_s(self) -> float:
-        """Return the CPU time that they used so far, seconds."""
+        """Return their CPU time, seconds."""
         return cpu_s(self.process.pid)
 
-    def order(self, server: str, do: str, **arguments: Any) -> Any:  # noqa: ANN401  # whatever comes of it
-        """Have a server do something."""
+    def order(self, server: str, do: str, **arguments: Any) -> Any:  # noqa: ANN401  # depends on the command
+        """Send a command to a server."""
         answer = httpx.post(self.pipeline, json={"server": server, "do": do, **arguments}, timeout=60)
         answer.raise_for_status()
         return answer.json()
@@ -50,7 +50,7 @@ class World:
 
 @contextmanager
 def world(folder: Path, *options: str) -> Iterator[World]:
-    """Have API servers run, with the options of ``python -m tests.fakes.kubernetes``."""
+    """Run fake API servers, with the options of ``python -m tests.fakes.kubernetes``."""
     kubeconfigs = folder / "kubeconfigs"
     kubeconfigs.mkdir(parents=True)
     command = [sys.executable, "-m", "tests.fakes.kubernetes", *options, "--kubeconfig", str(kubeconfigs / "all")]
@@ -65,7 +65,7 @@ def world(folder: Path, *options: str) -> Iterator[World]:
 
 @contextmanager
 def plane(folder: Path, **settings: str) -> Iterator[tuple[Served, float]]:
-    """Have a control plane run on an empty data folder; yield it with the time at which its process began."""
+    """Run a control plane on an empty data folder; yield it with the start time of its process."""
     folder.mkdir(parents=True)
     environment = os.environ | settings
     began_s = time.monotonic()

@@ -1,5 +1,5 @@
-"""Killing the control plane over and over, and proving that nothing is lost and nothing is doubled.
+"""Repeated kills of the control plane, with a proof that nothing is lost or duplicated.
 
-`nursery` forks control planes that kill themselves at a step they are told, `clusters` outlives them,
-`load` submits and changes jobs all the while, and `harness` brings them together and looks at what is left.
+`nursery` forks control planes that kill themselves at a given step. `clusters` survives them. `load` submits and
+changes jobs all the time. `harness` combines them and checks the result.
 """

@@ -1,4 +1,4 @@
-"""The case of `script/bench kill`."""
+"""Case of `script/bench kill`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KILLS = 1000
 
 
 def kill(seed: int) -> Result:
-    """Kill the control plane 1,000 times under load; nothing may be lost, nothing doubled."""
+    """Kill the control plane 1,000 times under load; nothing may be lost or duplicated."""
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Kills", total=KILLS)
         after = kill_over_and_over(

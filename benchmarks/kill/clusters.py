@@ -13,7 +13,7 @@ from seaway.simulation.demo import demo_fleet
 
 
 def main() -> None:
-    """Serve the demo's clusters until told to end; say where on the first line."""
+    """Serve the demo's clusters until terminated; print the URL on the first line."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     backends = SimulatedBackends(demo_fleet(), SystemClock(), Options(start_delay_s=0.05), folder)

@@ -1,4 +1,4 @@
-"""A store and clusters that kill the process at a given step: before or after anything is stored or sent."""
+"""Store and clusters that kill the process at a given step: before or after a change is stored or sent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from seaway.domain.network import Gateway, Link
 
 
 class Fate:
-    """Counts steps, and ends the process at one of them.
+    """Counter of steps that kills the process at one of them.
 
     Parameters
     ----------
     fatal
         Number of the step, from 1; 0 for none.
     grave
-        File to which a line is added that says at which kind of step the process ended.
+        File to which the kind of the last step is appended.
     """
 
     def __init__(self, fatal: int, grave: Path) -> None:
@@ -35,7 +35,7 @@ class Fate:
         self._steps = 0
 
     def step(self, kind: str) -> None:
-        """Take a step; it may be the last."""
+        """Count a step; kill the process if it is the fatal one."""
         with self._lock:
             self._steps += 1
             if self._steps != self._fatal:
@@ -46,26 +46,26 @@ class Fate:
 
 
 class DeadlyStore:
-    """A store of which every commit is two steps; everything else goes straight through."""
+    """Store in which every commit is two steps; other methods are passed through."""
 
     def __init__(self, store: Store, fate: Fate) -> None:
         self._store = store
         self._fate = fate
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store, unless fate ends it before, or just after."""
+        """Store changes, with a step before and after."""
         kind = _kind(changes)
         self._fate.step(f"before storing {kind}")
         outcomes = self._store.commit(changes)
         self._fate.step(f"after storing {kind}")
         return outcomes
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever the store has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # any attribute of the store
         return getattr(self._store, name)
 
 
 class DeadlyBackend:
-    """A cluster of which every command is two steps."""
+    """Cluster in which every batch of commands is two steps."""
 
     def __init__(self, backend: Backend, fate: Fate) -> None:
         self._backend = backend
@@ -73,15 +73,15 @@ class DeadlyBackend:
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
         return self._backend.cluster
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Pass on."""
+        """Call the backend."""
         return self._backend.changes(cursor, wait_s)
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Send, unless fate ends it before, or just after."""
+        """Send commands, with a step before and after."""
         kind = "+".join(sorted({"removal" if isinstance(each, Removal) else "deployment" for each in commands}))
         self._fate.step(f"before sending {kind}")
         answers = self._backend.send(commands)
@@ -89,16 +89,16 @@ class DeadlyBackend:
         return answers
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Pass on."""
+        """Call the backend."""
         return self._backend.manifests(deployment)
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Pass on."""
+        """Call the backend."""
         return self._backend.logs(copy, replica, tail, container)
 
 
 class DeadlyBackends:
-    """All clusters, each deadly."""
+    """Clusters, each as a `DeadlyBackend`."""
 
     def __init__(self, backends: Backends, fate: Fate) -> None:
         self._backends = backends
@@ -121,7 +121,7 @@ class DeadlyBackends:
 
 
 def _kind(changes: Sequence[Change]) -> str:
-    """Say what is stored: the states that jobs and attempts come to."""
+    """Return the kind of a commit: the new states of jobs and attempts."""
     found = set()
     for change in changes:
         for record in (*change.insert, *change.update, *change.put):

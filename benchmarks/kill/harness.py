@@ -1,4 +1,4 @@
-"""Kills, and what is left afterwards."""
+"""Kills of the control plane, and the check of the result."""
 
 from __future__ import annotations
 
@@ -31,38 +31,37 @@ from tests.servers.databases import free_port
 ROOT = Path(__file__).resolve().parent.parent.parent
 USERS = 4
 PATIENCE_S = 120
-"""How long the last control plane, which no one kills, has to finish everything."""
+"""Time for the last control plane, which is not killed, to finish everything."""
 
 MAX_STEPS = 60
-"""Kills come at one of this many first steps of a life."""
+"""Range of the random step at which a control plane is killed."""
 
 MAX_MORE = 300
-"""Lives at most that follow where something was no one's last step yet; a few do, unless it never happens."""
+"""Maximum number of additional kills until every wanted step was the last one of a control plane."""
 
 LONGEST_LIFE_S = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What was left.
+    """Result of the kills.
 
     Attributes
     ----------
     kills
-        How often the control plane was killed.
+        Number of kills.
     accepted
-        Jobs that were accepted.
+        Number of accepted jobs.
     lost
-        Accepted jobs that are not there, or never ended.
+        Accepted jobs that are missing or unfinished.
     duplicated
-        Rules about doing things twice that were broken, in words: two live attempts, devices over capacity.
+        Violations of uniqueness, in words: two live attempts, devices over capacity.
     broken
-        Other promises that were broken: a confirmed cancelling undone, something left behind, a job that is not in the
-        audit log, a 5xx.
+        Other violations: a confirmed cancellation undone, leftovers, a job missing in the audit log, a 5xx.
     steps
-        How often each kind of step was the last.
+        Number of kills by kind of the last step.
     states
-        How the jobs ended.
+        Number of jobs by final state.
     """
 
     kills: int
@@ -75,21 +74,21 @@ class Aftermath:
 
 
 class Nursery:
-    """Talks to the process that forks control planes."""
+    """Client of the process that forks control planes."""
 
     def __init__(self, folder: Path, database: str, clusters: str, port: int) -> None:
         self._process = _python("benchmarks.kill.nursery", str(folder), database, clusters, str(port))
         self._expect("ready")
 
     def begin(self, fatal: int) -> int:
-        """Have a control plane begin that ends at step `fatal`; return its process id."""
+        """Start a control plane that is killed at step `fatal`; return its process ID."""
         assert self._process.stdin
         self._process.stdin.write(f"{fatal}\n")
         self._process.stdin.flush()
         return int(self._expect("began").split()[1])
 
     def ended(self) -> str:
-        """Wait for it to end; say how."""
+        """Wait for its end, and return the exit status."""
         return self._expect("ended").split()[1]
 
     def close(self) -> None:
@@ -112,18 +111,18 @@ def kill_over_and_over(
     wanted: Sequence[str] = (),
     progress: Callable[[int], None] = lambda _: None,
 ) -> Aftermath:
-    """Kill a control plane under load at given steps, one life after the other, then let one finish.
+    """Kill control planes under load at given steps, one after the other, then let one finish.
 
     Parameters
     ----------
     fatal_steps
-        At which step each life ends, from 1.
+        Steps at which control planes are killed, from 1.
     pause_s
-        How long each user thinks between two jobs.
+        Pause of each user between two jobs.
     wanted
-        Parts of the names of steps: more lives end at random steps until each of these was the last of one.
+        Parts of names of steps: random kills continue until each of these was a last step.
     progress
-        Told how many were killed.
+        Called with the number of kills.
     """
     folder = Path(tempfile.mkdtemp(prefix="seaway-kill-"))
     database = f"sqlite:///{folder / 'seaway.db'}"
@@ -168,7 +167,7 @@ def random_steps(count: int, seed: int) -> Iterator[int]:
 
 
 def _more_steps(folder: Path, wanted: Sequence[str], seed: int) -> Iterator[int]:
-    """Yield random steps to kill at, as long as one that is wanted was no one's last."""
+    """Yield random steps to kill at until every wanted step was a last one."""
     for step in random_steps(MAX_MORE, seed):
         found = _last_steps(folder)
         if all(any(part in each for each in found) for part in wanted):
@@ -177,13 +176,13 @@ def _more_steps(folder: Path, wanted: Sequence[str], seed: int) -> Iterator[int]
 
 
 def _last_steps(folder: Path) -> list[str]:
-    """Return the step that was the last of each life so far."""
+    """Return the last step of each control plane so far."""
     graves = folder / "graves"
     return graves.read_text(encoding="utf-8").splitlines() if graves.exists() else []
 
 
 def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[str]) -> Aftermath:
-    """Look at the database and at the clusters' own journals."""
+    """Check the database and the clusters' own journals."""
     store = open_store(database)
     try:
         states: Counter[str] = Counter()
@@ -215,7 +214,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
 
 
 def _audited(store: Store) -> set[str]:
-    """Return the jobs whose submits the audit log tells of."""
+    """Return the jobs whose submits are in the audit log."""
     found: set[str] = set()
     before = 0
     while entries := store.audit(before, MAX_ROWS):
@@ -231,7 +230,7 @@ def _left_behind(store: Store) -> list[str]:
 
 
 def _await_end(url: str) -> list[str]:
-    """Wait until no job is live and nothing is to be told; say what is left after all patience."""
+    """Wait until no job is live and no command is pending; return what is left after the timeout."""
     until = time.monotonic() + PATIENCE_S
     figures = ""
     while time.monotonic() < until:
@@ -259,7 +258,7 @@ def _clusters(folder: Path) -> Iterator[str]:
 
 
 def _close(process: subprocess.Popen[str]) -> None:
-    """Wait for a process that is ending, and let go of its pipes."""
+    """Close the pipes of a process that is ending, and wait for it."""
     for pipe in (process.stdin, process.stdout):
         if pipe:
             pipe.close()

@@ -1,4 +1,4 @@
-"""Users who do not give up: they submit, cancel, suspend, resume and change jobs, and remember every answer."""
+"""Users that submit, cancel, suspend, resume and change jobs, retry until there is a response, and record it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ GONE = (404, 409, 412)
 
 @dataclass(slots=True)
 class Memory:
-    """What users were promised.
+    """Confirmed responses to users.
 
     Attributes
     ----------
     accepted
-        Ids of jobs that were accepted.
+        IDs of accepted jobs.
     cancelled
-        Ids of jobs whose cancelling was confirmed.
+        IDs of jobs with a confirmed cancellation.
     refused
-        Answers that no user should get.
+        Responses that no user should get.
     """
 
     accepted: set[str] = field(default_factory=set)
@@ -35,16 +35,16 @@ class Memory:
 
 
 class User(threading.Thread):
-    """One user.
+    """Thread of one user.
 
     Parameters
     ----------
     url
-        The control plane, which may be away at any time.
+        URL of the control plane, which may be down at any time.
     seed
-        What he does.
+        Seed of the user's actions.
     pause_s
-        How long he thinks between two jobs.
+        Pause between two jobs.
     """
 
     def __init__(self, url: str, seed: int, memory: Memory, pause_s: float) -> None:
@@ -58,7 +58,7 @@ class User(threading.Thread):
         self._own: list[str] = []
 
     def run(self) -> None:
-        """Act until told to stop; a job once begun is seen through."""
+        """Act until stopped; the current request is completed."""
         with httpx.Client(timeout=TIMEOUT_S) as client:
             number = 0
             while not self._stopping.is_set():
@@ -69,7 +69,7 @@ class User(threading.Thread):
                 time.sleep(self._pause_s)
 
     def stop(self) -> None:
-        """Submit nothing any more."""
+        """Stop submitting."""
         self._stopping.set()
 
     def _submit(self, client: httpx.Client, key: str) -> None:
@@ -106,7 +106,7 @@ class User(threading.Thread):
             self._memory.refused.append(f"{verb}: {answer.status_code} {answer.text}")
 
     def _insist(self, client: httpx.Client, method: str, path: str, **what: object) -> httpx.Response:
-        """Ask until there is an answer."""
+        """Retry a request until there is a response."""
         while True:
             self._memory.tries += 1
             try:

@@ -1,7 +1,7 @@
 """Forks control planes: ``python -m benchmarks.kill.nursery FOLDER DATABASE-URL CLUSTERS-URL PORT``.
 
-Everything is imported and compiled once. Each line on standard input is the number of the step at which
-the next control plane ends (0 for none); each line on standard output says that one began, or how it ended.
+Modules are imported and compiled only once. Each line on standard input is the step at which the next control plane is
+killed (0 for none). Each line on standard output reports a start or an end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONTROL = ControlSettings(
 
 
 def main() -> None:
-    """Fork one control plane after the other."""
+    """Fork control planes one after the other."""
     folder, database, clusters, port = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
     warm_up()
     print("ready", flush=True)
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def live(fate: Fate, database: str, clusters: str, port: int) -> None:
-    """Be a control plane until fate or a signal ends it."""
+    """Run a control plane until a step or a signal ends it."""
     settings = Settings(server=ServerSettings(port=port, no_auth=True), control=CONTROL)
     sys.setswitchinterval(0.0005)
     store = open_store(database)
@@ -61,7 +61,7 @@ def live(fate: Fate, database: str, clusters: str, port: int) -> None:
     listener.bind((settings.server.host, port))
     listener.listen(128)
     plane.start()
-    signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises it once more when it is done
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises the signal again when it stops
     make_server(make_app(plane), settings.server).run(sockets=[listener])
     plane.stop()
 

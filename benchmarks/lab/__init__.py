@@ -1,1 +1,1 @@
-"""How true it is what agents say of links: measured in a lab, against what its emulator did and what a capture saw."""
+"""Accuracy of agents, measured in a lab against its emulator and packet captures."""

@@ -1,7 +1,7 @@
-"""The kernel's own account of echo requests and replies: captures at both ends of a lab's wires.
+"""Captures of echo requests and replies by the kernel, at both ends of a lab's wires.
 
-What goes out is captured a little before it leaves, and what comes in a little after: up to 0.1 ms where an interrupt
-falls in between. So what left is captured at both ends.
+Outgoing packets are captured a little before they leave, incoming ones a little after they arrive, by up to 0.1 ms if
+an interrupt occurs in between. Therefore departures are captured at both ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SO_RCVBUFFORCE = 33
 _BUFFER_BYTES = 64 << 20
 _SOURCE, _DESTINATION, _MESSAGE = slice(8, 24), slice(24, 40), 40
 _PACKET_BYTES = 2048
-# Classic BPF on an IPv6 packet: ICMPv6 (byte 6) without headers before it, an echo request or reply (byte 40).
+# Classic BPF on an IPv6 packet: ICMPv6 (byte 6) without extension headers, an echo request or reply (byte 40).
 _STEPS = (
     (0x30, 0, 0, 6),
     (0x15, 0, 3, 58),
@@ -36,20 +36,20 @@ _STEPS = (
 
 
 class Seen(NamedTuple):
-    """An echo request or reply.
+    """A captured echo request or reply.
 
     Attributes
     ----------
     at_ns
-        When, as the kernel has it, nanoseconds since 1970.
-    outgoing
-        Whether it went out; else it came in.
+        Kernel timestamp, nanoseconds since 1970.
+    pending_commands
+        True for an outgoing packet, false for an incoming one.
     request
-        Whether it was a request.
+        True for a request, false for a reply.
     source, target
-        Where it comes from and goes to.
+        Its addresses.
     echo
-        Identifier, sequence number and payload, which is random: the same in a request and its reply only.
+        Identifier, sequence number and random payload, which are equal only in a request and its reply.
     """
 
     at_ns: int
@@ -61,13 +61,13 @@ class Seen(NamedTuple):
 
 
 class Capture:
-    """Listens on an interface in a network namespace; what comes waits in the kernel until it is read."""
+    """Capture on an interface in a network namespace; packets wait in the kernel until they are read."""
 
     def __init__(self, netns: str, interface: str) -> None:
         self._socket = inside(netns, lambda: _open(interface))
 
     def read(self) -> Iterator[Seen]:
-        """Give what was seen since, in order."""
+        """Yield the packets captured since the last call, in order."""
         while True:
             try:
                 packet, ancillary, _, address = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES)
@@ -83,7 +83,7 @@ class Capture:
             )
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop the capture."""
         self._socket.close()
 
 

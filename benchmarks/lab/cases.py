@@ -1,4 +1,4 @@
-"""The case of `script/bench lab`."""
+"""Case of `script/bench lab`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LINKS = {
     ("gw-2", "gw-4"): Conditions(30 * MS, 2 * MS, 50_000),
     ("gw-3", "gw-4"): Conditions(60 * MS, loss_ppm=100_000),
 }
-"""One way; the way back is the same where it is not named."""
+"""Conditions one way; the other way is the same unless it is listed."""
 
 LATENCY_NS, LATENCY_SHARE = MS // 2, 0.03
-"""A latency may be off by so much, or by this share if that is more."""
+"""Tolerance of latency: this time, or this share if that is more."""
 JITTER_NS = 50 * US
-"""By how much a jitter may be off."""
+"""Tolerance of jitter."""
 
 NOTES = [
     f"{GATEWAYS} gateways, an agent on each, {ROUNDS} rounds of {HOW.count} echo requests to each other one. "
@@ -50,7 +50,7 @@ NOTES = [
 
 
 def lab(_: int) -> Result:
-    """Real agents in a lab against its emulator and a capture: latency, loss, jitter (as root, on Linux)."""
+    """Compare real agents in a lab with its emulator and captures: latency, loss, jitter (as root, on Linux)."""
     links = {ends[::-1]: how for ends, how in LINKS.items()} | LINKS
     try:
         ways = compare(measure(links, GATEWAYS, HOW, ROUNDS))
@@ -66,7 +66,7 @@ def lab(_: int) -> Result:
 
 
 def wrong(asked_ns: int, there: Way, back: Way) -> Iterator[str]:
-    """Say which bounds a pair of gateways misses."""
+    """Yield the bounds that a pair of gateways misses."""
     rounds = [*there.answered, *back.answered]
     latency_ns = fmean(each.reported.latency_ns or 0 for each in rounds)
     if abs(latency_ns - asked_ns) > _bound_ns(asked_ns):

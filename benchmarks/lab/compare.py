@@ -1,4 +1,4 @@
-"""What agents say of links, held against what the emulator did and what captures saw."""
+"""Comparison of agents' reports with the emulator and with captures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from seaway.probing.figures import Figures, Round, figures
 
 @dataclass(slots=True)
 class Echo:
-    """An echo request and its reply, as captures saw them; nanoseconds since 1970, 0 where they did not.
+    """Captured times of an echo request and its reply, nanoseconds since 1970; 0 if not captured.
 
     Attributes
     ----------
     leaving_ns, left_ns, came_ns
-        The request, at both ends of the wire of who probes, and at who is probed.
+        The request: at both ends of the prober's wire, and at the target.
     answered_ns, back_ns
-        The reply, there and here.
+        The reply: at the target and at the prober.
     held_ns
-        How long the emulator held both.
+        Time that the emulator held both.
     """
 
     leaving_ns: int = 0
@@ -38,16 +38,16 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A round of an agent and what others say of it.
+    """A round of an agent with the corresponding emulator and capture figures.
 
     Attributes
     ----------
     reported
-        By the agent.
+        Report of the agent.
     held_ns
-        How long the emulator held what was answered, both ways, on average; 0 when nothing was.
+        Mean time that the emulator held answered echoes, both ways; 0 without answers.
     captured
-        The same round by either capture: from when requests went out, and from when they were through the wire.
+        The same round by either capture: from the departure of requests, and from the far end of the wire.
     """
 
     reported: Reported
@@ -56,17 +56,17 @@ class Compared:
 
     @property
     def off_held_ns(self) -> int:
-        """By how much the latency is more than what the emulator made it."""
+        """Latency minus the hold time of the emulator."""
         return (self.reported.latency_ns or 0) - self.held_ns
 
     @property
     def off_captured_ns(self) -> int:
-        """By how much the latency is more than what the closer capture says."""
+        """Latency minus that of the closer capture."""
         return min(((self.reported.latency_ns or 0) - (each.latency_ns or 0) for each in self._captured), key=abs)
 
     @property
     def off_jitter_ns(self) -> int:
-        """By how much the jitter is more than that of the closer capture."""
+        """Jitter minus that of the closer capture."""
         return min((self.reported.jitter_ns - each.jitter_ns for each in self._captured), key=abs)
 
     @property
@@ -81,11 +81,11 @@ class Way:
     Attributes
     ----------
     rounds
-        In order.
+        Rounds in order.
     crossed, vanished
-        Packets of anybody's echoes that went this way and came, or did not, as captures saw it.
+        Captured packets of all echoes in this direction that arrived, or did not.
     dropped
-        What the emulator says that it dropped on this way.
+        Packets that the emulator dropped in this direction.
     """
 
     rounds: list[Compared] = field(default_factory=list)
@@ -95,31 +95,31 @@ class Way:
 
     @property
     def sent(self) -> int:
-        """Echo requests, as the agent counts."""
+        """Number of echo requests, as counted by the agent."""
         return sum(each.reported.sent for each in self.rounds)
 
     @property
     def lost(self) -> int:
-        """Of them not answered, as the agent counts."""
+        """Number of unanswered ones, as counted by the agent."""
         return self.sent - sum(each.reported.received for each in self.rounds)
 
     @property
     def answered(self) -> list[Compared]:
-        """Rounds that have a latency."""
+        """Rounds with a latency."""
         return [each for each in self.rounds if each.reported.received]
 
 
 class DisagreementError(Exception):
-    """Accounts that cannot be compared: they speak of different packets."""
+    """Records that cannot be compared, since they are of different packets."""
 
 
 def compare(account: Account) -> dict[Ends, Way]:
-    """Hold everything against everything.
+    """Compare all records.
 
     Raises
     ------
     DisagreementError
-        When a packet is in one account and not in another.
+        If a packet is in one record and not in another.
     """
     echoes = _echoes(account)
     ways = {}
@@ -135,7 +135,7 @@ def compare(account: Account) -> dict[Ends, Way]:
 
 
 def _echoes(account: Account) -> dict[Ends, list[Echo]]:
-    """Put together what was seen of each echo, by who probed whom, in the order in which they left."""
+    """Return the captured echoes by prober and target, in the order of departure."""
     names = {spot.address: spot.gateway for spot in account.plan.spots}
     found: dict[Ends, dict[bytes, Echo]] = {ends: {} for ends in permutations(account.reported, 2)}
     for seen, request, reply in (
@@ -152,9 +152,9 @@ def _echoes(account: Account) -> dict[Ends, list[Echo]]:
 
 
 def _hold(there: Iterable[Echo], back: Iterable[Echo], holds_ns: Sequence[int], ends: Ends) -> int:
-    """Add to each echo how long one direction of a link held its packet, and return how many packets crossed it.
+    """Add the hold times of one direction of a link to its echoes, and return the number of packets that crossed it.
 
-    A link keeps its packets in order, so the first that came is the first that went on.
+    A link does not reorder packets, so the first arrival is the first release.
     """
     came = [(each.came_ns, each) for each in there if each.came_ns] + [
         (each.back_ns, each) for each in back if each.back_ns
@@ -167,7 +167,7 @@ def _hold(there: Iterable[Echo], back: Iterable[Echo], holds_ns: Sequence[int], 
 
 
 def _rounds(reported: Sequence[Reported], echoes: Sequence[Echo], ends: Ends) -> Iterator[Compared]:
-    """Find the echoes of each round: those that left after it began, and before the next one did."""
+    """Yield the rounds with their echoes: those that left after the round began and before the next one."""
     begins = [each.at_ns for each in reported]
     of_round: list[list[Echo]] = [[] for _ in reported]
     for echo in echoes:

@@ -1,4 +1,4 @@
-"""A lab with real agents that probe, while everything that could contradict them writes down what it sees."""
+"""A lab with real agents, together with captures and the emulator's record."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from seaway.domain.network import Ends
 from seaway.wire.network_in import network_text
 
 SETTLE_S = 0.3
-"""After the last answer nothing of it can still be on its way for so long, but for what a link holds."""
+"""Time after the last answer until no packet is in transit, apart from those that a link holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What the emulator says that one direction of a link did.
+    """Emulator's record of one direction of a link.
 
     Attributes
     ----------
     lost
-        Packets that it dropped.
+        Number of dropped packets.
     holds_ns
-        How long it held each of the others, in the order in which they went on.
+        Hold time of each other packet, in the order of release.
     """
 
     lost: int
@@ -50,17 +50,16 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What everybody says of some rounds.
+    """All records of some rounds.
 
     Attributes
     ----------
     reported
-        What agents said, by gateway.
+        Reports of agents, by gateway.
     leaving, left, came
-        What was captured of what gateways sent, when it went out of them and when it was through their wire; and of
-        what came to them.
+        Captures of packets from gateways, at departure and at the far end of their wire; and of packets to them.
     passed
-        What the emulator did, by direction.
+        Record of the emulator, by direction.
     """
 
     plan: LabPlan
@@ -72,14 +71,14 @@ class Account:
 
 
 def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, rounds: int) -> Account:
-    """Make a lab, have an agent on each gateway probe for some rounds, and take it away.
+    """Create a lab, run an agent on each gateway for some rounds, and remove the lab.
 
     Raises
     ------
     RejectedError
-        When this machine cannot have a lab.
+        If this machine cannot run a lab.
     RuntimeError
-        When an agent ends too early.
+        If an agent ends early.
     """
     with _lab(LabPlan(f"bench-{os.getpid()}", gateways), links) as lab, ExitStack() as stack:
         names = [spot.gateway for spot in lab.plan.spots]
@@ -121,7 +120,7 @@ def _lab(plan: LabPlan, links: Mapping[Ends, Conditions]) -> Iterator[labs.Lab]:
 
 
 def _agent(plan: LabPlan, gateway: str, network: Path, rounds: int) -> list[Reported]:
-    """Have a gateway's agent do some rounds, and end it before it begins another."""
+    """Run a gateway's agent for some rounds, and stop it before the next one."""
     lines = rounds * (plan.gateways - 1)
     command = [sys.executable, "-m", "seaway", "agent", "--gateway", gateway, "--netns", plan.namespace(gateway)]
     log = network.parent / f"{gateway}.log"

@@ -1,1 +1,1 @@
-"""How fast policies are trained."""
+"""Benchmarks of training speed."""

@@ -1,4 +1,4 @@
-"""Training steps a second, beside those of Stable-Baselines3 on the same environment with the same batch."""
+"""Training steps per second, compared with Stable-Baselines3 on the same environment with the same batch size."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ STEPS = 220
 EPISODES, MAX_MINUTES = 1_000, 30
 MIN_RATIO = 1.0
 CANDIDATES, DISCOUNT = 5, 0.9
-"""With these actor, critic and both targets are at work, as theirs are; as usual no one asks actor and targets."""
+"""Settings that use the actor, the critic and both targets, as Stable-Baselines3 does; the defaults use only the
+critic."""
 
 EADE, ASKED, PLAIN, THEIRS = "eade-ddpg", "eade-ddpg, whole", "ddpg, whole", "Stable-Baselines3 DDPG"
 RUN = "seaway train --algo eade-ddpg"
 FEW, MORE = 5, 15
-"""Episodes of two runs: their difference is what episodes take, evaluations and files included."""
+"""Episodes of two runs; their difference is the cost of episodes, including evaluations and files."""
 
 
 def learn(seed: int) -> Result:
-    """Training steps a second of EADE-DDPG, and of Stable-Baselines3's DDPG in turn with it."""
+    """Measure training steps per second of EADE-DDPG and of Stable-Baselines3's DDPG, in turns."""
     if not all(find_spec(name) for name in ("torch", "stable_baselines3")):
         raise SkippedError("needs seaway[learn]")
     import torch
@@ -46,7 +47,7 @@ def learn(seed: int) -> Result:
 
 
 def _contestants(seed: int) -> dict[str, Callable[[int], None]]:
-    """Make what takes a number of steps, by name; each has its own environment, of the same instance."""
+    """Return functions that run a number of steps, by name, each with its own environment of the same instance."""
     from seaway.learning.agents.settings import DdpgSettings
 
     settings = DdpgSettings(warm_up=WARM_UP)
@@ -60,7 +61,7 @@ def _contestants(seed: int) -> dict[str, Callable[[int], None]]:
 
 
 def _run_s(episodes: int, seed: int) -> float:
-    """Return the processor's seconds of a run of so many episodes on one instance."""
+    """Return the CPU time of a run of a number of episodes on one instance, seconds."""
     from seaway.learning.runs.assemble import new_run
     from seaway.learning.runs.run import train
 
@@ -71,7 +72,7 @@ def _run_s(episodes: int, seed: int) -> float:
         return time.process_time() - start_s
 
 
-def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # known where torch is
+def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # the type needs torch
     from seaway.learning.agents.eade import EadeDdpg
 
     env = _env(seed)
@@ -94,7 +95,7 @@ def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  #
     return step
 
 
-def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # known where torch is
+def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # the type needs torch
     from stable_baselines3 import DDPG
     from stable_baselines3.common.noise import NormalActionNoise
 
@@ -118,7 +119,7 @@ def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401 
     return lambda count: model.learn(count, reset_num_timesteps=False)
 
 
-def _env(seed: int) -> Any:  # noqa: ANN401  # known where gymnasium is
+def _env(seed: int) -> Any:  # noqa: ANN401  # the type needs gymnasium
     from seaway.learning.environments.cluster_env import ClusterEnv
     from seaway.learning.instances.generated.kinds import drawn
 
@@ -126,9 +127,9 @@ def _env(seed: int) -> Any:  # noqa: ANN401  # known where gymnasium is
 
 
 def _seconds(contestants: dict[str, Callable[[int], None]]) -> dict[str, list[float]]:
-    """Let all take as many steps in turn, and return the processor's seconds of each round."""
+    """Run the same number of steps of each in turns, and return the CPU seconds of each round."""
     for step in contestants.values():
-        step(STEPS // 4)  # compiles, and fills the caches
+        step(STEPS // 4)  # compile, and fill the caches
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(ROUNDS):
         for name, step in contestants.items():
@@ -139,7 +140,7 @@ def _seconds(contestants: dict[str, Callable[[int], None]]) -> dict[str, list[fl
 
 
 def _result(seconds: dict[str, list[float]], run_s: float) -> Result:
-    """Write rates, ratios and projections down, and which bounds were missed."""
+    """Return rates, ratios and projections, with the missed bounds."""
     rows: list[dict[str, Any]] = []
     for name, own in seconds.items():
         ratio = median(theirs / ours for theirs, ours in zip(seconds[THEIRS], own, strict=True))

@@ -1,1 +1,1 @@
-"""What probing costs and how true it is: a full mesh of gateways on one machine."""
+"""Benchmarks of the cost and the accuracy of probing: a full mesh of gateways on one machine."""

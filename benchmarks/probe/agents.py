@@ -1,6 +1,6 @@
-"""Whole agents on the loopback of this network namespace, which report to a control plane of their own.
+"""Complete agents on the loopback of this network namespace, which report to their own control plane.
 
-Run as a program in an empty namespace (``unshare --net``); prints what it measured as JSON.
+Run it as a program in an empty namespace (``unshare --net``); it prints the result as JSON.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from benchmarks.probe.mesh import prepare
 
 GATEWAYS = 100
 SETTLED_S = 15
-"""From the first report of all agents on: neighbours are known, and what is done once is done."""
+"""Time after the first report of all agents, until neighbours are resolved and start-up work is done."""
 READY_S = 60
 
 
 def main() -> None:
-    """Measure as many agents for as many seconds as the arguments say."""
+    """Measure the number of agents for the number of seconds in the arguments."""
     agents, seconds = (int(each) for each in sys.argv[1:3])
     addresses = prepare(GATEWAYS)
     with TemporaryDirectory() as name, served(Path(name) / "server") as server:
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def network(addresses: list[IPv6Address]) -> dict[str, Any]:
-    """Write a network in which each gateway probes all others."""
+    """Return a network in which each gateway probes all others."""
     gateways = [
         {"name": f"gw-{number}", "cluster": f"c-{number}", "address": str(address)}
         for number, address in enumerate(addresses, 1)
@@ -66,7 +66,7 @@ def network(addresses: list[IPv6Address]) -> dict[str, Any]:
 
 
 def put(server: Served, verb: str, path: str, body: object) -> Any:  # noqa: ANN401  # any JSON
-    """Ask the server as an admin."""
+    """Send a request as an admin."""
     headers = {"Authorization": f"Bearer {server.token}"}
     answer = httpx.request(verb, f"{server.url}/api/v1{path}", json=body, headers=headers, timeout=60)
     answer.raise_for_status()
@@ -75,7 +75,7 @@ def put(server: Served, verb: str, path: str, body: object) -> Any:  # noqa: ANN
 
 @contextmanager
 def running(server: Served, folder: Path, agents: int) -> Iterator[list[int]]:
-    """Start `seaway agent` for the first gateways; yields their processes."""
+    """Start `seaway agent` for the first gateways; yields their process IDs."""
     processes = []
     try:
         for number in range(1, agents + 1):
@@ -95,7 +95,7 @@ def running(server: Served, folder: Path, agents: int) -> Iterator[list[int]]:
 
 
 def seen(server: Served, agents: int) -> list[dict[str, Any]]:
-    """Return what the server says of the agents."""
+    """Return the server's view of the agents."""
     names = {f"gw-{number}" for number in range(1, agents + 1)}
     return [each for each in server.get("/api/v1/network/agents").json()["agents"] if each["gateway"] in names]
 
@@ -110,12 +110,12 @@ def wait_for_reports(server: Served, agents: int) -> None:
 
 
 def reported(server: Served, agents: int) -> int:
-    """Return how many rounds the server took so far."""
+    """Return the number of rounds that the server accepted so far."""
     return sum(each["rounds"] for each in seen(server, agents))
 
 
 def lossy(server: Served, agents: int) -> int:
-    """Return how many links from these gateways lost anything in the latest rounds."""
+    """Return the number of links from these gateways with loss in the latest rounds."""
     names = {f"gw-{number}" for number in range(1, agents + 1)}
     links = server.get("/api/v1/fleet/links").json()["links"]
     measured = [each["smoothed"] for each in links if each["source"] in names and each["smoothed"]]
@@ -125,7 +125,7 @@ def lossy(server: Served, agents: int) -> int:
 
 
 def memory_kib(process: int) -> int:
-    """Return the memory that is a process' own, KiB: what it shares with others is divided among them (PSS)."""
+    """Return the memory of a process with its proportion of shared pages (PSS), KiB."""
     text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
     found = re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)
     return int(found[1]) if found else 0

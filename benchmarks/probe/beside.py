@@ -1,4 +1,4 @@
-"""What the prober is compared with: the bare system calls, and fping."""
+"""Baselines of the prober: bare system calls, and fping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS = re.compile(r"= (\d+)/(\d+)/")
 
 
 def bare(addresses: list[IPv6Address], count: int) -> dict[str, float]:
-    """Send every probe of a round and receive its answer at once: no pauses, no books, no clock."""
+    """Send every probe of a round and receive its answer immediately, without pauses, bookkeeping or clock."""
     sockets = [open_icmp(6, own, number) for number, own in enumerate(addresses)]
     before_s, sent = time.process_time(), 0
     for number, own in enumerate(sockets):
@@ -35,7 +35,7 @@ def bare(addresses: list[IPv6Address], count: int) -> dict[str, float]:
 
 
 def fping(addresses: list[IPv6Address], how: ProbeConfig, spread_s: float) -> dict[str, float] | None:
-    """Have an fping for each gateway probe all others in one round; None where there is none."""
+    """Run an fping for each gateway that probes all others in one round; None if fping is not installed."""
     program = shutil.which("fping")
     if program is None:
         return None

@@ -1,4 +1,4 @@
-"""The kernel's own account of a round: a capture of every eighth probe and its answer."""
+"""Kernel capture of every eighth probe of a round and its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STEPS = (
 
 
 class Capture:
-    """Listens on an interface of this network namespace."""
+    """Capture on an interface of this network namespace."""
 
     def __init__(self, interface: str) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, socket.htons(3))
@@ -49,12 +49,12 @@ class Capture:
         self._socket.close()
 
     def errors_ns(self, addresses: list[IPv6Address], answered: list[list[list[int]]]) -> list[int]:
-        """Return how much longer each captured probe was said to take than from leaving to coming back.
+        """Return the error of each captured probe: its reported round-trip time minus the captured one.
 
         Parameters
         ----------
         answered
-            What each prober measured in the one round that was captured, in which nothing was lost.
+            Measurements of each prober in the captured round, in which nothing was lost.
         """
         left, back = self._read()
         errors = []
@@ -67,7 +67,7 @@ class Capture:
         return errors
 
     def _read(self) -> tuple[dict[tuple[bytes, int], int], dict[tuple[bytes, int], int]]:
-        """Return when requests left and when replies came, by prober and sequence number."""
+        """Return the times of requests and of replies, by prober and sequence number."""
         left: dict[tuple[bytes, int], int] = {}
         back: dict[tuple[bytes, int], int] = {}
         while True:

@@ -1,4 +1,4 @@
-"""The cases of `script/bench probe` and `script/bench agents`."""
+"""Cases of `script/bench probe` and `script/bench agents`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from benchmarks.record import ROOT, Result, SkippedError
 ROUNDS = 3
 AGENTS = 10
 AGENTS_S = 60
-"""How long they are measured: six rounds and reports, and two looks at what there is to probe."""
+"""Duration of the measurement: six rounds and reports, and two requests for targets."""
 PROBES = GATEWAYS * (GATEWAYS - 1) * HOW.count
-"""In a round."""
+"""Number of probes in a round."""
 
 
 def probe(seed: int) -> Result:
-    """Probe a full mesh of 100 gateways on one machine: processor time, false loss and error (as root, on Linux)."""
+    """Probe a full mesh of 100 gateways on one machine: CPU time, false loss and error (as root, on Linux)."""
     program = [sys.executable, "-m", "benchmarks.probe.mesh", str(GATEWAYS), str(ROUNDS), str(seed)]
     done = subprocess.run([*_into_a_namespace(), *program], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     measured = json.loads(done.stdout)
@@ -47,7 +47,7 @@ def probe(seed: int) -> Result:
 
 
 def agents(_: int) -> Result:
-    """Run whole agents that probe and report, 10 of 100: processor time and memory (as root, on Linux)."""
+    """Run complete agents that probe and report, 10 of 100: CPU time and memory (as root, on Linux)."""
     program = [sys.executable, "-m", "benchmarks.probe.agents", str(AGENTS), str(AGENTS_S)]
     done = subprocess.run([*_into_a_namespace(), *program], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     measured = json.loads(done.stdout)
@@ -73,7 +73,7 @@ def agents(_: int) -> Result:
 
 
 def _into_a_namespace() -> list[str]:
-    """Return what runs a program in an empty network namespace, which is gone when the program ends."""
+    """Return the command prefix that runs a program in an empty network namespace, which ends with the program."""
     missing = [name for name in ("unshare", "ip") if shutil.which(name) is None]
     if os.geteuid() != 0 or missing:
         raise SkippedError(f"it makes a network namespace, which takes root and {', '.join(missing) or 'Linux'}")

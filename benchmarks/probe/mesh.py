@@ -1,6 +1,6 @@
-"""A full mesh of gateways on the loopback of this network namespace, each with a prober in a process of its own.
+"""Full mesh of gateways on the loopback of this network namespace, each with a prober in its own process.
 
-Run as a program in an empty namespace (``unshare --net``); prints what it measured as JSON.
+Run it as a program in an empty namespace (``unshare --net``); it prints the result as JSON.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Answered = list[list[int]]
 
 
 def main() -> None:
-    """Measure as many gateways and rounds as the arguments say."""
+    """Measure the number of gateways and rounds in the arguments."""
     gateways, rounds, seed = (int(each) for each in sys.argv[1:4])
     addresses = prepare(gateways)
     with probers(addresses, seed) as ends:
-        one_round(ends)  # neighbours, imports and memory are there after it
+        one_round(ends)  # resolve neighbours, import modules and allocate memory
         before_s = cpu_s(ends)
         plain = [one_round(ends) for _ in range(rounds)]
         used_s = cpu_s(ends) - before_s
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def prepare(gateways: int) -> list[IPv6Address]:
-    """Give the loopback an address for each gateway."""
+    """Add an address for each gateway to the loopback."""
     addresses = [IPv6Address("fd00:f::") + each for each in range(1, gateways + 1)]
     commands = ["link set lo up", *(f"address add {address}/128 dev lo nodad" for address in addresses)]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
@@ -67,7 +67,7 @@ def prepare(gateways: int) -> list[IPv6Address]:
 
 @contextmanager
 def probers(addresses: list[IPv6Address], seed: int) -> Iterator[list[Connection]]:
-    """Start a process for each gateway; yields an end to speak with each of them."""
+    """Start a process for each gateway; yields a connection to each."""
     context, random_ = mp.get_context("fork"), random.Random(seed)
     ends, processes = [], []
     for own in addresses:
@@ -86,7 +86,7 @@ def probers(addresses: list[IPv6Address], seed: int) -> Iterator[list[Connection
 
 
 def one_round(ends: list[Connection]) -> list[Answered]:
-    """Have all probe at once."""
+    """Run a round of all probers at the same time."""
     began_s = time.monotonic()
     for end in ends:
         end.send("probe")
@@ -96,7 +96,7 @@ def one_round(ends: list[Connection]) -> list[Answered]:
 
 
 def cpu_s(ends: list[Connection]) -> float:
-    """Return how much processor time all probers have used, in the kernel too."""
+    """Return the CPU time of all probers, including the kernel, seconds."""
     for end in ends:
         end.send("cpu")
     return sum(float(end.recv()) for end in ends)

@@ -1,1 +1,1 @@
-"""The published study of EADE-DDPG, done again: `python -m benchmarks.study --help`."""
+"""Reproduction of the published study of EADE-DDPG: `python -m benchmarks.study --help`."""

@@ -1,4 +1,4 @@
-"""Train, measure and tabulate: `python -m benchmarks.study comparison` and `... effects`."""
+"""Command line of the study: `python -m benchmarks.study comparison` and `... effects`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """Run a study; return the exit code: 1 when a training failed."""
+    """Run a study; return the exit code: 1 if a training failed."""
     options = _options()
     try:
         folders = options.instances or [instance(KIND, number) for number in SEEDS]
@@ -84,7 +84,7 @@ def _effects(options: argparse.Namespace, folders: Sequence[Path]) -> int:
 
 
 def _train(trainings: Sequence[Training], options: argparse.Namespace) -> list[Training]:
-    """Train what is not finished, unless only a report is wanted; return what failed."""
+    """Run unfinished trainings, unless only a report is requested; return the failed ones."""
     for each in trainings:
         if each.stale:
             raise RejectedError(
@@ -94,7 +94,7 @@ def _train(trainings: Sequence[Training], options: argparse.Namespace) -> list[T
 
 
 def _keep(options: argparse.Namespace, name: str, episodes: int, found: dict[str, Any]) -> None:
-    """Write what was found beside the circumstances, so that whoever reads it half way reads the last one."""
+    """Write the result with its circumstances, atomically."""
     record = {"circumstances": circumstances(options.seeds[0]), "episodes": episodes, "seeds": options.seeds, **found}
     file = options.keep / f"{name}.json"
     beside = file.with_suffix(".new")

@@ -1,6 +1,6 @@
-"""The published nine on the instances of placement-16x4, and whether they come in the published order.
+"""Comparison of the nine published algorithms on the instances of placement-16x4 with the published order.
 
-Beside them EADE-DDPG without what we read into it.
+It includes EADE-DDPG without our interpretations of the paper.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ MEASURES = (
     ("GPU memory %", "gpu_memory_pct", 1),
     ("fragmentation", "fragmentation", 3),
 )
-"""What the published table has besides: title, figure, digits."""
+"""Further measures of the published table: title, figure, digits."""
 
 EVALUATED = {"evaluate_every": "1"}
-"""After each episode the policy plays once without noise, and the best is kept: of all algorithms alike."""
+"""Evaluation for all algorithms: after each episode the policy plays once without noise, and the best one is stored."""
 
 RANDOM_SEEDS = range(5)
-"""Seeds of what draws lots."""
+"""Seeds of randomised policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is trained, on what, with which seeds and for how long; `known` are rows that need no training any more."""
+    """Trainings of a comparison: instances, algorithms, seeds and episodes; `known` are results without a training."""
 
     folder: Path
     instances: Sequence[Path]
@@ -50,12 +50,12 @@ class Comparison:
 
 
 def known_rows(file: Path, episodes: int) -> list[Row]:
-    """Return the rows of what was trained, of a study that was kept: its runs may be lost.
+    """Return the results of trained policies in a stored study, whose runs may be lost.
 
     Raises
     ------
     RejectedError
-        When it cannot be read, or its trainings were of another length.
+        If it cannot be read, or its trainings have another length.
     """
     try:
         retained = json.loads(file.read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ def known_rows(file: Path, episodes: int) -> list[Row]:
 
 
 def trainings(asked: Comparison) -> list[Training]:
-    """List all trainings, instance after instance, so that what is there early compares all algorithms on some."""
+    """Return all trainings, by instance, so that early results compare all algorithms on some instances."""
     known = {_trained(row) for row in asked.known}
     return [
         training_of(asked, algo, path, seed)
@@ -81,14 +81,14 @@ def trainings(asked: Comparison) -> list[Training]:
 
 
 def training_of(asked: Comparison, name: str, instance: Path, seed: int) -> Training:
-    """Return the training of one of those that learn, or of one without what we read into it."""
+    """Return the training of an algorithm, or of EADE-DDPG without one of our interpretations."""
     algo = FIRST if name in LITERAL else name
     settings = {**EVALUATED, **LITERAL.get(name, {})}
     return Training(asked.folder / f"{name}-{instance.name}-seed{seed}", algo, instance, seed, asked.episodes, settings)
 
 
 def learned(asked: Comparison) -> list[Contestant]:
-    """Return the best policy of each finished training, to be measured on what it was trained on."""
+    """Return the best policy of each finished training, to be measured on its own instance."""
     return [
         replace(from_run(training.folder), name=name, own_only=True)
         for seed in asked.seeds
@@ -99,7 +99,7 @@ def learned(asked: Comparison) -> list[Contestant]:
 
 
 def measured(asked: Comparison, instances: Sequence[Instance]) -> list[Trial]:
-    """Measure the published heuristics, and what was trained; add what is known."""
+    """Return measurements of the published heuristics and of trained policies, with the known results."""
     contestants = [*(heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS), *learned(asked)]
     work = tasks(contestants, instances, list(RANDOM_SEEDS))
     trials = [trial for _, trial in measure(work, Serial())]
@@ -112,7 +112,7 @@ def _trained(row: Row) -> tuple[str, str, int]:
 
 
 def beside_published(lines: Sequence[Summary]) -> list[dict[str, Any]]:
-    """Put jobs placed by ours beside the published ones, in the published order."""
+    """Return placed jobs next to the published ones, in the published order."""
     ours = {line.policy: (at, line) for at, line in enumerate((each for each in lines if each.policy in TABLE), 1)}
     rows = []
     for at, (name, theirs) in enumerate(TABLE.items(), 1):
@@ -133,7 +133,7 @@ def beside_published(lines: Sequence[Summary]) -> list[dict[str, Any]]:
 
 
 def other_measures(lines: Sequence[Summary]) -> list[dict[str, Any]]:
-    """Put the other measures beside the published ones."""
+    """Return the other measures next to the published ones."""
     ours = {line.policy: line for line in lines}
     rows = []
     for name, theirs in TABLE.items():
@@ -146,7 +146,7 @@ def other_measures(lines: Sequence[Summary]) -> list[dict[str, Any]]:
 
 
 def findings(lines: Sequence[Summary]) -> list[str]:
-    """Say which of the published statements hold: who is first, and how many pairs are in the published order."""
+    """Return findings on the published statements: the first rank, and the number of pairs in the published order."""
     ours = {line.policy: line for line in lines if line.policy in TABLE}
     missing = [name for name in TABLE if name not in ours]
     said = [f"not measured yet: {', '.join(missing)}"] if missing else []
@@ -185,7 +185,7 @@ def _ci(line: Summary, figure: str) -> float | None:
 
 
 def record(trials: Sequence[Trial]) -> dict[str, Any]:
-    """Return all that was measured, to be kept."""
+    """Return all measurements for the record."""
     rows = [trial.row for trial in trials]
     lines = summarise(rows)
     return {

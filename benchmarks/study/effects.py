@@ -1,6 +1,6 @@
-"""What expert share, batch, layers and learning rates do to EADE-DDPG, over the values that the study tried.
+"""Effects of expert share, batch, layers and learning rates on EADE-DDPG, for the values of the study.
 
-And what our own reading does, where the study says nothing: each departure beside going without it.
+They include our interpretations of the paper, each compared with the alternative.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.table import read_rows
 
 READ = {"attention": "128", "candidates": "0", "fitting": "true", "discount": "0.0"}
-"""What we read into it."""
+"""Our interpretations of the paper."""
 
 DEFAULTS = {**PUBLISHED, **READ}
 
 RATES = "learning rates"
 ASKED = {"candidates": "5"}
-"""Where the critic chooses among all bins no one asks the actor, and its rate does nothing."""
+"""Settings that use the actor; if the critic chooses among all bins, the actor is unused and its rate has no effect."""
 
 EFFECTS: dict[str, tuple[dict[str, str], ...]] = {
     **{effect: values for effect, values in TRIED.items() if effect != RATES},
@@ -34,15 +34,15 @@ EFFECTS: dict[str, tuple[dict[str, str], ...]] = {
     "only nodes that fit count": tuple({"fitting": value} for value in ("false", "true")),
     "discount": tuple({"discount": value} for value in ("0.0", "0.5", "0.9")),
 }
-"""All effects, and the values of each, with all else as usual."""
+"""All effects with their values; other settings are defaults."""
 
 LAST = 20
-"""Over so many last episodes rewards are averaged."""
+"""Number of last episodes over which rewards are averaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is trained on, with which seeds and for how long."""
+    """Trainings of the effects: instance, seeds and episodes."""
 
     folder: Path
     instance: Path
@@ -51,7 +51,7 @@ class Effects:
 
 
 def trainings(asked: Effects) -> list[Training]:
-    """List a training for each value and seed; the defaults, which every effect has among its values, come once."""
+    """Return a training for each value and seed; the defaults, which every effect includes, are trained once."""
     found = {
         training.name: training
         for seed in asked.seeds
@@ -71,7 +71,7 @@ def training_of(asked: Effects, settings: dict[str, str], seed: int) -> Training
 
 
 def table(asked: Effects) -> list[dict[str, Any]]:
-    """Return a line for each value that has finished trainings: means over seeds."""
+    """Return a row for each value with finished trainings: means over seeds."""
     rows = []
     for effect, values in EFFECTS.items():
         for settings in values:
@@ -83,7 +83,7 @@ def table(asked: Effects) -> list[dict[str, Any]]:
 
 
 def figures(training: Training) -> dict[str, float]:
-    """Return what a training came to: rewards of its episodes, and jobs placed when it was evaluated."""
+    """Return the figures of a training: rewards of its episodes, and placed jobs in evaluations."""
     rows = read_rows(RunFolder(training.folder).episodes)
     rewards = [float(row["reward"]) for row in rows]
     evaluated = [int(row["evaluated_placed"]) for row in rows if row["evaluated_placed"]]
@@ -106,7 +106,7 @@ def _row(effect: str, settings: dict[str, str], found: Sequence[dict[str, float]
 
 
 def files(asked: Effects) -> dict[str, dict[str, list[Path]]]:
-    """Return the files of episodes by effect and value, of finished trainings."""
+    """Return the episode files of finished trainings, by effect and value."""
     return {
         effect: {
             "/".join(settings.values()): [

@@ -1,4 +1,4 @@
-"""How training goes by the values of each effect."""
+"""Plot of training progress by the values of each effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seaway.cli.learning.pictures import figure_of, plot_band, save
 from seaway.learning.evaluation.statistics import course_of
 
 COLUMNS = 2
-"""Number of panels stand beside each other."""
+"""Number of panels per row."""
 
 
 def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[Path]:
@@ -18,7 +18,7 @@ def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[
     Parameters
     ----------
     files
-        Files of episodes by effect and value; a value without any is left out.
+        Episode files by effect and value; values without files are omitted.
     """
     rows = -(-len(files) // COLUMNS)
     figure = figure_of(13, 4 * rows)

@@ -1,4 +1,4 @@
-"""What the study of EADE-DDPG published: 16 clusters of 4 nodes, 220 jobs; its own instance is not public."""
+"""Published results of EADE-DDPG: 16 clusters of 4 nodes, 220 jobs; the instance itself is not public."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A column of the published table."""
+    """Published figures of one policy."""
 
     placed: int
     fragmentation: float
@@ -26,7 +26,7 @@ TABLE: dict[str, Published] = {
     "bestfit": Published(183, 2.164, 0.0067, 91.5),
     "greedy": Published(182, 2.322, 0.0129, 90.0),
 }
-"""In the published order, of jobs placed."""
+"""Results in the published order, by placed jobs."""
 
 LEARNED = ("eade-ddpg", "ddpg", "td3", "sac", "ppo")
 
@@ -34,16 +34,16 @@ LITERAL: dict[str, dict[str, str]] = {
     "eade-ddpg-actor-alone": {"candidates": "1"},
     "eade-ddpg-all-nodes": {"fitting": "false"},
 }
-"""EADE-DDPG without one of the two things that we read into it, under names of their own: settings that differ."""
+"""EADE-DDPG without one of our two interpretations, by name: the changed settings."""
 
 FIRST = "eade-ddpg"
-"""First in jobs placed, in GPU load variance and in mean GPU memory use."""
+"""First in placed jobs, in GPU load variance and in mean GPU memory use."""
 
 BEST_SCORE_BY_EXPERT_SHARE = {"0": -11742, "0.1": -6211, "0.2": -7765, "0.5": -8684}
-"""Best training score; of a share of 1 none is published."""
+"""Best training score; none is published for a share of 1."""
 
 DEFAULTS = {"expert_share": "0.1", "batch": "256", "hidden": "128-64", "actor_rate": "1e-4", "critic_rate": "1e-3"}
-"""What the study settled on."""
+"""Final settings of the study."""
 
 TRIED: dict[str, tuple[dict[str, str], ...]] = {
     "expert share": tuple({"expert_share": value} for value in ("0", "0.1", "0.2", "0.5", "1")),
@@ -54,4 +54,4 @@ TRIED: dict[str, tuple[dict[str, str], ...]] = {
         for actor, critic in (("1e-4", "1e-3"), ("1e-4", "1e-4"), ("1e-3", "1e-4"), ("1e-4", "5e-4"))
     ),
 }
-"""What the study tried, each with all else as above."""
+"""Values that the study tried, with the other settings as above."""

@@ -1,4 +1,4 @@
-"""Trainings, each a process of its own, that go on where they were when they are started again."""
+"""Trainings in separate processes, which resume after a restart."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from seaway.learning.runs.table import read_rows
 
 LOOK_EVERY_S = 1.0
 SAY_EVERY_S = 600.0
-"""After how long it is said again how far all are."""
+"""Interval of progress messages, seconds."""
 
 TRIES = 2
-"""How often a training that fails is started in all."""
+"""Maximum number of starts of a training."""
 
 END_WITHIN_S = 120.0
-"""How long trainings may take to keep what they have, once they are told to end."""
+"""Time for trainings to save their state when they are terminated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Training:
     Attributes
     ----------
     folder
-        Where it is kept.
+        Folder of the run.
     algo, instance, seed, episodes
-        What is trained, on which folder, with which seed, for how long.
+        Its algorithm, instance folder, seed and length.
     settings
-        Others than the defaults, by name.
+        Settings other than defaults, by name.
     """
 
     folder: Path
@@ -50,22 +50,22 @@ class Training:
 
     @property
     def name(self) -> str:
-        """What it is called in what is printed."""
+        """Name in messages."""
         return self.folder.name
 
     @property
     def played(self) -> int:
-        """Number of episodes are in the books."""
+        """Number of recorded episodes."""
         return len(read_rows(RunFolder(self.folder).episodes))
 
     @property
     def finished(self) -> bool:
-        """True if there is nothing left to train."""
+        """True if the training is complete."""
         return RunFolder(self.folder).policy.is_file() and self.played >= self.episodes
 
     @property
     def stale(self) -> bool:
-        """True if a run began here with other settings of its algorithm, as where defaults have changed since."""
+        """True if the run began with other settings of its algorithm, for example before defaults changed."""
         folder = RunFolder(self.folder)
         return (
             folder.has_run
@@ -73,7 +73,7 @@ class Training:
         )
 
     def command(self) -> list[str]:
-        """Return the command that begins it, or goes on with it."""
+        """Return the command that starts or resumes it."""
         given = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
         which = ["--algo", self.algo, "--instances", str(self.instance), "--seed", str(self.seed)]
         return [
@@ -90,16 +90,16 @@ class Training:
 
 
 class Runner:
-    """Runs trainings, so many at a time, one thread each.
+    """Runner of concurrent trainings, with one thread each.
 
-    Ctrl-C or SIGTERM ends them where they can go on. Where one fails, the others go on.
+    Ctrl-C or SIGTERM stops them so that they can resume. If one fails, the others continue.
 
     Parameters
     ----------
     jobs
-        How many at a time.
+        Maximum number of concurrent trainings.
     say
-        Takes lines of text.
+        Prints a line of text.
     """
 
     def __init__(self, jobs: int, say: Callable[[str], None] = print) -> None:
@@ -109,7 +109,7 @@ class Runner:
         self._tries: dict[str, int] = {}
 
     def run(self, trainings: Sequence[Training]) -> list[Training]:
-        """Run all that are not finished, and return those that failed."""
+        """Run all unfinished trainings, and return the failed ones."""
         waiting = [each for each in trainings if not each.finished]
         self._say(f"{len(trainings) - len(waiting)} of {len(trainings)} trainings were finished before")
         failed: list[Training] = []
@@ -146,12 +146,12 @@ class Runner:
                 stderr=log,
                 env=environment,
                 preexec_fn=end_with_parent,  # noqa: PLW1509  # this process has one thread
-                process_group=0,  # Ctrl-C goes to the parent alone, which passes it on
+                process_group=0,  # Ctrl-C goes to the parent only, which passes it on
             )
         self._running[training.name] = (training, process, time.monotonic())
 
     def _ended(self) -> Iterable[Training]:
-        """Forget the trainings that ended, say how, and return those that failed."""
+        """Remove the trainings that ended, report their results, and return those that failed."""
         for name, (training, process, began_s) in list(self._running.items()):
             if process.poll() is None:
                 continue
@@ -180,11 +180,11 @@ class Runner:
 
 
 def log_of(training: Training) -> Path:
-    """Return the file that has what a training printed."""
+    """Return the log file of a training."""
     return training.folder.with_name(f"{training.name}.log")
 
 
 def last_line(training: Training) -> str:
-    """Return what a training said last."""
+    """Return the last line of a training's log."""
     lines = log_of(training).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"

@@ -1,1 +1,1 @@
-"""How quick pages are, and what it costs the control plane that people look."""
+"""Benchmarks of pages: their speed, and the cost of viewers for the control plane."""

@@ -1,4 +1,4 @@
-"""Pages on a fleet of 10,000 nodes: how soon they are there, how soon they change, what a hundred viewers cost."""
+"""Pages on a fleet of 10,000 nodes: render time, update latency, and the cost of a hundred viewers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.web.rounds import Burst, burst, pairs, spread
 
 CLUSTERS = 10
 NODES = 1_000
-"""Of each cluster."""
+"""Nodes of each cluster."""
 
 FLEET = (
     "gateways: [gw-users]\nclusters:\n"
@@ -48,20 +48,20 @@ PAGES = {
     "/whatif": ("/whatif", "section.question"),
     "/settings": ("/settings", ".panel tbody tr"),
 }
-"""Every page by its address as it is declared: one of its kind, and what of it must be there."""
+"""Pages by route: an example path, and a selector of its content."""
 
 LOOKED_AT = ("/", "/fleet", "/network", "/jobs", "/jobs/{job}", "/queues")
 LIVELY = ("/", "/jobs", "/queues")
-"""Pages on which something changes with every burst."""
+"""Pages that change with every burst."""
 
 JOBS = 2_000
-"""So many run meanwhile."""
+"""Number of running jobs in the background."""
 
 BURST = 1_500
-"""So many are decided with and without viewers, again and again."""
+"""Number of jobs in each burst, with and without viewers."""
 
 BLOCKS = 3
-"""Of two pairs each."""
+"""Number of blocks, of two pairs each."""
 
 CHANGES = 30
 VIEWERS = 100
@@ -72,7 +72,7 @@ MAX_SLOWER = 1.10
 
 
 def web(seed: int) -> Result:
-    """Time pages in a browser, and the control loop with and without a hundred people who look."""
+    """Time pages in a browser, and the control loop with and without a hundred viewers."""
     del seed
     with TemporaryDirectory() as folder, served(Path(folder), fleet=FLEET) as server:
         burst(server, JOBS)
@@ -109,18 +109,18 @@ def web(seed: int) -> Result:
 
 
 def _live(page: Any, server: Served) -> list[Seen]:  # noqa: ANN401  # Playwright's page
-    """Return how long after a submit the overview counts one more that runs."""
+    """Return the latencies from a submit until the overview counts one more running job."""
     page.goto(server.url)
     page.wait_for_function("() => window.did_handshake === true")
     found = []
     for number in range(CHANGES):
-        time.sleep(1 + number / CHANGES)  # not in step with anything that happens each second
+        time.sleep(1 + number / CHANGES)  # avoid phase lock with anything that happens each second
         found.append(submit_seen(page, server, ".tile:nth-child(5) .tile-figure"))
     return found
 
 
 def _live_rows(live: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Say how soon changes are seen."""
+    """Return rows of update latencies."""
     return [
         {"page": name, **spread(values), "worst s": round(max(values), 3)}
         for name, values in (
@@ -131,7 +131,7 @@ def _live_rows(live: Sequence[Seen]) -> list[dict[str, Any]]:
 
 
 def _tokens(server: Served) -> list[str]:
-    """Return tokens of those who look: an admin's, and a viewer's of the tenant whose jobs these are."""
+    """Return the tokens of viewers: an admin's, and a viewer's of the tenant of these jobs."""
     made = httpx.post(
         f"{server.url}/api/v1/tokens",
         headers={"authorization": f"Bearer {server.token}"},
@@ -141,7 +141,7 @@ def _tokens(server: Served) -> list[str]:
 
 
 def _ratios(found: Sequence[tuple[Burst, Burst]]) -> dict[str, list[float]]:
-    """Return of each pair how many times as much was taken while people looked."""
+    """Return the ratios of each pair: with viewers to without."""
     return {
         "took": [watched.took / alone.took for alone, watched in found],
         "in loop": [watched.in_loop / alone.in_loop for alone, watched in found],
@@ -150,7 +150,7 @@ def _ratios(found: Sequence[tuple[Burst, Burst]]) -> dict[str, list[float]]:
 
 
 def _ratio_rows(found: Sequence[tuple[Burst, Burst]], ratios: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """Say what it costs that people look."""
+    """Return rows of the cost of viewers."""
     alone, watched = ([pair[at].took for pair in found] for at in (0, 1))
     return [
         {"page": f"s for {BURST} jobs, no one looks", **spread(alone)},

@@ -1,4 +1,4 @@
-"""A browser that takes the time."""
+"""Browser measurements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAINTED = """() => {
     const shown = performance.getEntriesByName('first-contentful-paint')[0];
     return shown ? shown.startTime : null;
 }"""
-"""When something was seen first, ms after the page was asked for."""
+"""Returns the time of the first paint, ms after the request."""
 
 WATCHED = """selector => {
     const text = () => document.querySelector(selector).innerText;
@@ -45,19 +45,19 @@ WATCHED = """selector => {
     });
     watcher.observe(document.body, {subtree: true, childList: true, characterData: true});
 }"""
-"""Has the page itself note when the text of an element first differs and is painted, ms since 1970."""
+"""Makes the page record when the text of an element first changes and is painted, ms since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How long a change took until it was painted in a browser, seconds.
+    """Latency of a change until it is painted in a browser, seconds.
 
     Attributes
     ----------
     of_submit
-        Since the request that caused it was sent.
+        Since the request that caused it.
     of_change
-        Since the control plane made it, by the time stamp of its event.
+        Since the control plane made it, by the timestamp of its event.
     """
 
     of_submit: float
@@ -66,7 +66,7 @@ class Seen:
 
 @contextmanager
 def browser_page(server: Served) -> Iterator[Page]:
-    """Have a page of a browser that is logged in."""
+    """Yield a page of a browser with a login."""
     with ExitStack() as stack:
         try:
             browser = stack.enter_context(chromium())
@@ -78,7 +78,7 @@ def browser_page(server: Served) -> Iterator[Page]:
 
 
 def rendered(page: Page, server: Served, path: str, shows: str) -> dict[str, Any]:
-    """Load a page again and again; return how long until it was painted, and until what it is about was there."""
+    """Load a page repeatedly; return the times until the first paint and until its content is present."""
     painted, there = [], []
     for _ in range(WARM + TIMES):
         began = time.perf_counter()
@@ -96,7 +96,7 @@ def rendered(page: Page, server: Served, path: str, shows: str) -> dict[str, Any
 
 
 def submit_seen(page: Page, server: Served, figure: str) -> Seen:
-    """Submit a job that is placed at once; return how long until a figure of the open page showed that it runs."""
+    """Submit a job that starts immediately; return the latency until a figure of the open page shows that it runs."""
     page.evaluate(WATCHED, figure)
     headers = {"authorization": f"Bearer {server.token}"}
     began = time.time()

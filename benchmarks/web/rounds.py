@@ -1,4 +1,4 @@
-"""What it costs the control loop that people look at pages: bursts of jobs with and without them, in pairs."""
+"""Cost of viewers for the control loop: bursts of jobs with and without viewers, in pairs."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from seaway.web.mount import RECONNECT_S
 
 CONNECTIONS = 8
 GONE_S = RECONNECT_S + 3
-"""After so long nothing is kept any more of pages whose viewers left."""
+"""Time until the server has discarded the pages of viewers that left."""
 
 LOOP_STAGES = ("decide", "store")
-"""Stages of a job that the control loop itself goes through."""
+"""Stages of a job in the control loop itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What a burst of jobs took, seconds.
+    """Duration of a burst of jobs, seconds.
 
     Attributes
     ----------
     took
-        Until all of them ran.
+        Time until all of them ran.
     in_loop
-        Of that, in the control loop: deciding, and until it was stored.
+        Part of it in the control loop: deciding and storing.
     cpu
-        CPU time of the server, pages included.
+        CPU time of the server, including pages.
     """
 
     took: float
@@ -48,18 +48,18 @@ class Burst:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What came to those who looked.
+    """Messages that viewers received.
 
     Attributes
     ----------
     came
-        The path of each, and how many messages; None for one that was cut off.
+        Path and number of messages of each viewer; None for a disconnected one.
     """
 
     came: list[tuple[str, int | None]]
 
     def in_vain(self, lively: Sequence[str]) -> int:
-        """Count who was cut off, or saw nothing of a page on which something happens."""
+        """Return the number of viewers that were disconnected, or received nothing on a page that changes."""
         return sum(count is None or (count == 0 and path in lively) for path, count in self.came)
 
 
@@ -78,10 +78,10 @@ def burst(server: Served, count: int) -> Burst:
 def pairs(
     server: Served, blocks: int, count: int, viewers: int, tokens: Sequence[str], paths: Sequence[str]
 ) -> tuple[list[tuple[Burst, Burst]], list[Looked]]:
-    """Return bursts without and with viewers side by side, and what these saw.
+    """Return bursts without and with viewers in pairs, and the messages that viewers received.
 
-    Each block is: alone, watched, watched, alone. So neither comes first more often, and what drifts in time, as the
-    number of jobs that are there, weighs on both alike.
+    Each block is: without, with, with, without. So neither is first more often, and drift, such as the number of stored
+    jobs, affects both alike.
     """
     found, seen = [], []
     for _ in range(blocks):
@@ -96,7 +96,7 @@ def pairs(
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Return the median of figures, and between what half of them lie."""
+    """Return the median and the quartiles of figures."""
     low, middle, high = quantiles(values, n=4, method="inclusive")
     return {"median": round(middle, 3), "quarter": round(low, 3), "three quarters": round(high, 3)}
 
@@ -118,7 +118,7 @@ def _in_loop_s(server: Served) -> float:
 def _looking(
     server: Served, viewers: int, tokens: Sequence[str], paths: Sequence[str], looked: list[Looked]
 ) -> Iterator[None]:
-    """Have people look; add to `looked` what came to them, once they left."""
+    """Run viewers; at the end, add the messages that they received to `looked`."""
     command = [sys.executable, "-m", "benchmarks.web.viewers", server.url, str(viewers), *paths]
     with subprocess.Popen(
         command,

@@ -1,8 +1,9 @@
-"""Look at pages as so many browsers would: ``python -m benchmarks.web.viewers URL COUNT PATH ...``.
+"""Viewers of pages, equivalent to browsers: ``python -m benchmarks.web.viewers URL COUNT PATH ...``.
 
-Each loads one of the pages, in turn, and holds its web socket, and takes what is sent. Says ``ready`` once all are
-there; ends when its input does, and says then, as JSON, how many messages each got, by path, and None for one that was
-cut off. The environment's VIEWER_TOKENS, comma-separated, let them in, in turn: every page is looked at with each.
+Each viewer loads one of the pages, in turn, keeps its web socket open, and reads messages. The program prints ``ready``
+after all are connected. At the end of its input, it prints the number of messages by path as JSON, with None for a
+disconnected viewer. VIEWER_TOKENS in the environment has their tokens, separated by commas; every page is viewed with
+each.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ CLIENT = re.compile(r"'client_id': '([0-9a-f-]+)'")
 SOCKET = "/_nicegui_ws/socket.io"
 PATIENCE_S = 30
 LAST = 19
-"""Browsers are on machines of their own: here they take no core from the server while that has work."""
+"""Niceness: real browsers run on other machines, so viewers yield the cores to the server."""
 
 AT_ONCE = 10
-"""So many load their page at a time."""
+"""Maximum number of concurrent page loads."""
 
 
 class Viewer:
-    """A user who looks at a page.
+    """A viewer of a page.
 
     Attributes
     ----------
     path
-        What he looks at.
+        Path of the page.
     came
-        How many messages came to him.
+        Number of received messages.
     """
 
     def __init__(self, path: str, token: str) -> None:
@@ -66,7 +67,7 @@ class Viewer:
             )
 
     async def leave(self) -> tuple[str, int | None]:
-        """Leave; return what was looked at, and how much came, None where it was cut off before."""
+        """Disconnect; return the path and the number of messages, None if it was disconnected before."""
         there = self._socket.connected
         await self._socket.disconnect()
         return self.path, self.came if there else None
@@ -76,7 +77,7 @@ class Viewer:
 
 
 async def main() -> None:
-    """Look until told to end."""
+    """View pages until the input ends."""
     os.nice(LAST)
     url, many, paths = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     each_way = cycle(product(os.environ["VIEWER_TOKENS"].split(","), paths))

@@ -94,7 +94,7 @@ def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> 
         expect(page.locator(".closing q")).to_have_text("<b>fans</b>")
         with look("viewer") as other:
             seen = other.open(path)
-            expect(seen.locator(".closing")).to_contain_text("takes no new work")
+            expect(seen.locator(".closing")).to_contain_text("gets no new jobs")
             expect(seen.get_by_role("button", name="Uncordon")).to_have_count(0)
         page.get_by_role("button", name="Uncordon").click()
         page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
@@ -105,5 +105,5 @@ def test_a_node_that_is_not_there_says_so(look: Look) -> None:
     """The page of an unknown node shows a message instead of an empty page."""
     with look() as looker:
         page = looker.open("/fleet/cluster-1/no-such-node")
-        expect(page.get_by_role("alert")).to_contain_text("There is no node no-such-node in cluster-1.")
+        expect(page.get_by_role("alert")).to_contain_text("Node no-such-node not found in cluster-1.")
         looker.wrong.clear()  # the browser reports the status as an error

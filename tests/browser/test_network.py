@@ -63,8 +63,8 @@ def test_names_that_there_are_not_are_told_at_the_field_and_in_words(look: Look)
     """A missing gateway leads back to all links; the page of its link reports that, with the typed name."""
     with look("viewer") as looker:
         page = looker.open("/network?gateway=<b>gone")
-        expect(page.get_by_text("There is no <b>gone.")).to_be_visible()
+        expect(page.get_by_text("<b>gone not found.")).to_be_visible()
         expect(page.locator(".links-graph svg text", has_text="gw-1")).to_be_visible()
         looker.go(page, "/network/gw-1/<b>gone")
-        expect(page.get_by_role("alert")).to_contain_text("There is no link from gw-1 to <b>gone.")
+        expect(page.get_by_role("alert")).to_contain_text("Link from gw-1 to <b>gone not found.")
         looker.wrong.clear()  # the browser reports the status as an error

@@ -59,7 +59,7 @@ def test_operators_make_and_remove_queues_and_mistakes_stand_at_the_field(look: 
         page.get_by_role("button", name="Remove queue by-hand").dblclick()
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         expect(page.get_by_role("link", name="by-hand", exact=True)).to_have_count(0)
-        expect(page.get_by_text("There is no queue by-hand")).to_be_visible()
+        expect(page.get_by_text("Queue by-hand not found")).to_be_visible()
         page.wait_for_timeout(4_000)  # its line would be queried again
         expect(page.get_by_text("Not up to date")).to_be_hidden()
         expect(page.get_by_role("dialog")).to_have_count(0)

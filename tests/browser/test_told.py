@@ -16,14 +16,14 @@ def test_what_an_address_asks_for_and_is_not_there_is_said(look: Look) -> None:
     """A missing queue, state or policy in an address shows a message instead of another one; a new choice ends it."""
     with look("operator") as looker:
         page = looker.open("/queues?queue=zz")
-        expect(page.get_by_role("alert").filter(has_text="There is no queue zz")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="Queue zz not found")).to_be_visible()
         expect(page.get_by_text("Select a queue to see its pending jobs.")).to_be_visible()
         looker.go(page, "/jobs?state=bogus")
-        expect(page.get_by_role("alert").filter(has_text="There is no state bogus")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="State bogus not found")).to_be_visible()
         looker.go(page, "/policies?policy=zz")
-        expect(page.get_by_role("alert").filter(has_text="There is no policy zz.")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="Policy zz not found.")).to_be_visible()
         page.locator("table a[data-act=look]").first.click()
-        expect(page.get_by_role("alert").filter(has_text="There is no policy zz.")).to_be_hidden()
+        expect(page.get_by_role("alert").filter(has_text="Policy zz not found.")).to_be_hidden()
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_sent(look: Look) -> None:

@@ -30,10 +30,10 @@ def test_mistakes_stand_at_their_fields(look: Look) -> None:
     with look() as looker:
         page = looker.open("/whatif")
         page.get_by_role("button", name="Ask").click()
-        expect(page.get_by_role("alert").filter(has_text="Fill something in")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="Enter what leaves")).to_be_visible()
         page.get_by_role("textbox", name="Nodes").fill("cluster-1/nobody")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert").filter(has_text="there is no node")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="not found")).to_be_visible()
         page.get_by_role("textbox", name="Nodes").fill("cluster-1/cluster-1-n0")
         page.keyboard.press("Enter")
         expect(page.locator(".box-less")).to_contain_text("-1")
@@ -41,12 +41,12 @@ def test_mistakes_stand_at_their_fields(look: Look) -> None:
         keep_screen(page, "whatif-light-en-1440")
     with look("operator") as looker:
         page = looker.open("/whatif?lose=nope,cluster-3&policy=zzz&burst=2")
-        expect(page.get_by_role("alert").filter(has_text="There is no nope.")).to_be_visible()
-        expect(page.get_by_role("alert").filter(has_text="There is no zzz.")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="nope not found.")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="zzz not found.")).to_be_visible()
         expect(page.locator(".box")).to_have_count(0)
         page.get_by_role("button", name="Ask").click()
         expect(page.locator(".box-lost")).to_contain_text("cluster-3")
     with look("user") as looker:
         page = looker.open("/whatif")
-        expect(page.get_by_text("for operators")).to_be_visible()
+        expect(page.get_by_text("require the operator role")).to_be_visible()
         looker.wrong.clear()  # the browser reports the status as an error

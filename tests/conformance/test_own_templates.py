@@ -263,7 +263,7 @@ def test_a_kind_whose_listing_fails_stops_nothing(
             server.faults.end(fault)
         wait(lambda: answer(cluster, removal(one)).done, "the removal of what is found now")
         wait(lambda: not cluster.collector_state().problems["failing"], "the kind heard again")
-    said = [each.getMessage() for each in caplog.records if "is done without" in each.getMessage()]
+    said = [each.getMessage() for each in caplog.records if "is ignored until" in each.getMessage()]
     assert len(said) == (2 if way.karmada else 1)
 
 

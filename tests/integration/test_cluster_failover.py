@@ -110,7 +110,7 @@ def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World)
             server.faults.end(fault)
     made.wait(running(made, job_id, made.job(job_id).attempt + 1), "the job elsewhere")
     assert made.place(job_id) == "beta"
-    assert "no node takes it" in made.reasons(job_id)
+    assert "no node accepts it" in made.reasons(job_id)
     assert "alpha" in made.reasons(job_id)
 
 

@@ -327,7 +327,7 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
         f"attempt 1 of job {twice.id} is running, but the job is running at attempt 2",
         f"attempt 1 of job {orphan.id} is running, but that job does not exist",
         f"job {twice.id} has 2 live attempts, but may have one at most",
-        f"cluster c1 is to be told about attempt 7 of job {good.id}, which does not exist",
+        f"cluster c1 has a pending command for attempt 7 of job {good.id}, which does not exist",
         "policy broken is damaged: not a policy file, or a truncated one; import it again",
         "policy other is damaged: it is another by its digest; import it again",
     ]

@@ -62,6 +62,6 @@ def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     """A file of another kind is not changed, and the message states that it is not a database."""
     file = tmp_path / "notes.txt"
     file.write_text("dear diary, " * 1000)
-    with pytest.raises(SeawayError, match="no database"):
+    with pytest.raises(SeawayError, match="not a database"):
         database.open_store(f"sqlite:///{file}")
     assert file.read_text() == "dear diary, " * 1000

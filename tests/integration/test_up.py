@@ -148,7 +148,7 @@ def test_a_certificate_that_is_not_there_is_told_before_anything_begins(tmp_path
     data, wrong = tmp_path / "data", tmp_path / "wrong.pem"
     wrong.write_text("no certificate", encoding="ascii")
     command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", "0", "--tls-key", str(wrong)]
-    for certificate, says in ((tmp_path / "none.pem", "cannot read"), (wrong, "no certificate and its key")):
+    for certificate, says in ((tmp_path / "none.pem", "cannot read"), (wrong, "not a certificate and its key")):
         arguments = [*command, "--tls-certificate", str(certificate)]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert done.returncode == 2

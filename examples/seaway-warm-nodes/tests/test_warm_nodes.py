@@ -1,4 +1,4 @@
-"""The plugin keeps Seaway's rules, and does what it is for."""
+"""The plugin passes Seaway's suite for plugins, and prefers warm nodes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from seaway.testing.plugins import check_plugin
 
 
 def test_plugin_keeps_the_rules() -> None:
-    """Whatever holds for Seaway's own plugins holds for this one."""
+    """The rules for Seaway's own plugins also apply to this one."""
     check_plugin(WarmNodes())
 
 
 def test_tenant_returns_to_its_node() -> None:
-    """A tenant's next replica goes where the last one went, though best fit would go elsewhere."""
+    """A tenant's next replica goes to the node of the last one, although best fit would choose another."""
     snapshot = Snapshot(fleet(node(gpu(), name="large"), node(gpu(), name="small", cpu_milli=8000)))
     pinned = job(name="first", gpus=1, gpu_memory_mib=1000, cpu_milli=16_000, tenant="a")
     free = job(name="second", gpus=1, gpu_memory_mib=1000, cpu_milli=1000, tenant="a")

@@ -1,1 +1,1 @@
-"""Pages for people, served by the control plane; they know no more of it than what its API tells whoever looks."""
+"""Web pages of the control plane. They read all data from its API, with the user's rights."""

@@ -1,4 +1,4 @@
-"""Which addresses are whose: the API's, and those of pages."""
+"""Addresses of the API and of pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 API = ("/api", "/metrics", "/healthz", "/readyz", "/standbyz", "/docs", "/openapi.json")
-"""What paths begin with that are no pages."""
+"""First parts of paths that belong to the API."""
 
 LOGIN = "/login"
 LOGIN_PROVIDER = "/login/provider"
@@ -20,22 +20,22 @@ STATIC = "/static/seaway"
 HOME = "/"
 
 POSTED = (LOGOUT, LOGIN_RENEW)
-"""What takes what a page sends, and shows nothing."""
+"""Paths that accept form data and show no page."""
 
 LEFT = "left"
-"""The state in which the log-in page is asked for by who has just logged out."""
+"""Value of ``state`` in the address of the log-in page after a user logs out."""
 
 
 def is_api(path: str) -> bool:
-    """Tell whether a path belongs to the API."""
+    """Report whether a path belongs to the API."""
     return any(path == each or path.startswith(f"{each}/") for each in API)
 
 
 def own(address: str) -> str:
-    """Return an address of this server as path and query; `HOME` where it leads elsewhere, or might for a browser.
+    """Return the path and query of an address of this server.
 
-    What shows nothing is nowhere to lead to, either. Browsers leave out control characters and spaces at the ends, and
-    take a backslash for a slash.
+    Return `HOME` for an address that leads elsewhere, or that a browser might read so, and for a path of `POSTED`.
+    Browsers ignore control characters and spaces at both ends, and treat a backslash as a slash.
     """
     if not address.isprintable() or address != address.strip() or "\\" in address:
         return HOME
@@ -51,19 +51,19 @@ def own(address: str) -> str:
 
 
 def number_of(text: str, below: int) -> int:
-    """Return a number that an address has; 0 where it is none, or not below another."""
+    """Return the number in a part of an address; 0 if it is no number or not less than `below`."""
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(below)):
         return 0
     return int(text) if int(text) < below else 0
 
 
 def here(request: Request) -> str:
-    """Return what a browser asked for, as path and query."""
+    """Return the path and query of a request."""
     return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def origin_of(url: str) -> str:
-    """Return the origin of a URL, as a browser writes it; empty for an empty one.
+    """Return the origin of a URL in the form that browsers send; empty for an empty URL.
 
     References
     ----------
@@ -78,15 +78,15 @@ def origin_of(url: str) -> str:
 
 
 def is_own_origin(headers: Headers, public: str) -> bool:
-    """Tell whether a request comes from this server's own page, where a browser says from where it comes.
+    """Report whether a request comes from a page of this server; also true without an ``Origin`` header.
 
     Parameters
     ----------
     public
-        The origin by which people know this server, where that is not what requests call it; else empty.
+        Public origin of this server if it differs from the host of its requests; else empty.
     """
     origin = headers.get("origin")
-    if origin == "null":  # some browsers are told to keep to themselves where a form is
+    if origin == "null":  # some browsers hide the origin of a form
         return headers.get("sec-fetch-site") == "same-origin"
     if origin is None or (public and origin == public):
         return True

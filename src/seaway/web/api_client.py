@@ -1,4 +1,4 @@
-"""Asking the API in the name of a visitor, without a network in between."""
+"""In-process API client that sends the visitor's token."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from seaway.client.retries import Pace
 T = TypeVar("T")
 
 BASE = "http://127.0.0.1"
-"""Stands in requests that never leave this process."""
+"""Base URL of requests, which never leave this process."""
 
 ONCE = Pace(patience_s=0)
-"""Whoever looks at a page sees at once what is wrong, and can try again."""
+"""No retries: a page shows errors immediately, and its visitor can try again."""
 
 
 class Asker:
-    """Asks the API.
+    """API client of a visitor.
 
     Parameters
     ----------
     api
         The application that answers.
     token
-        In whose name; empty for no one's.
+        The visitor's token; empty for none.
     address
-        Where the visitor is, whom failed logins count against.
+        The visitor's network address. Failed log-ins count against it.
 
     Raises
     ------
     RejectedError
-        When that can be no token.
+        When the token is malformed.
     """
 
     def __init__(self, api: ASGIApp, token: str, address: str) -> None:
@@ -45,19 +45,19 @@ class Asker:
         self.take(token)
 
     def take(self, token: str) -> None:
-        """Ask by another token from now on; raises as the class."""
+        """Use another token from now on; raise as the class does."""
         self.client = AsyncClient(Target(BASE, token), transport=self._transport, pace=ONCE)
         self.token = token
 
     @classmethod
     def of(cls, request: HTTPConnection, api: ASGIApp, token: str) -> Self:
-        """Ask by a token that came with a visitor's request; raises as the class."""
+        """Create a client from a visitor's request and token; raise as the class does."""
         return cls(api, token, request.client.host if request.client else "")
 
     async def ask(self, call: Call[T]) -> T:
-        """Make a call; raises what `seaway.client.errors` has."""
+        """Make a call; raise the errors of `seaway.client.errors`."""
         return await self.client.send(call)
 
     async def all(self, paged: Paged[T]) -> list[T]:
-        """Fetch a list as far as it is wanted, page by page."""
+        """Fetch a list, page by page, up to its limit."""
         return [each async for each in self.client.each(paged)]

@@ -1,11 +1,11 @@
-"""What a browser keeps: the token that lets it in, how that is renewed, its language, light or dark.
+"""Cookies: the token, its renewal, language and theme.
 
-The token's cookie is no script's to read, and is not sent along with what other sites have a browser do. The API does
-not look at it: a page asks the API in the name of its visitor, with the token in the header that every client sends.
+Scripts cannot read the token's cookie, and browsers do not send it with requests that other sites cause. The API
+ignores it: a page sends the token in the same header as every other client.
 
 References
 ----------
-RFC 6265, section 6.1: 4,096 bytes and fifty cookies are what browsers keep at least.
+RFC 6265, section 6.1: browsers store at least fifty cookies of 4,096 bytes.
 """
 
 from __future__ import annotations
@@ -21,37 +21,41 @@ HINT = "seaway_hint"
 LANGUAGE = "seaway_language"
 THEME = "seaway_theme"
 BEGUN = "seaway_login"
-"""A log-in at a provider that is under way."""
+"""Cookie of a log-in at a provider that is in progress."""
 
 BEGUN_S = 600
-"""How long that may take."""
+"""Time limit of a log-in at a provider."""
 
 THEMES = ("auto", "light", "dark")
 KEPT_S = 365 * 24 * 3600
-"""How long preferences are kept."""
+"""Lifetime of preferences."""
 
 PART = 3600
-"""How much of a token one cookie takes: browsers drop cookies of more than 4,096 bytes; some providers' tokens are."""
+"""Characters of a token in one cookie.
+
+Browsers drop cookies over 4,096 bytes, and some tokens of providers are longer.
+"""
 
 LONGEST = 3 * PART
-"""Letters of a token that a browser keeps."""
+"""Longest token that fits into cookies, in characters."""
 
 PATHS = {TOKEN: "/", RENEWAL: "/login", HINT: "/logout"}
-"""Where what belongs to a log-in is sent to, and nowhere else."""
+"""Paths that receive the cookies of a log-in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a browser keeps of a log-in until it is closed.
+    """Cookies of a log-in. The browser deletes them when it closes.
 
     Attributes
     ----------
     token
-        Lets it in; at most `LONGEST` letters, as the others.
+        Access token; at most `LONGEST` characters, like the others.
     renewal
-        By which a provider gives another; empty for none.
+        Refresh token of a provider; empty for none.
     hint
-        By which a provider knows whom to log out; empty for who did not log in there, None for what is kept already.
+        ID token that names the user when the provider logs it out. Empty for a log-in without a provider, None to leave
+        the present cookie as it is.
     """
 
     token: str
@@ -60,33 +64,33 @@ class Login:
 
 
 def token_of(cookies: Mapping[str, str]) -> str:
-    """Return the token that a browser keeps; empty for none."""
+    """Return the token in the cookies; empty for none."""
     return _retained(cookies, TOKEN)
 
 
 def renewal_of(cookies: Mapping[str, str]) -> str:
-    """Return by what a token is renewed; empty for nothing."""
+    """Return the refresh token; empty for none."""
     return _retained(cookies, RENEWAL)
 
 
 def hint_of(cookies: Mapping[str, str]) -> str:
-    """Return by what a provider knows whom to log out; empty for nothing."""
+    """Return the ID token that the provider's log-out requires; empty for none."""
     return _retained(cookies, HINT)
 
 
 def theme_of(cookies: Mapping[str, str]) -> str:
-    """Return light, dark, or whatever the system has."""
+    """Return the theme: light, dark, or auto, which follows the system."""
     theme = cookies.get(THEME, "")
     return theme if theme in THEMES else THEMES[0]
 
 
 def keep_login(response: Response, login: Login, *, secure: bool) -> None:
-    """Have a browser keep a log-in until it is closed.
+    """Set the cookies of a log-in.
 
     Parameters
     ----------
     secure
-        Whether it is sent over https only.
+        Whether browsers send them over https only.
     """
     for name, text in ((TOKEN, login.token), (RENEWAL, login.renewal), (HINT, login.hint)):
         if text is None:
@@ -99,18 +103,18 @@ def keep_login(response: Response, login: Login, *, secure: bool) -> None:
 
 
 def drop_login(response: Response) -> None:
-    """Have a browser forget its log-in."""
+    """Delete the cookies of a log-in."""
     keep_login(response, Login(""), secure=False)
 
 
 def keep_begun(response: Response, text: str, *, secure: bool) -> None:
-    """Have a browser keep a log-in that is under way; empty for none."""
+    """Set the cookie of a log-in that is in progress; delete it for an empty text."""
     age_s = BEGUN_S if text else 0
     response.set_cookie(BEGUN, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")
 
 
 def keep(response: Response, name: str, value: str, *, secure: bool) -> None:
-    """Have a browser keep a preference."""
+    """Set the cookie of a preference."""
     response.set_cookie(name, value, max_age=KEPT_S, samesite="lax", secure=secure, path="/")
 
 

@@ -1,4 +1,4 @@
-"""What a user writes and has not sent yet: his browser's tab keeps it, for him alone, until he logs out."""
+"""Unsent drafts, which a browser tab stores until its user logs out."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ LEAVING = f"""(() => {{
     tabs.onmessage = () => {{ forget(); location.assign("{addresses.LOGIN}?state={addresses.LEFT}"); }};
     window.leaveSeaway = () => {{ forget(); tabs.postMessage("left"); }};
 }})();"""
-"""In every page: forgets what is kept when a user logs out, here or in another tab, which is left then, too."""
+"""Script of every page: deletes drafts on log-out, and leaves pages in all tabs of the browser."""
 
 LEAVE = "() => window.leaveSeaway()"
-"""Does so, in JavaScript."""
+"""JavaScript that calls it."""
 
 
 FOUND = "seaway-draft-found"
-"""The event by which a browser tells of a draft that it keeps."""
+"""Event that carries a stored draft from the browser."""
 
 
 def keeping(who: CallerOut, text: str) -> str:
-    """Return what keeps a user's draft, in JavaScript."""
+    """Return JavaScript that stores a user's draft."""
     return f"sessionStorage.setItem({draft_of(who)}, {json.dumps(text)})"
 
 
 def telling(who: CallerOut) -> str:
-    """Return what tells of a user's draft, in JavaScript: by `FOUND`, with nothing where none is kept."""
+    """Return JavaScript that emits `FOUND` with a user's draft; with an empty text if there is none."""
     return f"""(() => {{
         let kept = null;
         try {{ kept = sessionStorage.getItem({draft_of(who)}); }} catch {{ /* it keeps nothing at all */ }}
@@ -44,5 +44,5 @@ def telling(who: CallerOut) -> str:
 
 
 def draft_of(who: CallerOut) -> str:
-    """Return under which name a user's draft is kept, as JavaScript has it."""
+    """Return the key of a user's draft in the session storage, as JavaScript."""
     return json.dumps(f"{_BEGIN} {who.tenant}/{who.name}")

@@ -1,4 +1,4 @@
-"""How figures are written for people."""
+"""Number, time and memory formats for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from babel.numbers import format_decimal
 from babel.units import format_unit
 
 FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "duration", "clock", "span", "exact")
-"""What templates have as filters."""
+"""Functions that templates use as filters."""
 
 MIB_PER_GIB = 1024
 GIB_PER_TIB = 1024
@@ -22,22 +22,22 @@ UNITS = (
     (60, "duration-minute", "min"),
     (1, "duration-second", "s"),
 )
-"""Units of time in seconds, as Babel calls them, and in English: its own short ones do not stand well in columns."""
+"""Units of time: seconds, the name in Babel, and the English short form. Babel's own is too wide for columns."""
 
 
 @lru_cache(maxsize=8192)
 def _decimal(number: float, pattern: str, locale: Locale) -> str:
-    """Write a number; kept, as it takes long and large pages have the same figures again and again."""
+    """Format a number. The cache avoids slow repeated formatting: large pages show the same figures many times."""
     return format_decimal(number, format=pattern, locale=locale)
 
 
 def count(number: float, locale: Locale) -> str:
-    """Write a number with its thousands apart."""
+    """Format a number with a separator of thousands."""
     return _decimal(number, "#,##0", locale)
 
 
 def gib(mib: float, locale: Locale) -> str:
-    """Write an amount of memory, given in MiB, in GiB or TiB."""
+    """Format an amount of memory, given in MiB, as GiB or TiB."""
     amount = mib / MIB_PER_GIB
     if amount >= 10 * GIB_PER_TIB:
         return f"{_decimal(amount / GIB_PER_TIB, '#,##0.0', locale)} TiB"
@@ -45,17 +45,17 @@ def gib(mib: float, locale: Locale) -> str:
 
 
 def whole(milli: float, locale: Locale) -> str:
-    """Write an amount that is given in thousandths, with one digit where it is not whole."""
+    """Format an amount that is given in thousandths, with at most one decimal."""
     return _decimal(milli / 1000, "#,##0.#", locale)
 
 
 def share(part: float, total: float) -> float:
-    """Return how much of a total a part is, 0 to 100; 0 of nothing."""
+    """Return a part of a total in percent, 0 to 100; 0 for an empty total."""
     return min(100.0, 100.0 * part / total) if total else 0.0
 
 
 def percent(number: float, locale: Locale) -> str:
-    """Write a percentage, given as 0 to 100; it is 0 and 100 only where nothing, and everything, is meant."""
+    """Format a percentage, given as 0 to 100; only exactly 0 and 100 appear as these."""
     if 0 < number < 0.1:
         return f"<{_decimal(0.1, '0.#', locale)} %"
     if 99.9 < number < 100:
@@ -64,23 +64,23 @@ def percent(number: float, locale: Locale) -> str:
 
 
 def ago(moment: str, locale: Locale) -> str:
-    """Write how long ago a moment was, given as RFC 3339."""
+    """Format the time since a moment, given as RFC 3339."""
     since = datetime.now(UTC) - datetime.fromisoformat(moment)
     return format_timedelta(-since, add_direction=True, locale=locale)
 
 
 def duration(seconds: float, locale: Locale) -> str:
-    """Write how long something takes."""
+    """Format a duration in words."""
     return format_timedelta(timedelta(seconds=seconds), locale=locale)
 
 
 def clock(moment: str) -> str:
-    """Write a moment, given as RFC 3339, to the second, in UTC."""
+    """Format a moment, given as RFC 3339, to the second, in UTC."""
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def span(seconds: float, locale: Locale) -> str:
-    """Write how long something took, in its two largest units."""
+    """Format a duration with its two largest units."""
     whole, parts = max(int(seconds), 0), list[str]()
     for size, unit, short in UNITS:
         count, whole = divmod(whole, size)
@@ -92,5 +92,5 @@ def span(seconds: float, locale: Locale) -> str:
 
 
 def exact(number: float, digits: int, locale: Locale) -> str:
-    """Write a number with so many digits behind its point."""
+    """Format a number with a fixed number of decimals."""
     return _decimal(number, f"#,##0.{'0' * digits}" if digits else "#,##0", locale)

@@ -1,7 +1,7 @@
-"""Pieces of a page that are text with figures in it: templates, filled in again when figures change.
+"""Page fragments: templates that the server renders again when their figures change.
 
-They are made on the server as HTML, which is quick and takes no element for each cell; names of all kinds are escaped.
-The browser changes what has changed and leaves the rest (`static/piece.js`).
+They are HTML, which is fast and needs no element for each cell; all names are escaped. The browser changes only what
+differs (`static/piece.js`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from seaway.web.words import Words
 T = TypeVar("T")
 
 KEPT_S = 5.0
-"""How long a piece is kept that others may be shown, too: who looks at the same hears of it within a moment."""
+"""Lifetime of rendered fragments that several visitors share. They all get the same change within a moment."""
 
 
 @dataclass(slots=True)
 class _Made:
-    """What was made of answers, with these themselves: an id is another object's once its own is gone."""
+    """A rendered value with its answers. It references them, because the id of a deleted object can be reused."""
 
     answers: tuple[object, ...]
     what: Any
@@ -37,24 +37,24 @@ class _Made:
 
 
 _known: OrderedDict[tuple[object, ...], _Made] = OrderedDict()
-"""Pieces by what they are of, the one that was shown last at the end."""
+"""Rendered values by content; the most recently shown one is last."""
 
 
 class _Piece(ContentElement, component="static/piece.js"):
-    """The element of a piece."""
+    """Element of a fragment."""
 
 
 class Fragment:
-    """A piece of a page.
+    """Part of a page that renders a template.
 
-    What has a `data-key` in the template stays the same element for as long as its key is among those beside it.
+    An element with a `data-key` in the template stays the same while that key exists among its siblings.
 
     Parameters
     ----------
     template
-        A file of `seaway.web.templates`, without its ending.
+        File of `seaway.web.templates` without its extension.
     words
-        In whose language; the template has it as ``_``.
+        Language of the visitor; the template calls it as ``_``.
     """
 
     def __init__(self, template: str, words: Words) -> None:
@@ -62,36 +62,36 @@ class Fragment:
         self.element = _Piece(content="").classes(f"fragment fragment-{template.replace('_', '-')}")
 
     def show(self, **figures_: object) -> None:
-        """Fill it in; nothing is sent where nothing has changed."""
+        """Render the template; send nothing if nothing has changed."""
         self.put(written(self._name, self._words, **figures_))
 
     def show_of(self, answers: Sequence[object], make: Callable[[], Mapping[str, object]], *choices: Hashable) -> None:
-        """Fill it in with what follows from answers and choices alone, once for all who heard and chose the same.
+        """Render the template from answers and choices only, once for all visitors with the same.
 
         Parameters
         ----------
         answers
-            What it follows from, as `QueryCache` hands it out: the same objects to all.
+            Source objects from `QueryCache`, which gives the same ones to all visitors.
         make
-            Makes the figures.
+            Computes the template's variables.
         choices
-            What besides they follow from.
+            Other inputs of the variables.
         """
         language = self._words.language
         self.put(once((self._name, language, *choices), answers, lambda: written(self._name, self._words, **make())))
 
     def put(self, html: str) -> None:
-        """Fill it in with what was `written`."""
+        """Show HTML from `written`."""
         self.element.set_content(html)
 
 
 def once(of: tuple[Hashable, ...], answers: Sequence[object], make: Callable[[], T]) -> T:
-    """Return what is made of answers, the same for all who heard the same.
+    """Return a value that is computed from answers, the same for all visitors who received them.
 
     Parameters
     ----------
     of
-        What is made, and by which choices.
+        Key of the value, with the choices that it depends on.
     answers
         As in `Fragment.show_of`.
     """
@@ -105,13 +105,13 @@ def once(of: tuple[Hashable, ...], answers: Sequence[object], make: Callable[[],
 
 
 def written(template: str, words: Words, **figures_: object) -> str:
-    """Return a template with figures filled in."""
+    """Render a template with variables."""
     return environment().get_template(f"{template}.html").render(_=words, locale=words.locale, **figures_)
 
 
 @cache
 def environment() -> Environment:
-    """Return how templates are read: strictly, and with everything escaped."""
+    """Return the template environment: undefined names are errors, and all values are escaped."""
     made = Environment(
         loader=PackageLoader("seaway.web"),
         autoescape=True,

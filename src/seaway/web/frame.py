@@ -1,4 +1,4 @@
-"""What stands around every page: the menu, the head with who looks and how it is shown, and what is wrong."""
+"""Frame of every page: menu, head with the user and preferences, and the error line."""
 
 from __future__ import annotations
 
@@ -34,33 +34,36 @@ TURNING = """(() => {
         if (event.key === "Escape" && narrow.matches && other()) { turn(false); button().focus(); }
     });
 })();"""
-"""In every page: on narrow screens, as the style sheet has them, the menu is off at first, and Escape turns it off."""
+"""Script of every page.
+
+On narrow screens, as the style sheet defines them, the menu starts hidden, and Escape hides it.
+"""
 
 TURN = "() => turnMenu()"
-"""Has the menu be seen where it is not, and the other way round."""
+"""JavaScript that shows or hides the menu."""
 
 
 class Entry(Protocol):
-    """A line of the menu."""
+    """Entry of the menu."""
 
     @property
     def path(self) -> str:
-        """Where it leads."""
+        """Address of the page."""
         ...
 
     @property
     def title(self) -> str:
-        """What it is called, in English."""
+        """Title in English."""
         ...
 
     @property
     def icon(self) -> str:
-        """Its sign."""
+        """Icon of the page."""
         ...
 
 
 def speaking(words: Words) -> str:
-    """Return what has its pop-ups speak the page's language, in JavaScript: they are at the end of every page."""
+    """Return JavaScript that translates the library's pop-ups, which are at the end of every page."""
     said = {
         "popup": [words("The connection to the server is lost."), words("It is being tried again…")],
         "too_long_message_popup": [words("This is too long to be sent."), words("Make it shorter, and try again.")],
@@ -78,14 +81,14 @@ COME_BACK = """event => {
     address.searchParams.set("next", location.pathname + location.search);
     event.currentTarget.href = address;
 }"""
-"""Has a link lead back to the page as its address is when it is pressed, with what is looked at."""
+"""JavaScript that adds the page's present address to a link, so that the user returns to the same view."""
 
 DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
 
 
 @contextmanager
 def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> Iterator[None]:
-    """Put a page into its frame; what is made within is the page."""
+    """Draw the frame of a page; the body of the ``with`` statement draws the page."""
     words, path = visit.words, visit.request.url.path
     dress(visit.theme, words, title, style)
     for script in (GOING_BACK, TURNING, speaking(words)):
@@ -113,19 +116,19 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
 
 
 def _unmark(visit: Visit) -> None:
-    """Have the library's page be no landmark: the page within its frame is the one that readers of screens go to."""
+    """Remove the landmark of the library's page: screen readers go to the page within its frame."""
     page = visit.client.content.parent_slot
     assert page is not None
     page.parent.tag = "div"
 
 
 def dress(theme: str, words: Words, title: str, style: str = "") -> None:
-    """Set what a page looks like: its title, its styles, light or dark, its language."""
+    """Set the title, style sheets, theme and language of a page."""
     ui.page_title(f"{title} · Seaway")
     for sheet in filter(None, ("seaway", "dark", style)):
         ui.add_head_html(f'<link rel="stylesheet" href="{addresses.STATIC}/{sheet}.css">')
     ui.colors(primary="#0b6e8a", secondary="#35546b", accent="#c2571a", positive="#2a7d46", negative="#b3261e")
-    ui.add_head_html('<meta name="referrer" content="same-origin">')  # forms say from where they come, to us alone
+    ui.add_head_html('<meta name="referrer" content="same-origin">')  # forms send their origin, to this server only
     ui.dark_mode(DARK[theme])
     ui.add_head_html(f"<script>document.documentElement.lang = '{words.language}'</script>")
 
@@ -168,7 +171,7 @@ def _who(visit: Visit) -> None:
 
 
 def _log_out(label: str) -> None:
-    """Have a button that logs out, which no link of another page can press."""
+    """Draw a form that logs out; a link of another site cannot send it."""
     form = ui.element("form").props(f'method=post action="{addresses.LOGOUT}"')
     form.on("submit", js_handler=LEAVE)
     with form, ui.element("button").classes("tool").props(f'type=submit aria-label="{label}" title="{label}"'):
@@ -182,7 +185,7 @@ def _tool(icon: str, target: str, label: str) -> ui.link:
 
 
 def _trouble(visit: Visit) -> None:
-    """Have a line that says when nothing new comes, and why."""
+    """Draw a line that reports why the page is not up to date."""
     line = ui.label().classes("trouble").props("role=status")
     line.set_visibility(False)
 

@@ -1,4 +1,4 @@
-"""A job as YAML, and what stands where in it."""
+"""Jobs as YAML, and the lines of their fields."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from seaway.wire.job_in import JobIn
 from seaway.wire.yaml import Loader, read_yaml
 
 Document = dict[str, Any]
-"""A job as it is written, nested as in YAML."""
+"""Job as a nested mapping, as in YAML."""
 
 LARGEST = 64 * 1024
-"""Characters of a text that is shown in a form, too; what is longer goes to the API as it is."""
+"""Characters of the longest text that the form shows; longer texts go to the API unchanged."""
 
 FIRST = tuple(JobIn.model_fields)
-"""Fields in the order in which they are written."""
+"""Order of the fields."""
 
 
 def read_document(text: str) -> Document:
@@ -31,7 +31,8 @@ def read_document(text: str) -> Document:
     Raises
     ------
     RejectedError
-        When it is too long for a form, no YAML, no mapping of names to values, or holds a number that is too long.
+        When the text is too long for a form, is no YAML or no mapping of names to values, or has a number that is too
+        long.
     """
     if len(text) > LARGEST:
         raise RejectedError(f"has more than {LARGEST:,} characters")
@@ -42,13 +43,13 @@ def read_document(text: str) -> Document:
         raise RejectedError("must be a mapping of names to values, like `name: train`")
     try:
         repr(read)
-    except ValueError:  # Python writes no number of thousands of digits, which hexadecimal may have
+    except ValueError:  # Python prints no number of thousands of digits, which hexadecimal may have
         raise RejectedError("holds a number of too many digits") from None
     return read
 
 
 def written(document: Mapping[str, Any]) -> str:
-    """Write a job in YAML: known fields in their order, then what else there is; nothing for an empty one."""
+    """Write a job in YAML: known fields in their order, then all others; nothing for an empty job."""
     if not document:
         return ""
     order = {name: at for at, name in enumerate(FIRST)}
@@ -57,8 +58,8 @@ def written(document: Mapping[str, Any]) -> str:
     return text
 
 
-def value_at(document: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  # anything that YAML may hold
-    """Return what stands at a path like ``resources.gpus``; None for nothing."""
+def value_at(document: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  # any value of YAML
+    """Return the value at a path like ``resources.gpus``; None for none."""
     here: Any = document
     for step in path.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None
@@ -66,7 +67,7 @@ def value_at(document: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  # 
 
 
 def changed(document: Document, path: str, value: object) -> Document:
-    """Return a job with something else at a path; None takes away what is there, and parts that are empty then."""
+    """Return a job with another value at a path; None removes the value and parts that are empty then."""
     step, _, rest = path.partition(".")
     result = dict(document)
     if rest:
@@ -82,11 +83,11 @@ def changed(document: Document, path: str, value: object) -> Document:
 _Plain: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-class _Dumper(_Plain):  # type: ignore[misc]  # either of the two
-    """Writes lists of plain values on one line, and everything out that appears twice."""
+class _Dumper(_Plain):  # type: ignore[misc]  # one of the two classes
+    """YAML dumper that writes lists of plain values on one line, and uses no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out."""
+        """Return True: a value that occurs twice is written twice."""
         return True
 
 
@@ -99,21 +100,21 @@ _Dumper.add_representer(list, _short_list)
 
 
 NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-"""A number; what has more digits stays text, of which the API says what is wrong with it."""
+"""Pattern of a number. A value with more digits stays text, and the API reports the error."""
 
 STEP = re.compile(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a field is written in a form.
+    """Conversion between a value of a job and the text of a form's field.
 
     Attributes
     ----------
     read
-        Makes a value of what was typed, which is not empty.
+        Converts the typed text, which is not empty.
     shown
-        Makes text of a value that is of this kind.
+        Converts a value of this kind to text.
     """
 
     read: Callable[[str], Any]
@@ -121,7 +122,7 @@ class Kind:
 
 
 def amount(text: str) -> int | float | str:
-    """Read a number as one, and what has a unit as text."""
+    """Return a number for a number, and text for an amount with a unit."""
     if not NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
@@ -136,7 +137,7 @@ def _names(text: str) -> list[str]:
 
 
 def _command(text: str) -> list[str]:
-    """Read a command as shells do; where a quote is still open, as its words."""
+    """Split a command as shells do; at white space if a quote is not closed."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -149,7 +150,7 @@ def _pairs(text: str) -> dict[str, str]:
     return {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
 
 
-def _joined(value: Any) -> str:  # noqa: ANN401  # anything that YAML may hold
+def _joined(value: Any) -> str:  # noqa: ANN401  # any value of YAML
     return ", ".join(map(str, value))
 
 
@@ -162,23 +163,23 @@ PAIRS = Kind(_pairs, lambda value: "\n".join(f"{name}={each}" for name, each in 
 
 
 def shown(document: Mapping[str, Any], path: str, kind: Kind) -> str:
-    """Return what a field of a form shows of a job."""
+    """Return the text of a form's field for a job."""
     value = value_at(document, path)
     if value is None:
         return ""
     try:
         return kind.shown(value)
-    except (TypeError, AttributeError):  # it is of another kind, which the API will say
+    except (TypeError, AttributeError):  # another type, which the API reports
         return str(value)
 
 
-def typed(text: str, kind: Kind) -> Any:  # noqa: ANN401  # anything that YAML may hold
-    """Return what was typed into a field as a value; None for nothing."""
+def typed(text: str, kind: Kind) -> Any:  # noqa: ANN401  # any value of YAML
+    """Return the value of typed text; None for an empty field."""
     return kind.read(text.strip()) if text.strip() else None
 
 
 def field_of(where: str, fields: Mapping[str, object]) -> str:
-    """Return the form's field that an error's place belongs to, like ``run.ports`` for ``run.ports[2]``; else empty."""
+    """Return the form's field of an error's place, like ``run.ports`` for ``run.ports[2]``; empty for none."""
     steps = STEP.findall(where)
     for end in range(len(steps), 0, -1):
         if (path := ".".join(steps[:end])) in fields:
@@ -187,7 +188,8 @@ def field_of(where: str, fields: Mapping[str, object]) -> str:
 
 
 def path_of(figure: str) -> str:
-    """Return where a job has a figure of an explanation, like ``gpu_memory_mib``; empty where nothing can be set."""
+    """Return the path of an explanation's figure, like ``gpu_memory_mib``, in a job; empty if the form cannot set it.
+    """
     word = FIGURES.get(figure, ("",))[0]
     return next((path for path in SETTABLE if path.endswith(f".{word}")), "")
 
@@ -196,11 +198,11 @@ SETTABLE = (
     *(f"resources.{name}" for name in ("gpus", "gpu_memory", "gpu_cores", "cpu", "memory")),
     *(f"network.{name}" for name in ("max_latency", "max_jitter", "max_loss", "min_bandwidth")),
 )
-"""Fields that hold a figure."""
+"""Fields that limit a figure."""
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Return on which line each field stands, by path like ``run.ports[0]``, from 1, in what `read_document` takes."""
+    """Return the line of each field, by path like ``run.ports[0]``, from 1. `read_document` must accept the text."""
     lines: dict[str, int] = {}
     root = yaml.compose(text, Loader)
     if root is not None:
@@ -209,14 +211,14 @@ def lines_of(text: str) -> dict[str, int]:
 
 
 def line_of(lines: Mapping[str, int], path: str) -> int | None:
-    """Return the line of a field, or of what it would be a part of; None for the job as a whole."""
+    """Return the line of a field or of its closest parent that has one; None for the whole job."""
     while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return lines.get(path)
 
 
 def _walk(node: yaml.Node, path: str, lines: dict[str, int]) -> None:
-    """Note on which line everything below a node stands."""
+    """Record the line of each field below a node."""
     if isinstance(node, yaml.SequenceNode):
         for at, part in enumerate(node.value):
             lines[f"{path}[{at}]"] = part.start_mark.line + 1

@@ -1,4 +1,4 @@
-"""A job while it is written, in a form and as YAML, of which one is behind until both are brought together."""
+"""Job draft that a user edits in a form and as YAML; one of the two is outdated until `settle` runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.web.latest import Turn
 
 
 class Behind(Enum):
-    """What does not have yet what the other has."""
+    """Outdated view of a draft."""
 
     NEITHER = 0
     TEXT = 1
@@ -20,18 +20,18 @@ class Behind(Enum):
 
 
 class JobDraft:
-    """A job that is being written.
+    """Job that a user edits.
 
     Attributes
     ----------
     text
-        As YAML.
+        The job as YAML.
     document
-        As a form shows it; None while the text cannot be read.
+        The job as the form shows it; None while the text is invalid.
     lines
-        On which line of the text what stands, by path.
+        Line of each field in the text, by path.
     behind
-        Which of the two is not up to date.
+        The outdated view.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class JobDraft:
 
     @classmethod
     def of(cls, document: Document) -> Self:
-        """Begin with a job that there is."""
+        """Create a draft from an existing job."""
         draft = cls()
         draft.document = document
         draft.text, draft.lines = _write(document)
@@ -50,25 +50,25 @@ class JobDraft:
 
     @property
     def is_long(self) -> bool:
-        """True if it is too long to be looked at while one writes."""
+        """True if the text is too long to check while the user types."""
         return len(self.text) > LARGEST
 
     def fill_in(self, path: str, value: object) -> None:
-        """Take what was typed into a field."""
+        """Set a field from the form."""
         self.document = changed(self.document or {}, path, value)
         self.behind = Behind.TEXT
 
     def rewrite(self, text: str) -> None:
-        """Take what was typed or pasted as YAML."""
+        """Replace the YAML."""
         self.text = text
         self.behind = Behind.DOCUMENT
 
     async def named(self, name: str) -> str:
-        """Return it as YAML with a name, written on a thread; whatever else it holds stays."""
+        """Return the job as YAML with another name, and all other fields unchanged. A thread writes it."""
         return await asyncio.to_thread(written, {**(self.document or {}), "name": name})
 
     async def settle(self, turn: Turn) -> bool:
-        """Bring both together, on a thread; return whether nothing else was typed meanwhile, which is dropped else."""
+        """Bring both views together on a thread; return False, and discard the result, if the user typed meanwhile."""
         if self.behind is Behind.TEXT:
             text, lines = await asyncio.to_thread(_write, self.document or {})
             if turn.counts():

@@ -1,4 +1,4 @@
-"""The latest counts: of choices that come quickly one after another a page shows the last, whenever it is answered."""
+"""Handling of choices in quick succession: a page shows the latest one, in whatever order the answers arrive."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AGAIN_S = 5.0
-"""After how long something is tried again that went wrong."""
+"""Delay before a retry after an error."""
 
 
 class Turn:
-    """One choice, and what is asked and followed for it."""
+    """One choice with the calls that it follows."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -30,18 +30,18 @@ class Turn:
         self._stops: list[Callable[[], None]] = []
 
     def counts(self) -> bool:
-        """Tell whether no other choice was made since."""
+        """Report whether this is still the latest choice."""
         return not self._ended
 
     async def follow(
         self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> bool:
-        """Follow a call as `Visit.follow` does, for as long as the choice counts; return whether it still does.
+        """Follow a call as `Visit.follow` does while this is the latest choice; return whether it still is.
 
         Raises
         ------
         SeawayError
-            What goes wrong with the first answer, as long as it counts.
+            When the first answer is an error and this is still the latest choice.
         """
 
         def receive(value: T) -> Awaitable[None] | None:
@@ -62,12 +62,12 @@ class Turn:
         return self.counts()
 
     async def pause(self, seconds: float) -> bool:
-        """Wait for a while; return whether the choice still counts."""
+        """Sleep; return whether this is still the latest choice."""
         await asyncio.sleep(seconds)
         return self.counts()
 
     def again(self, do: Callable[[], Awaitable[None]]) -> None:
-        """Have something that went wrong be tried again after a while, if the choice still counts."""
+        """Schedule a retry after `AGAIN_S`, which runs if this is still the latest choice."""
 
         async def try_it() -> None:
             if self.counts():
@@ -76,7 +76,7 @@ class Turn:
         ui.timer(AGAIN_S, try_it, once=True)
 
     def end(self) -> None:
-        """Have it count no longer, and follow nothing for it any more."""
+        """Mark the choice as outdated, and stop all calls that it follows."""
         self._ended = True
         for stop in self._stops:
             stop()
@@ -84,19 +84,19 @@ class Turn:
 
 
 class Latest:
-    """A place on a page that shows what was chosen last."""
+    """Part of a page that shows the latest choice."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
         self._turn: Turn | None = None
 
     def begin(self) -> Turn:
-        """Take a choice: the one before counts no longer."""
+        """Begin a choice, and end the one before."""
         self.end()
         self._turn = Turn(self._visit)
         return self._turn
 
     def end(self) -> None:
-        """Have no choice count."""
+        """End the present choice."""
         if self._turn is not None:
             self._turn.end()

@@ -1,6 +1,6 @@
-"""Figures of links: how they are written, and by which colours they are told apart.
+"""Formats and colours of the figures of links.
 
-Numbers are written without a locale: English and Chinese write these alike, and a matrix has thousands of them.
+Numbers have no locale: English and Chinese write these in the same way, and a matrix has thousands of them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ PPM_PER_PERCENT = 10_000
 MBPS_PER_GBPS = 1000
 
 STEPS = 5
-"""Colours that figures are told apart by, 0 the best."""
+"""Number of colours, 0 the best."""
 
 NONE = "–"
-"""Stands where nothing is known."""
+"""Text of an unknown value."""
 
 
 def plain(number: float) -> str:
-    """Write a number with three digits that count, or more where it is large."""
+    """Format a number with three significant digits, or more if it is large."""
     if number and abs(number) < 0.01:
         return "<0.01" if number > 0 else f"{number:.2g}"
     digits = 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
@@ -32,17 +32,17 @@ def plain(number: float) -> str:
 
 
 def milliseconds(ns: int | None) -> str:
-    """Write a time that is given in nanoseconds."""
+    """Format a time that is given in nanoseconds."""
     return NONE if ns is None else f"{plain(ns / NS_PER_MS)} ms"
 
 
 def percent(ppm: int | None) -> str:
-    """Write a share that is given in parts per million."""
+    """Format a share that is given in parts per million."""
     return NONE if ppm is None else f"{plain(ppm / PPM_PER_PERCENT)} %"
 
 
 def rate(mbps: int | None) -> str:
-    """Write a bandwidth that is given in Mbit/s."""
+    """Format a bandwidth that is given in Mbit/s."""
     if mbps is None:
         return NONE
     return f"{plain(mbps / MBPS_PER_GBPS)} Gbit/s" if mbps >= MBPS_PER_GBPS else f"{plain(mbps)} Mbit/s"
@@ -54,24 +54,24 @@ def _ladder(first: int, decades: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What links are looked at by.
+    """Quantity of a link.
 
     Attributes
     ----------
     name
-        As the API has it.
+        Name in the API.
     title
-        In English.
-    unit
-        Of the numbers in cells, and what one of it is in what the API tells.
+        Title in English.
+    unit, per_unit
+        Unit of the numbers in cells, and its size in the API's unit.
     write
-        Writes one with its unit.
+        Formats a value with its unit.
     rungs
-        Where colours may change, in what the API tells.
+        Candidate edges between colours, in the API's unit.
     fixed
-        Where they always change; empty for wherever the figures at hand suggest.
+        Fixed edges between colours; empty to derive them from the values.
     more_is_better
-        Whether the largest are best.
+        Whether the largest values are best.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Figure:
     more_is_better: bool = False
 
     def number(self, value: int) -> str:
-        """Write one without its unit."""
+        """Format a value without its unit."""
         return plain(value / self.per_unit)
 
 
@@ -101,17 +101,17 @@ FIGURES = {
         Figure("free", "Free bandwidth", "Mbit/s", 1, rate, _RATES, more_is_better=True),
     )
 }
-"""By name; times from 0.01 ms, bandwidths from 10 Mbit/s."""
+"""Quantities by name; times from 0.01 ms, bandwidths from 10 Mbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Which figure has which colour.
+    """Colours of the values of a figure.
 
     Attributes
     ----------
     edges
-        What each class but the first begins with, upwards; fewer than `STEPS`.
+        Lowest value of each class except the first, ascending; fewer than `STEPS`.
     """
 
     figure: Figure
@@ -123,20 +123,20 @@ class Scale:
         return len(self.edges) - at if self.figure.more_is_better else at
 
     def classes(self) -> list[tuple[int, str]]:
-        """List the colours with what has them, the best first."""
+        """List the colours with their ranges, the best first."""
         edges, write = self.edges, self.figure.write
         texts = [f"< {write(edges[0])}" if edges else ""]
         texts += [f"{write(low)} – {write(high)}" for low, high in pairwise(edges)]
         texts += [f"≥ {write(edges[-1])}"] if edges else []
-        if self.figure.fixed and edges[0] == 1:  # nothing is below the first but 0
+        if self.figure.fixed and edges[0] == 1:  # only 0 is below the first edge
             texts[:2] = [write(0), f"< {write(edges[1])}"]
         return list(enumerate(reversed(texts) if self.figure.more_is_better else texts))
 
 
 def scale_of(figure: Figure, values: Iterable[int]) -> Scale:
-    """Return colours that tell values apart: edges are rungs of the figure, so that they seldom change.
+    """Return colours for values. Edges are rungs of the figure, so that they seldom change.
 
-    Each class is to have about as many values; where these lie close together there are fewer classes, the better ones.
+    Classes have about equally many values. If values are close together, there are fewer classes, the better ones.
     """
     if figure.fixed:
         return Scale(figure, figure.fixed)

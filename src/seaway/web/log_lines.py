@@ -1,4 +1,4 @@
-"""The end of a log, looked at again and again."""
+"""Tail of a log, which pages read again and again."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_LINES = 2_000
-"""Lines of a log that a page keeps."""
+"""Lines of a log that a page shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a log has that was not there before.
+    """New lines of a log.
 
     Attributes
     ----------
     lines
-        What is to be added.
+        Lines to add.
     left_out
-        How many lines came before these that are not among them.
+        Omitted lines before these.
     joins
-        Whether nothing else is missing; else more than `left_out` are.
-    again
-        Whether the log started over: what was there before is of another.
+        Whether no other lines are missing; if not, more than `left_out` are.
+    restart
+        Whether the log started over, so that earlier lines belong to another log.
     """
 
     lines: list[str]
@@ -32,21 +32,21 @@ class News:
 
 
 def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
-    """Return what is new in a log since its end was looked at before.
+    """Return the new lines of a log since it was last read.
 
     Parameters
     ----------
     before, now
-        Its last lines.
+        Last lines of the log.
     whole
-        Whether `now` is all that there is of it.
+        Whether `now` is the whole log.
 
     Examples
     --------
     >>> news(["a", "b"], ["b", "c"], whole=False)
-    News(lines=['c'], left_out=0, joins=True, again=False)
+    News(lines=['c'], left_out=0, joins=True, restart=False)
     >>> news(["a", "b"], ["d", "e"], whole=False)
-    News(lines=['d', 'e'], left_out=0, joins=False, again=False)
+    News(lines=['d', 'e'], left_out=0, joins=False, restart=False)
     """
     new = added(before, now, whole=whole)
     retained = list(now if new is None else new)[-MAX_LINES:]
@@ -55,14 +55,14 @@ def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
 
 
 def added(before: Sequence[str], now: Sequence[str], *, whole: bool = False) -> list[str] | None:
-    """Return the lines that came since a log's end was looked at before; None where the two do not join.
+    """Return the new lines of a log since it was last read; None if the two parts do not join.
 
     Parameters
     ----------
     before, now
-        Its last lines; where they repeat themselves, as few as can be count as new.
+        Last lines of the log. For repeated lines, the smallest number counts as new.
     whole
-        Whether `now` is all that there is of it.
+        Whether `now` is the whole log.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Putting the pages beside the API."""
+"""Mount of the pages next to the API."""
 
 from __future__ import annotations
 
@@ -48,25 +48,27 @@ PAGES = (
     Page("/whatif", "What if", whatif.build, "science", "whatif", "operator"),
     Page("/settings", "Settings", settings.build, "settings", "settings"),
 )
-"""All pages, as they stand in the menu."""
+"""All pages in the order of the menu."""
 
 LIBRARY = "3.18"
-"""The version of NiceGUI whose inside is known here: what it looks for at start, what it serves last, which messages
-its script sends, how it finds the page that they are of, what its pop-ups are called, and by which name its editor is
-told of lines to mark. Look at each of these before another is let in."""
+"""Version of NiceGUI that this package depends on.
+
+Before an upgrade, check these internals: the objects that it searches at start, its last route, the messages of its
+script and how it finds their page, the ids of its pop-ups, and the name that marks lines in its editor.
+"""
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; worker-src 'self' blob:; object-src 'none'; "
     "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Nothing comes from elsewhere, and no one shows a page within one of his own. The library's templates need eval."""
+"""Content security policy: no foreign content and no foreign frames. The library's templates need eval."""
 
 LEFT = "No response returned."
-"""What the framework raises where a browser left before it was answered."""
+"""Error of the framework when a browser disconnects before the response."""
 
 RECONNECT_S = 30.0
-"""For how long a page is kept whose browser lost its connection."""
+"""Lifetime of a page after its browser loses the connection."""
 
 
 def mount(
@@ -76,25 +78,25 @@ def mount(
     public_url: str = "",
     busy: Busy = lambda: False,
 ) -> None:
-    """Serve pages beside the API; once in a process.
+    """Serve pages next to the API; once per process.
 
     Parameters
     ----------
     app
-        The API's application, for who asks from outside.
+        Application of the API for outside clients.
     api
-        The same, for pages.
+        The same for pages.
     provider
-        Where people may log in besides with a token of Seaway's own; None for nowhere.
+        Identity provider for log-ins, in addition to Seaway's own tokens; None for none.
     public_url
-        Where people reach it, where that is not where it listens; else empty.
+        Public URL if it differs from the listen address; else empty.
     busy
-        Tells whether jobs are being placed just now; open pages take little of the time then.
+        Reports whether a scheduling cycle is running; pages use little time then.
 
     Raises
     ------
     InvariantError
-        When the library is not the one that is known here.
+        When the version of the library is not `LIBRARY`.
     """
     _check_library()
     public, renewals = addresses.origin_of(public_url), Renewals()
@@ -114,15 +116,15 @@ def mount(
         binding_refresh_interval=None,
         show_welcome_message=False,
     )
-    run_with_module.gc = _Objects  # type: ignore[assignment,attr-defined]  # see there
+    run_with_module.gc = _Objects  # type: ignore[assignment,attr-defined]  # see `_Objects`
     if getattr(app.router.routes[-1], "app", None) is not core.app:
         raise InvariantError("NiceGUI is not mounted where it was: look at `mount` of seaway.web")
-    app.router.routes[-1] = _Pages(core.app, api, public)  # in place of a mount that takes the API's paths, too
+    app.router.routes[-1] = _Pages(core.app, api, public)  # replaces a mount that includes the API's paths
     Sockets(api).guard(core.sio)
     core.app.add_exception_handler(TurnedAwayError, _turned_away)
-    core.app.add_exception_handler(404, _unknown)  # the library's own keeps something for each who asks for nothing
+    core.app.add_exception_handler(404, _unknown)  # the library's own stores state for each unknown path
     core.app.add_exception_handler(405, _posted)
-    core.app.add_exception_handler(Exception, _broken)  # the library's own shows what was raised
+    core.app.add_exception_handler(Exception, _broken)  # the library's own shows the exception
 
 
 def _check_library() -> None:
@@ -147,38 +149,42 @@ async def _posted(request: Request, _: Exception) -> Response:
 
 
 async def _broken(request: Request, _: Exception) -> Response:
-    return broken(request)  # the server logs what it was
+    return broken(request)  # the server logs the exception
 
 
 class _Objects:
-    """Stands for the garbage collector where the library looks for its server among all objects that there are.
+    """Replacement of the garbage collector for the library, which searches all objects for its server.
 
-    Other threads make tuples meanwhile; one that is seen before it is whole makes Python raise SystemError there
-    (`gc.get_objects`). The library needs the server for nothing that is used here.
+    Other threads create tuples at the same time, and Python raises SystemError for an incomplete one
+    (`gc.get_objects`).
+    Seaway uses no feature that needs the server.
     """
 
     @staticmethod
     def get_objects() -> list[object]:
-        """Return nothing."""
+        """Return no objects."""
         return []
 
 
 class _Pages(Mount):
-    """Takes all paths but the API's, and only what comes from this server's own pages, each from its own visitor."""
+    """Mount of all paths except the API's.
+
+    It accepts requests from this server's own pages, each from its own visitor.
+    """
 
     def __init__(self, app: ASGIApp, api: ASGIApp, public: str) -> None:
         super().__init__("/", app)
         self._api, self._public = api, public
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether a path is a page's."""
+        """Match paths of pages."""
         if scope["type"] in ("http", "websocket") and addresses.is_api(scope["path"]):
             return Match.NONE, {}
         return super().matches(scope)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a page, or what belongs to one."""
-        scope["app"] = self.app  # whose answer it is, also where it is refused here
+        """Serve a page or one of its resources."""
+        scope["app"] = self.app  # needed also for a response that is refused here
         if not addresses.is_own_origin(Headers(scope=scope), self._public):
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "another site's page"})

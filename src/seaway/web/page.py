@@ -1,4 +1,4 @@
-"""A page: who may see it, what stands around it, and what is said where it cannot be shown."""
+"""Pages: access control, frame and error pages."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from seaway.web.visit import Visit
 from seaway.web.words import words_for
 
 Build = Callable[[Visit], Awaitable[None]]
-"""Puts a page together for a visitor."""
+"""Function that builds a page for a visitor."""
 
 SLOWEST_S = 10.0
-"""How long a page may take before its visitor is told that it failed."""
+"""Time limit of a page; after it the visitor gets an error."""
 
 LIBRARY_S = 2 * SLOWEST_S
-"""How long the library would wait; what it says then is no page of ours."""
+"""Time limit of the library, whose error page is not Seaway's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page.
+    """Page of the menu, or below one.
 
     Attributes
     ----------
     path
-        Its address, with parts in braces.
+        Address, with variable parts in braces.
     title
-        What it is called, in English.
+        Title in English.
     build
-        Puts it together.
+        Function that builds the page.
     icon
-        Its sign in the menu; empty for a page that is not there.
+        Icon in the menu; empty for a page that is not in the menu.
     style
-        The style sheet that it has besides everybody's, without its ending.
+        Additional style sheet, without its extension.
     role
-        Who sees it in the menu. What may be done on it the API says.
+        Lowest role that sees it in the menu. The API enforces permissions.
     """
 
     path: str
@@ -64,16 +64,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What all pages have in common.
+    """Objects that all pages share.
 
     Attributes
     ----------
     api
-        The application that pages ask.
-    board
-        Has answers at hand that many look at.
+        Application that pages call.
+    query_cache
+        Shared answers of the API.
     renewals
-        Has tokens renewed before they end.
+        Renewal of tokens.
     menu
         All pages.
     """
@@ -85,12 +85,12 @@ class Platform:
 
 
 class TurnedAwayError(Exception):
-    """A user comes to a page who may not see it.
+    """Access to a page is refused.
 
     Attributes
     ----------
     response
-        What he gets instead.
+        Response to the browser.
     """
 
     def __init__(self, response: Response) -> None:
@@ -99,15 +99,15 @@ class TurnedAwayError(Exception):
 
 
 def add_page(page: Page, platform: Platform) -> None:
-    """Serve a page."""
+    """Register a page."""
 
     async def let_in(request: Request) -> None:
-        """Find out who comes, before anything is made and kept for him.
+        """Identify the user before any state is created for the page.
 
         Raises
         ------
         TurnedAwayError
-            When he may not look.
+            When the user may not see it.
         """
         try:
             asker = Asker.of(request, platform.api, cookies.token_of(request.cookies))
@@ -144,7 +144,7 @@ def add_page(page: Page, platform: Platform) -> None:
 
 
 def _instead(request: Request, error: Exception) -> Response | None:
-    """Return what is shown in place of a page that could not be made; None where that is a mistake of ours."""
+    """Return the response in place of a page that failed; None for a bug of Seaway."""
     words = words_for(request)
     match error:
         case UnauthenticatedError():
@@ -157,7 +157,10 @@ def _instead(request: Request, error: Exception) -> Response | None:
 
 
 def _to_login(request: Request) -> Response:
-    """Lead to the log-in, and from there back; what does not hold any more stays where it may be renewed."""
+    """Redirect to the log-in page and from there back.
+
+    An expired token stays in its cookie so that it can be renewed.
+    """
     had, here = bool(cookies.token_of(request.cookies)), addresses.here(request)
     query = ({"next": here} if here != addresses.HOME else {}) | ({"ended": "1"} if had else {})
     return RedirectResponse(f"{addresses.LOGIN}?{urlencode(query)}" if query else addresses.LOGIN, 303)

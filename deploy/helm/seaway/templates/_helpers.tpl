@@ -1,4 +1,4 @@
-{{/* What the chart is called in names and labels. */}}
+{{/* Name of the chart in names and labels. */}}
 {{- define "seaway.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
@@ -68,7 +68,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* A value as TOML has it; whole numbers come as floats from YAML. */}}
+{{/* Format a value as TOML; integers from YAML are floats here. */}}
 {{- define "seaway.toml" -}}
 {{- if kindIs "string" . -}}
 {{ . | toJson }}
@@ -81,7 +81,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* All settings but the database's URL, which comes from its secret. */}}
+{{/* All settings except the URL of the database, which is in its secret. */}}
 {{- define "seaway.settings" -}}
 {{- $clusters := dict "namespace" .Values.clusters.namespace -}}
 {{- if .Values.clusters.kubeconfigs.existingSecret }}{{ $_ := set $clusters "kubeconfig_dir" "/etc/seaway/kubeconfigs" }}{{ end -}}

@@ -1,4 +1,4 @@
-"""Prefer nodes on which the same tenant ran something lately: images and data are there already."""
+"""Policy that prefers nodes where the same tenant ran recently: they already have its images and data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from seaway.scheduling.profile import Profile, WeightedPlugin
 
 
 class WarmNodes:
-    """Scores nodes by how lately the tenant was there.
+    """Plugin that scores nodes by how recently the tenant used them.
 
     Parameters
     ----------
     remembered
-        How many of a tenant's last nodes stay warm.
+        Number of a tenant's latest nodes that have a score.
     """
 
     name = "WarmNodes"
@@ -29,7 +29,7 @@ class WarmNodes:
         self._warm: defaultdict[str, deque[tuple[str, str]]] = defaultdict(lambda: deque(maxlen=remembered))
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,): 0 when cold, the warmer the higher."""
+        """Score every node, shape (N,): 0 without recent use, higher for more recent use."""
         scores = np.zeros(len(cycle.snapshot.nodes), np.int64)
         for readiness, where in enumerate(self._warm[cycle.job.tenant], start=1):
             n = cycle.snapshot.node_index.get(where)
@@ -38,18 +38,18 @@ class WarmNodes:
         return scores
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
-        """Remember where the replica goes."""
+        """Record the node of the replica."""
         self._warm[cycle.job.tenant].append((placement.cluster, placement.node))
         return PASS
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
-        """Forget it again: the replica does not go there after all."""
+        """Remove the node: the replica is not placed there."""
         warm = self._warm[cycle.job.tenant]
         if (placement.cluster, placement.node) in warm:
             warm.remove((placement.cluster, placement.node))
 
 
 def warm_nodes(options: PolicyOptions) -> Profile:
-    """Make the policy: the rules of fit, warm nodes first, best fit among equals."""
+    """Return the policy: all filters, warm nodes first, best fit among equals."""
     rules = (WeightedPlugin(rule) for rule in rules_of_fit())
     return Profile("warm-nodes", (*rules, WeightedPlugin(WarmNodes(), 3), WeightedPlugin(BestFit())), seed=options.seed)

@@ -83,8 +83,8 @@ def evaluate(
             metavar="NAME,...",
             help=(
                 "Names ([bold]bestfit[/bold], [bold]bestfit@cluster[/bold]), profile files (.toml), "
-                "trained policies (.policy), runs of [bold]seaway train[/bold], or a folder of runs, each "
-                "of which is evaluated on its training instances under its algorithm's name. Default: the "
+                "trained policies (.policy), runs of [bold]seaway train[/bold], or a folder of runs. "
+                "Such a run is evaluated on its training instances under its algorithm's name. Default: the "
                 "published heuristics at the level of clusters, all policies at the level of nodes, and "
                 "the built-in trained ones."
             ),

@@ -105,7 +105,7 @@ def train(
         typer.Option(
             metavar="N or N,N,...",
             help=(
-                "One run per seed: a number, or a list; [bold]7,[/bold] is seed 7 alone. --out is then "
+                "One run per seed: a number, or a list; [bold]7,[/bold] is seed 7 alone. --out is "
                 "the parent folder of all runs, also with --each and with several algorithms."
             ),
             rich_help_panel=MANY,

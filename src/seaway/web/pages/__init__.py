@@ -1,1 +1,1 @@
-"""A module for each page, or for pages that belong together; each has `build`, which `seaway.web.mount` calls."""
+"""Modules for pages, one for each page or group; each has `build`, which `seaway.web.mount` registers."""

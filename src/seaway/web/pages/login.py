@@ -1,4 +1,4 @@
-"""Logging in, with a token or at a provider: a form that needs no script, and of which the server keeps nothing."""
+"""Log-in page, for a token or a provider. It needs no script, and the server stores no state for it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def login_page(request: Request, provider: str, wanted: str, error: SeawayError 
     Parameters
     ----------
     provider
-        The address of who else lets people in; empty for nobody.
+        Address of the identity provider; empty for none.
     wanted
-        Where the visitor wants to, an address of this server.
+        Address of this server to go to after the log-in.
     error
-        Why he was not let in; None before he tries.
+        Reason why the log-in failed; None before the first try.
     """
     words, query = words_for(request), request.query_params
     said = ""
@@ -47,5 +47,5 @@ def login_page(request: Request, provider: str, wanted: str, error: SeawayError 
 
 
 def name_of(provider: str) -> str:
-    """Return what people know a provider by."""
+    """Return the host name of a provider, or its address if it has none."""
     return urlsplit(provider).netloc or provider

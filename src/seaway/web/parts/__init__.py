@@ -1,1 +1,1 @@
-"""What pages are put together from."""
+"""Parts that pages share."""

@@ -1,4 +1,4 @@
-"""Buttons in text: what a template's buttons do."""
+"""Click handlers for buttons in templates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from seaway.web.fragment import Fragment
 
 Act = Callable[[str, str], Awaitable[None] | None]
-"""Takes what is to be done, and to what."""
+"""Function that receives an action and the name of its object."""
 
 PRESSED = """(event) => {
   const button = event.target.closest('[data-act]');
@@ -16,5 +16,5 @@ PRESSED = """(event) => {
 
 
 def on_act(fragment: Fragment, act: Act) -> None:
-    """Have a fragment's buttons do something: `data-act` says what is to be done, `data-name` to what."""
+    """Call a function for clicks on a fragment's buttons: `data-act` is the action, `data-name` the object."""
     fragment.element.on("click", lambda event: act(str(event.args["act"]), str(event.args["name"])), js_handler=PRESSED)

@@ -1,4 +1,4 @@
-"""Keeping new work away from a cluster or a node, and letting it come again: what is so, and buttons for operators."""
+"""Cordon, drain and uncordon of a cluster or node: present state, and buttons for operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Closing:
-    """A line that says whether new work comes, with buttons to change that."""
+    """Line that shows whether a cluster or node accepts new jobs, with buttons."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -24,14 +24,14 @@ class Closing:
         on_act(self._line, lambda act, _: self._ask(act))
 
     def show(self, cluster: str, node: str, cordon: CordonOut | None, reason: str, *, there: bool = True) -> None:
-        """Show how it is with a cluster, or with a node of it.
+        """Show the state of a cluster or of one of its nodes.
 
         Parameters
         ----------
         reason
-            Why it takes no new work but for a cordon of its own; empty where it does.
+            Reason other than a cordon why it accepts no new jobs; empty if it does.
         there
-            Whether there is something to show.
+            Whether to show the line.
         """
         self._of = (cluster, node)
         self._line.element.set_visibility(there)
@@ -40,7 +40,7 @@ class Closing:
             self._line.show(name=node or cluster, node=node, cordon=cordon, reason=reason, may=may)
 
     def _ask(self, act: str) -> None:
-        """Ask for a reason, or whether one is sure."""
+        """Open the dialog of an action, which requests a reason or a confirmation."""
         words, (cluster, node) = self._visit.words, self._of
         name = node or cluster
         why = Field("reason", words("Reason"), hint=words("Everybody sees it beside your name."))

@@ -1,4 +1,4 @@
-"""An editor of YAML that shows at which lines something is wrong, and a view of YAML that no one changes."""
+"""YAML editor that marks lines with errors, and theme for read-only views."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from seaway.web.job_document import line_of
 from seaway.web.visit import Visit
 
 Typed = Callable[[str], Awaitable[None]]
-"""Takes the text whenever a user has changed it."""
+"""Function that receives the text after each change by the user."""
 
 DARK = "document.body.classList.contains('body--dark')"
 
 
 class Editor:
-    """An editor.
+    """YAML editor.
 
     Parameters
     ----------
     typed
-        Told what is typed; not what `show` puts there.
+        Receives text that the user types, but not text from `show`.
     label
-        What it holds.
+        Accessible name.
     """
 
     def __init__(self, visit: Visit, typed: Typed, label: str) -> None:
@@ -38,34 +38,34 @@ class Editor:
         dress(visit, self._editor)
 
     def show(self, text: str) -> None:
-        """Show a text in place of what is there."""
+        """Replace the text."""
         if text != self._text:
             self._text = text
             self._editor.set_value(text)
 
     def enable(self, on: bool) -> None:
-        """Let people type, or not."""
+        """Enable or disable input."""
         self._editor.set_enabled(on)
 
     def mark(self, errors: Sequence[RejectedError], lines: Mapping[str, int]) -> None:
-        """Mark the lines at which something is wrong.
+        """Mark lines with errors.
 
         Parameters
         ----------
         lines
-            On which line what stands.
+            Line of each field, by path.
         """
         self._lines = lines
         marked = {line for each in errors if (line := self.line(each.where)) is not None}
         drawn = [{"kind": "line", "line": line, "class": "line-wrong"} for line in sorted(marked)]
-        self._editor.run_method("setDecorations", drawn)  # a property brings along a text, which may be old by then
+        self._editor.run_method("setDecorations", drawn)  # a property would also send a text, which may be outdated
 
     def line(self, path: str) -> int | None:
-        """Return the line of a field, or of what it would be a part of."""
+        """Return the line of a field or of its closest parent that has one."""
         return line_of(self._lines, path)
 
     def lead(self, path: str) -> None:
-        """Show the line of a field."""
+        """Scroll to the line of a field."""
         if (line := self.line(path)) is not None:
             self._editor.reveal_line(line)
 
@@ -76,10 +76,10 @@ class Editor:
 
 
 def dress(visit: Visit, editor: ui.codemirror) -> None:
-    """Have an editor light or dark, as its page is; where the browser knows which, it is asked."""
+    """Set the light or dark theme of an editor; query the browser if only it knows the system's theme."""
 
     async def ask() -> None:
-        with suppress(TimeoutError):  # it is light where the browser does not say
+        with suppress(TimeoutError):  # light if the browser does not answer
             if await visit.client.run_javascript(DARK):
                 editor.set_theme("vscodeDark")
 
@@ -88,4 +88,4 @@ def dress(visit: Visit, editor: ui.codemirror) -> None:
     else:
         editor.set_theme("vscodeLight")
         if visit.theme == "auto":
-            visit.client.on_connect(ask)  # what waits for the browser here has the page served as far as it is made
+            visit.client.on_connect(ask)  # a wait here would serve the page before it is complete

@@ -1,4 +1,4 @@
-"""Dialogs that ask for something: fields, and what is wrong with them beside each; and whether one is sure."""
+"""Dialogs: forms with errors at their fields, file uploads, and confirmations."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from seaway.web.figures import count
 from seaway.web.words import Words
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-"""Takes what was filled in, by field; raises what is wrong with it."""
+"""Function that receives values by field; raises their errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a form.
+    """Field of a form.
 
     Attributes
     ----------
     name
-        What the API calls it.
+        Name in the API.
     label
-        What people call it.
+        Title of the field.
     value
-        What stands in it at first: text, whether a switch is on, what is chosen of options, or a list of several.
+        Initial value: text, state of a switch, selected option, or a list of options.
     options
-        What there is to choose from, and what each is called; None where text is typed.
+        Options with their titles; None for a text field.
     hint
-        What else is to be known of it.
+        Additional help.
     """
 
     name: str
@@ -48,18 +48,16 @@ class Field:
 
 
 class Form:
-    """A dialog with fields; it stays open until what is sent is taken.
+    """Dialog with fields, which stays open until the API accepts them.
 
     Parameters
     ----------
     title
-        What it is for.
-    fields
-        What it asks for.
+        Title of the dialog.
     verb
-        What its button says.
+        Label of its button.
     send
-        Sends it.
+        Sends the values.
     """
 
     def __init__(self, words: Words, title: str, fields: Sequence[Field], verb: str, send: Send) -> None:
@@ -77,7 +75,7 @@ class Form:
 
     async def _submit(self) -> None:
         if not self._button.enabled:
-            return  # it is being sent
+            return  # already in progress
         given = {name: each.value for name, each in self._inputs.items()}
         for each in self._inputs.values():
             if isinstance(each, ValidationElement):
@@ -89,7 +87,7 @@ class Form:
             )
 
     def _show_error(self, error: SeawayError) -> None:
-        """Say what is wrong, at the field where it is known which."""
+        """Show errors at their fields where known."""
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
             where = each.where.partition(".")[0] if isinstance(each, RejectedError) else ""
@@ -103,7 +101,7 @@ class Form:
 
 
 def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awaitable[None]]) -> None:
-    """Ask whether one is sure, and do it; what goes wrong is said there."""
+    """Open a dialog that confirms an action, runs it, and shows its errors."""
     with dialog(title) as made:
         ui.label(text).classes("dialog-text")
         wrong = wrong_line()
@@ -113,7 +111,7 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
             wrong.set_visibility(True)
 
         async def sure() -> None:
-            if button.enabled:  # else it is being done
+            if button.enabled:  # else it is in progress
                 with sending(made, button, show_error):
                     await do()
 
@@ -121,16 +119,16 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
 
 
 def tell(text: str) -> None:
-    """Say for a moment that something is done."""
+    """Show a short success message."""
     ui.notify(text, type="positive", position="bottom-right")
 
 
 @contextmanager
 def dialog(title: str) -> Iterator[ui.dialog]:
-    """Make a dialog, which is thrown away when it is closed; what is made within stands in it.
+    """Open a dialog, deleted on close; the body of the ``with`` statement draws its content.
 
-    It belongs to the page, not to what asked for it, which may be a dialog that closes: the library lets a dialog go
-    with what it was made in. Where one of its title is open it is not shown: who presses twice is asked once.
+    The dialog belongs to the page, because the library deletes a dialog with its creator, which may be a dialog that
+    closes. The dialog stays hidden if one with the same title is open, so that a double click opens one.
     """
     client = ui.context.client
     dialogs = [each for each in client.elements.values() if isinstance(each, ui.dialog)]
@@ -149,16 +147,16 @@ def dialog(title: str) -> Iterator[ui.dialog]:
 
 @contextmanager
 def sending(made: ui.dialog, button: ui.button, show_error: Callable[[SeawayError], None]) -> Iterator[None]:
-    """Send within what a dialog asked for, and close it then.
+    """Run the body of the ``with`` statement as the action of a dialog, then close the dialog.
 
-    What is on its way cannot be called back: where the dialog is closed meanwhile, the page says what came of it.
+    A request cannot be cancelled. If the user closes the dialog first, the page shows the error.
 
     Parameters
     ----------
     button
-        Sends it, and cannot be pressed meanwhile.
-    told
-        Says in the dialog what is wrong.
+        Button of the action, disabled until it completes.
+    show_error
+        Shows an error in the dialog.
     """
     button.props("loading").disable()
     try:
@@ -170,31 +168,31 @@ def sending(made: ui.dialog, button: ui.button, show_error: Callable[[SeawayErro
             raise
         show_error(error)
     finally:
-        if made.value:  # else it is over: who presses once more, before he sees that, sends nothing
+        if made.value:  # after success it stays disabled: a late second click sends nothing
             button.props(remove="loading").enable()
 
 
 def wrong_line() -> ui.label:
-    """Make a line that says what is wrong, once something is."""
+    """Draw an error line, which is hidden at first."""
     line = ui.label().classes("form-error").props("role=alert")
     line.set_visibility(False)
     return line
 
 
 def buttons(made: ui.dialog, leave: str, verb: str, do: Callable[[], Awaitable[None]], colour: str) -> ui.button:
-    """Make the buttons of a dialog; return the one that does it."""
+    """Draw the buttons of a dialog; return the button of its action."""
     with ui.element("div").classes("dialog-buttons"):
         ui.button(leave, on_click=made.close).props("flat no-caps")
         return ui.button(verb, on_click=do, color=colour).props("unelevated no-caps")
 
 
 def quoted(text: str) -> str:
-    """Write text as a property of an element."""
+    """Return text as a quoted property of an element."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _input(field: Field) -> ValueElement[Any]:
-    """Make what a field is filled in with."""
+    """Draw the control of a field."""
     if isinstance(field.value, bool):
         return ui.switch(field.label, value=field.value)
     props = "outlined dense" + (f" hint={quoted(field.hint)}" if field.hint else "")
@@ -206,33 +204,33 @@ def _input(field: Field) -> ValueElement[Any]:
 
 
 SendFile = Callable[[str, str, bytes], Awaitable[None]]
-"""Takes what it is to be called, the file's own name and its content; raises what is wrong with it."""
+"""Function that receives the new name, the file's name and its content; raises errors."""
 
 AROUND = 2048
-"""What a browser sends around a file, bytes: its name and its kind."""
+"""Size of the name and type that a browser sends with a file, in bytes."""
 
 PICK = "() => document.querySelector('.file-form .q-uploader__input')?.click()"
-"""Asks for a file in the browser, at once: only what a user presses may."""
+"""JavaScript that opens the browser's file dialog. It must run in the handler of the user's click."""
 
 
 class FileForm:
-    """A dialog for a file; it stays open until what is sent is taken.
+    """Dialog for a file, which stays open until the API accepts it.
 
     Parameters
     ----------
     accept
-        How names of such files end, like ``.json,.csv``.
+        Extensions of accepted files, like ``.json,.csv``.
     verb
-        What its button says.
+        Label of its button.
     send
-        Sends it.
+        Sends the file.
     max_body_bytes
-        What the body of a request with it may have, bytes: what is larger is refused before it is sent.
+        Largest request body of the API. The dialog refuses larger files before it sends them.
     named
-        What the name is called that it gets here; empty where the file says it itself.
+        Title of the field for the new name; empty if the file contains its name.
     """
 
-    def __init__(  # what a dialog is made of
+    def __init__(  # all parts of the dialog
         self, words: Words, title: str, accept: str, verb: str, send: SendFile, max_body_bytes: int, named: str = ""
     ) -> None:
         self.words, self._send = words, send
@@ -257,7 +255,7 @@ class FileForm:
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
     async def _uploaded(self, event: UploadEventArguments) -> None:
-        """Take in the file that was chosen; another may be chosen after it."""
+        """Accept an uploaded file; a later one replaces it."""
         content = await event.file.read()
         self._file, self._refused = (event.file.name, content), ""
         size = f"{len(content):,}"
@@ -269,7 +267,7 @@ class FileForm:
 
     async def _submit(self) -> None:
         if not self._button.enabled:
-            return  # it is being sent
+            return  # already in progress
         if self._name is not None:
             self._name.error = None
         if self._file is None:
@@ -280,14 +278,14 @@ class FileForm:
             await self._send(str(self._name.value).strip() if self._name else "", *self._file)
 
     def _refuse(self, why: str, upload: ui.upload) -> None:
-        """Say why the file that was chosen cannot be taken, until another is; the one before it counts no more."""
+        """Show why a file is refused, and drop the previous one."""
         self._file, self._refused = None, why
         self._chosen.set_text(self.words("No file is chosen yet."))
         self._show_error(why)
         upload.reset()
 
     def _failed(self, error: SeawayError) -> None:
-        """Say what is wrong, at the name where it is that."""
+        """Show an error at the name if it belongs to it."""
         if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
             self._name.error = error.message
         else:
@@ -299,5 +297,5 @@ class FileForm:
 
 
 def name_like(text: str) -> str:
-    """Return what comes nearest to a text of all that something may be named here; empty where nothing does."""
+    """Return the closest valid name to a text; empty if there is none."""
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:63].rstrip("-.")

@@ -1,4 +1,4 @@
-"""What can be done with a job, offered to those who may, as long as it makes sense."""
+"""Actions on a job, for users with the right and in states that allow them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 WHOLE = "must be a whole number, like 10"
 WRITTEN = re.compile(r"[+-]?[0-9]{1,18}")
-"""A whole number; what is longer than that no priority is."""
+"""Pattern of a whole number; no priority has more digits."""
 
 ALWAYS = ("again", "delete")
-"""What makes sense also once a job is over."""
+"""Actions that a finished job also has."""
 
 
 class Actions:
-    """Buttons for a job."""
+    """Buttons for a job's actions."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         self._visit, self._job, self._gone = visit, job, False
@@ -47,17 +47,17 @@ class Actions:
         self.show(job)
 
     def show(self, job: JobOut) -> None:
-        """Offer what makes sense in a job's state."""
+        """Show the actions that the job's state allows."""
         self._job = job
         final, suspended = JobState(job.state).final, self._is_suspended()
         for name, button in self._buttons.items():
             button.set_visibility(not final or name in ALWAYS)
-        if pause := self._buttons.get("pause"):  # the same button, so that who pressed it is still there afterwards
+        if pause := self._buttons.get("pause"):  # one button for both, so that it stays under the pointer
             pause.set_text(self._visit.words("Resume") if suspended else self._visit.words("Suspend"))
             pause.set_icon("play_arrow" if suspended else "pause")
 
     def end(self) -> None:
-        """Offer no more than to submit one like it: the job is not there any more."""
+        """Leave only the button that submits a copy: the job was deleted."""
         self._gone = True
         for name, button in self._buttons.items():
             button.set_visibility(name == "again")
@@ -110,7 +110,7 @@ class Actions:
             wanted, before = priority_of(str(given["priority"])), known
             now = await self._visit.ask(jobs.job(job.id))
             if now.priority != before:
-                known = now.priority  # who presses again knows it
+                known = now.priority  # a second click confirms it
                 said = words("It was changed from {before} to {now} in the meantime. Press again to overwrite that.",
                              before=before, now=known)  # fmt: skip
                 raise ConflictError(said)
@@ -132,7 +132,7 @@ class Actions:
         confirm(words, words("Delete {job}?", job=job.name), text, words("Delete"), do)
 
     def _again(self) -> None:
-        if self._gone:  # nobody can be asked for it any more: it is a draft of its own
+        if self._gone:  # the API does not have the job any more, so it becomes a draft
             ui.run_javascript(keeping(self._visit.who, written(self._job.spec)))
             ui.navigate.to("/submit")
         else:
@@ -145,7 +145,7 @@ def priority_of(text: str) -> int:
     Raises
     ------
     RejectedError
-        At its field, when it is not a whole number.
+        When the text is not a whole number; it names the field.
     """
     if not WRITTEN.fullmatch(text):
         raise RejectedError(WHOLE, where="priority")

@@ -210,13 +210,15 @@ def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
     made.plane.settle()
     where = made.where(job_id)
     before = {each.uuid for place in made.plane.attempt(job_id).placements for each in place.slices}
-    turned_away = Workload(job_id, 1, where, WorkloadPhase.FAILED, reason="no node takes it", cause=Cause.UNSCHEDULABLE)
+    turned_away = Workload(
+        job_id, 1, where, WorkloadPhase.FAILED, reason="no node accepts it", cause=Cause.UNSCHEDULABLE
+    )
     made.plane.writer.commit(
         made.plane.controller.observer.changes(
             [Observation(where, Changes("x", complete=False, workloads=(turned_away,)), 0)]
         )
     )
-    assert f"{where} refused it: no node takes it" in made.job(job_id).reason
+    assert f"{where} refused it: no node accepts it" in made.job(job_id).reason
     made.plane.run(30)
     after = {each.uuid for place in made.plane.attempt(job_id).placements for each in place.slices}
     assert (made.state(job_id), made.job(job_id).failures) == ("running", 0)

@@ -136,7 +136,7 @@ class Choosing(torch.nn.Module):
     [
         (Masked(), 1, "NaN or infinity"),
         (Choosing(), 1, "cannot be written"),
-        (Attending(), 1, "does not take the inputs"),
+        (Attending(), 1, "does not accept the inputs"),
         (small_actor(), 0, "1 to 16 trials"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the fleet is narrowed down by: a line of fields."""
+"""Filters of the fleet page."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ AMOUNTS: Mapping[str, tuple[str, int]] = {
     "memory": ("free_memory_mib", MIB_PER_GIB),
     "cores": ("free_core_milli", MILLI_PER_PERCENT),
 }
-"""Amounts by their name in addresses: what the API calls each, and how many of its units one is."""
+"""Amounts by their name in addresses: the name in the API, and the API's units per unit."""
 
 FIELDS = (*TEXTS, *AMOUNTS, "ready")
-"""Names in addresses."""
+"""Names of all filters in addresses."""
 
 
 def wanted_of(given: Mapping[str, str]) -> FleetFilter:
-    """Return what to ask the API for.
+    """Return the filter for the API.
 
     Raises
     ------
     RejectedError
-        For what is no amount; it says of which field.
+        When an amount is invalid; it names the field.
     """
     wanted = FleetFilter(ready=READY.get(given.get("ready", "")))
     for name in TEXTS:
-        wanted[name] = given.get(name, "")  # type: ignore[literal-required]  # one of its own names
+        wanted[name] = given.get(name, "")  # type: ignore[literal-required]  # one of its keys
     for name, (field, units) in AMOUNTS.items():
         wanted[field] = _amount(name, given.get(name, ""), units)  # type: ignore[literal-required]
     return wanted
 
 
 def is_meant(wanted: FleetFilter) -> Callable[[DeviceOut], bool]:
-    """Return what tells of a device whether it is one of those that are looked for."""
+    """Return a predicate for the devices that a filter selects."""
 
     def meant(device: DeviceOut) -> bool:
         return (
@@ -73,23 +73,23 @@ def _amount(name: str, text: str, units: int) -> int:
 
 
 Change = Callable[..., Awaitable[None]]
-"""Takes by name what is given now."""
+"""Function that receives the changed filters by name."""
 
 WAIT_MS = 300
-"""For how long nothing is typed before it is looked for."""
+"""Delay after the last key press before a search."""
 
 
 class FleetBar:
-    """The fields.
+    """Row of filter fields.
 
     Parameters
     ----------
     given
-        What stands in them at first, by their names in the page's address.
+        Initial values by their names in the page's address.
     models
-        What devices there are.
+        Device models to choose from.
     change
-        Told what was typed or chosen.
+        Function that receives changed filters.
     """
 
     def __init__(self, words: Words, given: Mapping[str, str], models: Sequence[str], change: Change) -> None:
@@ -119,7 +119,7 @@ class FleetBar:
             select.set_options(named, value=chosen)
 
     def accept(self, given: Mapping[str, str]) -> None:
-        """Have the fields say what is looked for now, and nothing to be wrong with it."""
+        """Show the present filters, and clear errors."""
         self._given = dict(given)
         for name, field in self._fields.items():
             field.error = None
@@ -127,7 +127,7 @@ class FleetBar:
                 field.set_value(given.get(name, ""))
 
     def refuse(self, error: RejectedError) -> None:
-        """Say what is wrong, at the field."""
+        """Show an error at its field."""
         words, of = self._words, {field: name for name, (field, _) in AMOUNTS.items()}
         for each in (error, *error.also):
             field = self._fields.get(of.get(each.where, each.where))
@@ -150,7 +150,7 @@ class FleetBar:
         self._fields[name] = made.props("outlined dense options-dense").classes("filter")
 
     def _received(self, name: str) -> Callable[[Any], Awaitable[None]]:
-        async def callback(event: Any) -> None:  # noqa: ANN401  # the library's own
+        async def callback(event: Any) -> None:  # noqa: ANN401  # type of the library
             value = str(event.value or "").strip()
             if value != self._given.get(name, ""):
                 self._given[name] = value

@@ -1,4 +1,4 @@
-"""The fleet: clusters, their nodes, the cards of these with who holds what of each; found among 10,000 nodes."""
+"""Fleet page: clusters, nodes, cards and their allocations, with filters for fleets of 10,000 nodes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 NODES, CARDS, SLICES = "nodes", "cards", "slices"
 SIZES = {NODES: 12, CARDS: 50, SLICES: 50}
-"""Entries on a page, by what is listed."""
+"""Entries on a page of each list."""
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     page = _FleetPage(visit)
     await page.begin()
 
 
 class _FleetPage:
-    """The page of one visitor.
+    """Fleet page of one visitor.
 
     Attributes
     ----------
     given
-        What is looked for, how it is shown, and where in the list: as it stands in the address.
+        Filters, view and position in the list, as in the page's address.
     """
 
     def __init__(self, visit: Visit) -> None:
@@ -54,17 +54,17 @@ class _FleetPage:
 
     @property
     def view(self) -> str:
-        """What is listed."""
+        """Name of the list in view."""
         return self.given.get("view", NODES) if self.given.get("view") in SIZES else NODES
 
     @property
     def by(self) -> str:
-        """What colours stand for: tenants, or jobs for who sees but one tenant's."""
+        """Meaning of colours: tenants, or jobs if the user sees only one tenant's."""
         chosen = self.given.get("by")
         return chosen if chosen in (TENANT, JOB) else JOB if self.visit.who.tenant else TENANT
 
     async def begin(self) -> None:
-        """Make all parts, and follow what they show."""
+        """Draw all parts, and follow their data."""
         words = self.visit.words
         self._strip = Fragment("fleet_strip", words)
         on_act(self._strip, self._choose)
@@ -88,12 +88,12 @@ class _FleetPage:
         await self._look()
 
     async def change(self, **given: str) -> None:
-        """Look for something else, from the first page on."""
+        """Change filters, and start at the first page."""
         self._before = []
         await self._go(self.visit.keep, **{"after": "", **given})
 
     async def _turn_to(self, **given: str) -> None:
-        """Look at something else, from where one gets back."""
+        """Change the view in a new entry of the browser's history."""
         await self._go(self.visit.turn, **given)
 
     async def _go(self, address: Callable[..., None], **given: str) -> None:
@@ -103,14 +103,14 @@ class _FleetPage:
         await self._look()
 
     async def _look(self) -> None:
-        """Follow what is looked for now, in place of what was."""
+        """Follow the list of the present filters instead of the previous one."""
         turn = self._latest.begin()
         self._bar.accept(self.given)
         try:
             wanted = wanted_of(self.given)
             await turn.follow(self._call(wanted), lambda page: self._received(page, wanted))
         except RejectedError as error:
-            if error.where == "after":  # an old address: the list starts over
+            if error.where == "after":  # position of an outdated address: the list starts over
                 await self.change()
             else:
                 self._bar.refuse(error)
@@ -140,7 +140,6 @@ class _FleetPage:
         self._closing.show(chosen, "", of.cordon if of else None, of.silence if of else "", there=of is not None)
 
     def _received(self, page: FleetPageOut, wanted: FleetFilter) -> None:
-        """Show a page of the list."""
         shown = self._lists[self.view].show(page, wanted, self.by)
         for name, each in self._lists.items():
             each.element.set_visibility(name == self.view and bool(shown.count))
@@ -162,12 +161,12 @@ class _FleetPage:
         )  # fmt: skip
 
     async def _choose(self, _: str, cluster: str) -> None:
-        """Look at one cluster alone, or at all again."""
+        """Select one cluster, or all clusters again."""
         self._before = []
         await self._turn_to(after="", cluster="" if cluster == self.given.get("cluster") else cluster)
 
     async def _tab(self, act: str, name: str) -> None:
-        """Show another list, or other colours."""
+        """Change the list in view or the meaning of colours."""
         if act == "view":
             self._before = []
             await self._turn_to(after="", view="" if name == NODES else name)
@@ -175,11 +174,11 @@ class _FleetPage:
             await self._turn_to(by=name)
 
     async def _turn(self, act: str, name: str) -> None:
-        """Turn to another page of the list."""
+        """Go to another page of the list."""
         if act == "back":
             await self._turn_to(after=self._before.pop() if self._before else "")
         elif name == self.given.get("after"):
-            return  # pressed twice, and once is meant
+            return  # a double click counts once
         elif name:
             self._before.append(self.given.get("after", ""))
             await self._turn_to(after=name)

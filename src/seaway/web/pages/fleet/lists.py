@@ -1,4 +1,4 @@
-"""The lists of the fleet: nodes with their cards drawn, cards, and containers."""
+"""Lists of the fleet page: nodes with their cards, cards, and containers."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import AllocatedSlice, DeviceOut, NodeOut, SliceOut
 
 MAX_NODES = 500
-"""So many drawn nodes are kept."""
+"""Size of the cache of rendered nodes."""
 
 _nodes: OrderedDict[tuple[object, ...], tuple[NodeOut, Mapping[str, int], str]] = OrderedDict()
-"""Nodes as they were drawn last, by who looks at them how."""
+"""Rendered nodes by the options of their view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a list shows.
+    """Summary of a list in view.
 
     Attributes
     ----------
     count
-        Its entries.
+        Number of entries.
     legend
-        What the legend is to explain, by its name in the template.
+        Variables of the legend's template.
     """
 
     count: int
@@ -43,12 +43,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A page of a list as it stands in the browser.
+    """Rendered page of a list.
 
     Attributes
     ----------
     pieces
-        Its HTML.
+        Parts of its HTML.
     """
 
     pieces: Sequence[str]
@@ -56,7 +56,7 @@ class Drawn:
 
 
 class NodeList:
-    """Nodes, an element for each, so that only those are sent again in which something has changed."""
+    """List of nodes. Each has an element of its own, so that the server sends only changed nodes."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -64,7 +64,7 @@ class NodeList:
         self.element = ui.element("div").classes("nodes")
 
     def show(self, page: Any, wanted: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a NodePage
-        """Show a page of nodes, with their slices in colours that stand for tenants or jobs."""
+        """Show a page of nodes, with slices in colours of tenants or jobs."""
         words, choices = self._words, (by, tuple(wanted.items()))
         of = ("nodes", words.language, choices)
         drawn = once(of, [page], lambda: _draw_nodes(page.nodes, wanted, by, words))
@@ -79,7 +79,7 @@ class NodeList:
 
 
 class CardList:
-    """Cards, a line each."""
+    """Table of cards."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -95,7 +95,7 @@ class CardList:
 
 
 class SliceList:
-    """Containers and what each holds, a line each."""
+    """Table of containers with their allocations."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -118,7 +118,7 @@ def _draw_nodes(shown_nodes: Sequence[NodeOut], wanted: FleetFilter, by: str, wo
 
 
 def _node(node: NodeOut, wanted: FleetFilter, paint: Painter) -> str:
-    """Draw a node; of most nothing has changed since that was done last."""
+    """Render a node; most nodes have not changed and come from the cache."""
     key = (node.cluster, node.name, paint.by, tuple(wanted.items()), paint.words.language)
     known = _nodes.pop(key, None)
     if known is None or known[:2] != (node, paint.colours):
@@ -149,7 +149,7 @@ def _slices(devices: Iterable[DeviceOut]) -> list[AllocatedSlice]:
 
 
 def _legend(paint: Painter, devices: Sequence[DeviceOut]) -> dict[str, Any]:
-    """Return what the legend of drawn devices explains."""
+    """Return the variables of the legend for devices."""
     return _names(paint, _slices(devices)) | {
         "free": bool(devices),
         "closed": any(each.reason for each in devices),

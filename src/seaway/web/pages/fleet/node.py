@@ -1,4 +1,4 @@
-"""One node: each of its cards drawn large, who holds what of it, and what is really used."""
+"""Node page: the node's cards with their allocations and measured use."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together.
+    """Build the page.
 
     Raises
     ------
     UnknownError
-        When there is no such node.
+        When the node does not exist.
     """
     words, cluster, name = visit.words, visit.part("cluster"), visit.part("node")
     call = fleet.nodes(cluster=cluster, node=name, limit=1).first

@@ -1,4 +1,4 @@
-"""The first page: how the fleet is, what waits, what is wrong."""
+"""Overview: state of the fleet, waiting jobs, and alerts."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
 SELDOM_S = 3.0
-"""How often agents and alerts are looked at: they report every few seconds."""
+"""Interval of queries for agents and alerts, which report every few seconds."""
 
 FRESH_S = 5
-"""A cluster that answered within so many seconds was heard just now."""
+"""Age of a cluster's last answer, in seconds, up to which it counts as present."""
 
 LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
-"""How what is wrong is shown, by its severity."""
+"""Style of alerts by severity."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """What came last of each call."""
+    """Latest answer of each call."""
 
     clusters: list[ClusterOut]
     states: dict[str, int]
@@ -45,7 +45,7 @@ class Seen:
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     words = visit.words
     seen = Seen([], {})
     tiles = Fragment("tiles", words)
@@ -82,7 +82,7 @@ async def build(visit: Visit) -> None:
 
 
 def _states(count: JobCount) -> dict[str, object]:
-    """Return what the bars of states show."""
+    """Return the variables of the bars of states."""
     listed = [{"state": each, "jobs": count.states[each]} for each in ORDER if count.states.get(each)]
     return {"states": listed, "most": max(count.states.values(), default=0)}
 
@@ -117,7 +117,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
 
 
 def _without(silent: list[str], words: Words) -> str:
-    """Say which clusters sums leave out."""
+    """Describe the clusters that the sums leave out."""
     if len(silent) > 1:
         return words("without {n} clusters that do not answer", n=figures.count(len(silent), words.locale))
     return words("without {cluster}, which does not answer", cluster=silent[0])
@@ -134,13 +134,13 @@ def _noted(*said: str) -> str:
 
 
 def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
-    """Return what is used of how much."""
+    """Return the sums of used and total amounts."""
     listed = list(amounts)
     return sum(each.used for each in listed), sum(each.total for each in listed)
 
 
 def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
-    """List what is wrong, the worst first."""
+    """List problems, the worst first."""
     for each in sorted(seen.clusters, key=lambda cluster: cluster.state != "lost"):
         if each.state != "up":
             level = "bad" if each.state in ("lost", "gone") else "warn"
@@ -167,7 +167,7 @@ def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
 
 
 def _past(alert: AlertOut, words: Words) -> dict[str, str]:
-    """Say which figure is past its bound."""
+    """Describe an alert."""
     locale, of = words.locale, alert.of
     number, href, why = figures.count(alert.value, locale), "/settings", ""
     match alert.name:
@@ -197,7 +197,7 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
 
 
 def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
-    """Say which figure of a gateway or link is past its bound, and where that is seen."""
+    """Describe an alert of a gateway or link, and return the address of its page."""
     percent, of, href = figures.percent(100 * alert.value, words.locale), alert.of, "/network"
     match alert.name:
         case "SeawayGatewayDead":

@@ -1,4 +1,4 @@
-"""What happened to a job: how it is and was, where it is, and all events."""
+"""Tabs of a job for its history: overview, events, reasons and manifests."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 REPLICAS = 50
-"""Replicas that are shown at once."""
+"""Replicas on one page."""
 
 REPLICAS_S = 1.0
-"""How often it is asked how each of several replicas is: that changes without the job."""
+"""Interval of queries for several replicas, whose states change independently of the job's."""
 
 ATTEMPTS = 10
-"""Attempts before the latest that are shown."""
+"""Earlier attempts in the list."""
 
 EVENTS = 200
-"""Events that are shown unless more are asked for."""
+"""Events in the list before the user requests more."""
 
 STEPS = 12
-"""Steps of the timeline that are listed."""
+"""Actions in the list of the timeline."""
 
 
 class Overview(WithEvents):
-    """How it is and was, where it is, and what it asked for."""
+    """Tab with the job's state, history, workloads and resources."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
@@ -50,14 +50,14 @@ class Overview(WithEvents):
         self._written: dict[str, Any] | None = None
 
     def make(self) -> None:
-        """Make what is seen, empty."""
+        """Draw the empty tab."""
         self._timeline = Fragment("job_timeline", self.words)
         self._places = Fragment("job_places", self.words)
         on_act(self._places, self._turned)
         self._asked = Fragment("job_asked", self.words)
 
     async def look(self, turn: Turn) -> None:
-        """Begin to follow what is seen."""
+        """Follow the data of the tab."""
         await self.follow_events(turn)
         after = max(self.job.attempt - 1 - ATTEMPTS, 0)
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
@@ -65,7 +65,7 @@ class Overview(WithEvents):
         await self.follow_beside(turn, call, self._received_attempts, interval_s)
 
     def draw(self) -> None:
-        """Write it again."""
+        """Render the tab again."""
         if self.events:
             all_steps = steps(self.events, datetime.now(UTC))
             self._timeline.show(steps=all_steps, listed=all_steps[-STEPS:])
@@ -95,7 +95,7 @@ class Overview(WithEvents):
 
 
 class Events(WithEvents):
-    """All that happened to it."""
+    """Tab with all events of a job."""
 
     name = "events"
 
@@ -104,16 +104,16 @@ class Events(WithEvents):
         self._most = EVENTS
 
     def make(self) -> None:
-        """Make what is seen, empty."""
+        """Draw the empty tab."""
         self._shown = Fragment("job_events", self.words)
         on_act(self._shown, self._more)
 
     async def look(self, turn: Turn) -> None:
-        """Begin to follow what is seen."""
+        """Follow the data of the tab."""
         await self.follow_events(turn)
 
     def draw(self) -> None:
-        """Write it again."""
+        """Render the tab again."""
         self._shown.show(events=self.events[-self._most :][::-1], more=max(len(self.events) - self._most, 0))
 
     def _more(self, *_: str) -> None:
@@ -122,16 +122,16 @@ class Events(WithEvents):
 
 
 class Why(Tab):
-    """Why it waits, or why it is where it is."""
+    """Tab with the reason why a job waits, or why it was placed in its clusters."""
 
     name = "why"
 
     def make(self) -> None:
-        """Make what is seen, empty."""
+        """Draw the empty tab."""
         self._shown = Fragment("job_why", self.words)
 
     async def look(self, turn: Turn) -> None:
-        """Begin to follow what is seen."""
+        """Follow the data of the tab."""
         await self.follow_beside(turn, jobs.explain(self.job.id), self._received_reason)
 
     def _received_reason(self, reason: ReasonOut) -> None:
@@ -145,12 +145,12 @@ class Why(Tab):
 
 
 class Manifests(Tab):
-    """What it became in its clusters."""
+    """Tab with the manifests of a job's workloads."""
 
     name = "manifests"
 
     def make(self) -> None:
-        """Make what is seen, empty."""
+        """Draw the empty tab."""
         with ui.element("div").classes("manifest-head"):
             self._note = ui.label().classes("dim").props("role=status")
             self._copy = ui.button(self.words("Download"), icon="download", on_click=self._download, color=None)
@@ -160,7 +160,7 @@ class Manifests(Tab):
         dress(self.visit, self._view)
 
     async def look(self, turn: Turn) -> None:
-        """Read it; it changes only with the attempt, which `callback` notices."""
+        """Fetch the manifests. They change only with the attempt, and `callback` opens the tab again then."""
         try:
             text = await self.visit.ask(jobs.manifest(self.job.id))
             n = text.count("\n---\n") + 1

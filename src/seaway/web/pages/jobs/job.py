@@ -1,4 +1,4 @@
-"""One job: how it is, where it is and why, what happened to it, what it became and what it writes."""
+"""Job page: state, placement and reasons, history, manifests and logs."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
 
 AGED_S = 5.0
-"""How often times that go on are written again."""
+"""Interval at which running times are rendered again."""
 
 EVERY_S = 0.8
-"""How often the job is looked at: a change is to be seen within a second."""
+"""Interval of queries for the job, so that a change is visible within a second."""
 
 OVER_S = 5.0
-"""How often, once it is over."""
+"""Interval for a finished job."""
 
 OVER = frozenset(state.value for state in JobState if state.final)
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     job = await visit.ask(jobs.job(visit.part("job")))
     await _Job(visit, job).make()
 
 
 class _Job:
-    """The page."""
+    """Job page of one visitor."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         self.visit, self.words, self.job = visit, visit.words, job
@@ -51,7 +51,7 @@ class _Job:
         self._gone = False
 
     async def make(self) -> None:
-        """Make what is seen."""
+        """Draw the page, and follow its data."""
         visit, words, job = self.visit, self.words, self.job
         ui.page_title(f"{job.name} · Seaway")
         with ui.element("section").classes("panel job-top"):
@@ -90,7 +90,7 @@ class _Job:
         visit.error_listeners.append(self._show_error)
 
     async def _turned(self, to: str) -> None:
-        """Turn to a tab; nothing is asked for those that no one sees."""
+        """Change the tab; hidden tabs make no queries."""
         for name, tab in self._tabs.items():
             if name != to:
                 tab.close()
@@ -98,19 +98,19 @@ class _Job:
         await self._tabs[to].open()
 
     def _show_error(self, error: SeawayError | None) -> None:
-        """Look what became of the job, where something of it is not there."""
+        """Check for the job after an error that reports something as missing."""
         if isinstance(error, UnknownError) and not self._gone:
             background_tasks.create(self._see_whether_it_is_gone(), name=f"see whether {self.job.id} is gone")
 
     async def _see_whether_it_is_gone(self) -> None:
-        with suppress(SeawayError):  # who follows it is told
+        with suppress(SeawayError):  # the follower reports the error
             try:
                 await self.visit.ask(jobs.job(self.job.id))
             except UnknownError:
                 self._end()
 
     def _end(self) -> None:
-        """Say that the job was deleted, and ask for nothing of it any more."""
+        """Report that the job was deleted, and stop all queries."""
         self._gone = True
         for tab in self._tabs.values():
             tab.close()
@@ -122,7 +122,7 @@ class _Job:
         self._draw()
 
     async def _watch(self) -> None:
-        """Follow the job; hardly anything happens to one that is over."""
+        """Follow the job, less often once it is finished."""
         interval_s = OVER_S if self.job.state in OVER else EVERY_S
         await self._latest.begin().follow(jobs.job(self.job.id), self._received, interval_s)
 

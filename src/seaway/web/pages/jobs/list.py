@@ -1,4 +1,4 @@
-"""All jobs, new to old: which, in which state, where, and why."""
+"""Jobs page: all jobs, newest first, with filters."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ PAGE = 50
 """Jobs on a page."""
 
 TYPING_S = 0.3
-"""How long nothing is typed before the list is asked for."""
+"""Delay after the last key press before a query."""
 
 AGED_S = 10.0
-"""How often ages are written again."""
+"""Interval at which ages are rendered again."""
 
 PLACED = frozenset(state.value for state in JobState if state.placed)
 
 FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by")
-"""What narrows the list besides states, as the API and the address call it."""
+"""Filters except the state, by their names in the API and in addresses."""
 
 BESIDE = ("label", "submitted_by")
-"""Of these, those that only an address asks for: the page has a chip for each, to leave it out."""
+"""Filters that only an address can set. The page shows a chip for each, which removes it."""
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     await _Jobs(visit).make()
 
 
 def states_of(text: str) -> tuple[list[str], list[str]]:
-    """Read states as an address has them; return those that there are, and what else stands there."""
+    """Return the known and the unknown states of an address."""
     given = [each for each in text.split(",") if each]
     return [each for each in given if each in ORDER], [each for each in given if each not in ORDER]
 
 
 class _Jobs:
-    """The page."""
+    """Jobs page of one visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit, self.words = visit, visit.words
@@ -67,7 +67,7 @@ class _Jobs:
         self._count: JobCount | None = None
 
     async def make(self) -> None:
-        """Make what is seen."""
+        """Draw the page, and follow its data."""
         with ui.element("section").classes("panel jobs-panel"):
             await self._filters()
             self._chips = Fragment("job_chips", self.words)
@@ -80,7 +80,7 @@ class _Jobs:
         ui.timer(AGED_S, self._draw)
 
     async def _filters(self) -> None:
-        """Make what the list is narrowed with."""
+        """Draw the filters."""
         visit, words = self.visit, self.words
         queues, clusters = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.clusters()))
         with ui.element("div").classes("filters").props(f'role=search aria-label="{words("Filters")}"'):
@@ -108,13 +108,13 @@ class _Jobs:
         return select.props("outlined dense options-dense").classes("filter")
 
     async def _typed(self, name: str, value: str | None) -> None:
-        """Narrow the list once nothing has been typed for a moment."""
+        """Apply a filter after the typing delay."""
         self._wanted = {**self._wanted, name: (value or "").strip()}
         if await self._typing.begin().pause(TYPING_S):
             await self._restart()
 
     async def _chosen(self, act: str, name: str) -> None:
-        """Take a state in, or out again, where none stands for all; or leave out what else narrows the list."""
+        """Switch a state on or off, where no state selects all jobs; or remove another filter."""
         if act == "drop":
             self._wanted.pop(name, None)
         elif not name:
@@ -127,17 +127,17 @@ class _Jobs:
         await self._restart()
 
     async def _restart(self) -> None:
-        """Look at the first page of something else."""
+        """Show the first page for the present filters."""
         self._after, self._strange = "", []
         self.visit.keep(**self._query(), after=None)
         await self._look()
 
     def _query(self) -> dict[str, str]:
-        """Return what the address says of the list."""
+        """Return the filters as parameters of the address."""
         return {**{name: self._wanted.get(name, "") for name in FILTERS}, "state": ",".join(self._states)}
 
     async def _look(self) -> None:
-        """Follow what is wanted now, and nothing else."""
+        """Follow the list of the present filters only."""
         turn = self._looking.begin()
         wanted = {name: value for name, value in self._wanted.items() if value}
         states = {"state": self._states} if self._states else {}
@@ -149,14 +149,14 @@ class _Jobs:
         except RejectedError as error:
             if error.where != "after":
                 self._say(str(error))
-            else:  # an old address: the list starts over
+            else:  # position of an outdated address: the list starts over
                 await self._restart()
         except SeawayError as error:
             self._say(str(error))
             turn.again(self._look)
 
     def _not_there(self) -> str:
-        """Say what the address asks for that no job can be in; empty for nothing."""
+        """Describe unknown states in the address; empty for none."""
         if not self._strange:
             return ""
         strange = ", ".join(self._strange)
@@ -190,13 +190,13 @@ class _Jobs:
 
 
 def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) -> dict[str, object]:
-    """Return what the line of states shows, and of what else narrows the list."""
+    """Return the variables of the chips: states and other filters."""
     listed = [state for state in ORDER if count.states.get(state) or state in chosen]
     return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total, "beside": beside}
 
 
 def _table(page: JobPage, query: Mapping[str, str]) -> dict[str, object]:
-    """Return what the table shows."""
+    """Return the variables of the table."""
     return {
         "jobs": page.jobs,
         "gpus": gpus,

@@ -1,4 +1,4 @@
-"""What a container of a replica writes, line by line as it comes."""
+"""Tab with the log of a replica's container, updated as lines arrive."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
 
 EVERY_S = 1.0
-"""How often it is looked for what was written."""
+"""Interval of queries for new lines."""
 
 TAIL = 300
-"""Lines that are there when it is opened, and that are asked for while no more come between two looks."""
+"""Lines to fetch at first, and while no more arrive between two queries."""
 
 LONG_TAIL = 5_000
-"""Lines that are asked for once more came."""
+"""Lines to fetch after more have arrived."""
 
 
 class Log(Tab):
-    """What a container of a replica writes."""
+    """Tab with the log of a container."""
 
     name = "logs"
 
@@ -39,12 +39,12 @@ class Log(Tab):
         self._container = visit.query.get("container", "")
         self._reading = Latest(visit)
         self._tail = TAIL
-        self._end: list[str] = []  # the last lines that were read
-        self._shown: list[tuple[ui.label, int]] = []  # with how many lines each has
+        self._end: list[str] = []  # the last lines of the log
+        self._shown: list[tuple[ui.label, int]] = []  # with the number of lines in each
         self._note_choice()
 
     def make(self) -> None:
-        """Make what is seen, empty."""
+        """Draw the empty tab."""
         words = self.words
         with ui.element("div").classes("filters"):
             if self.job.replicas > 1:
@@ -59,19 +59,19 @@ class Log(Tab):
         self._log = ui.log().classes("log").props(f'tabindex=0 role=log aria-label="{words("Log")}"')
 
     async def look(self, turn: Turn) -> None:
-        """Begin to follow what is seen."""
+        """Follow the data of the tab."""
         await self._list_containers(turn)
         if turn.counts():
             self._tail = TAIL
             await self._read()
 
     def close(self) -> None:
-        """Follow it no longer."""
+        """Stop all queries."""
         super().close()
         self._reading.end()
 
     async def callback(self, job: JobOut) -> None:
-        """Look again where the job is another attempt, runs no more, or could not be read in the state that it was."""
+        """Read the log again for another attempt, once the job stops, or after the previous state allowed no read."""
         before = self.job
         await super().callback(job)
         if self.is_open and before.state != job.state and not (self._end and self._runs()):
@@ -81,7 +81,7 @@ class Log(Tab):
         return JobState(self.job.state).placed
 
     async def _list_containers(self, turn: Turn) -> None:
-        """Offer the containers that the replica has, where its cluster tells of more than one."""
+        """Offer the containers of the replica if its cluster reports several."""
         call = jobs.attempts(self.job.id, after=max(self.job.attempt - 1, 0), first=self._replica, replicas=1)
         ran = await self.visit.ask(call)
         if not turn.counts():
@@ -93,7 +93,7 @@ class Log(Tab):
         self._containers.set_visibility(len(names) > 1)
 
     async def _read(self) -> None:
-        """Follow the end of the log; where the job does not run any more, read it once, or leave what is there."""
+        """Follow the end of the log. After the job stops, read it once; keep the present lines if that fails."""
         turn = self._reading.begin()
         call = jobs.logs(self.job.id, replica=self._replica, container=self._container, tail=self._tail)
         try:
@@ -108,7 +108,7 @@ class Log(Tab):
                 self._clear(str(error))
 
     async def _received_text(self, text: str) -> None:
-        """Write what is new at the end; where lines are missing in between, ask for more, or say how many."""
+        """Append new lines. If lines are missing in between, fetch more, or report their number."""
         lines = text.splitlines()
         new = news(self._end, lines, whole=len(lines) < self._tail)
         if not new.joins and self._tail < LONG_TAIL:
@@ -125,13 +125,13 @@ class Log(Tab):
             self._write("\n".join(line or " " for line in new.lines), len(new.lines))
 
     def _say_left_out(self, count: int, *, exact: bool) -> None:
-        """Say that lines are missing."""
+        """Report missing lines."""
         words, number = self.words, figures.count(count, self.words.locale)
         said = words("{n} lines left out", n=number) if exact else words("more than {n} lines left out", n=number)
         self._write(f"… {said} …", 1).classes("log-gap")
 
     def _write(self, text: str, lines: int) -> ui.label:
-        """Write lines at the end, all at once, and let go those at the beginning that are too many."""
+        """Append lines in one element, and remove the oldest elements beyond `MAX_LINES`."""
         with self._log:
             label = ui.label(text)
         self._shown.append((label, lines))

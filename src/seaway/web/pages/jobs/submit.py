@@ -1,4 +1,4 @@
-"""Submitting a job: a form and its YAML, each as the other has it, and where the job could go while one types."""
+"""Submit page: a form and a YAML editor that stay in step, and a dry run while the user types."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
 
 TYPING_S = 0.3
-"""How long nothing is typed before it is read, and the scheduler is asked."""
+"""Delay after the last key press before the text is read and the scheduler runs."""
 
 UNNAMED = "job"
-"""What a job is called that has no name yet, when the scheduler is asked."""
+"""Name of a job without a name in a dry run."""
 
 NOTHING = "{}"
-"""A job of which nothing is written yet."""
+"""Text of an empty job."""
 
 MAX_ROOM = 10_000
-"""The API counts no more replicas than these that a node has room for."""
+"""Largest number of replicas per node that the API counts."""
 
 FORM, YAML = "form", "yaml"
-"""Ways to write a job, as they stand in the address."""
+"""Views of a job, by their names in addresses."""
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     if not visit.may("user"):
         raise ForbiddenError(visit.words("Viewers cannot submit jobs."))
     page = _Submit(visit)
@@ -53,7 +53,7 @@ async def build(visit: Visit) -> None:
 
 
 class _Submit:
-    """The page: a form and an editor, which show the same draft and change it."""
+    """Submit page of one visitor: a form and an editor that change the same draft."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit, self.words = visit, visit.words
@@ -67,7 +67,7 @@ class _Submit:
         self._errors: list[RejectedError] = []
 
     async def make(self) -> None:
-        """Make what is seen."""
+        """Draw the page, and follow its data."""
         visit, words = self.visit, self.words
         choices = await self._choices()
         if given := visit.query.get("from"):
@@ -105,7 +105,7 @@ class _Submit:
             visit.client.run_javascript(telling(visit.who))
 
     async def _choices(self) -> Choices:
-        """Find out what there is to choose from."""
+        """Fetch the options of the form."""
         visit = self.visit
         queues, gateways = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.gateways()))
         tenants = (await visit.ask(tenancy.tenants())).tenants if not visit.who.tenant else []
@@ -116,7 +116,7 @@ class _Submit:
         )
 
     async def _found(self, event: GenericEventArguments) -> None:
-        """Take up what was being written in this tab before a reload."""
+        """Restore the draft of this tab after a reload."""
         if not self._begun:
             self._begun = True
             draft = str(event.args or "")
@@ -124,7 +124,7 @@ class _Submit:
             await self._pasted(draft)
 
     async def _begin(self) -> None:
-        """Begin with a job like one that there is."""
+        """Begin with a copy of an existing job."""
         self._begun = True
         self._offer_form()
         await self._ask(self._latest.begin())
@@ -132,29 +132,30 @@ class _Submit:
     def _keep_draft(self, text: str) -> None:
         self.visit.client.run_javascript(keeping(self.visit.who, text))
 
-    # What is typed.
+    # Input
 
-    async def _typed(self, path: str, value: Any) -> None:  # noqa: ANN401  # anything that YAML may hold
-        """Take what was typed into a field of the form."""
+    async def _typed(self, path: str, value: Any) -> None:  # noqa: ANN401  # any value of YAML
+        """Accept the value of a form's field."""
         if self._draft.document is not None:
             self._draft.fill_in(path, value)
             self._form.document = self._draft.document
             await self._soon()
 
     async def _pasted(self, text: str) -> None:
-        """Take what was typed or pasted into the editor."""
+        """Accept text of the editor."""
         self._draft.rewrite(text)
         await self._soon()
 
     async def _take(self, path: str, amount: str) -> None:
-        """Take a change that would admit the job, and go to it: what was pressed is not there any more."""
+        """Apply a change that admits the job, and move the focus to its field, because the pressed button disappears.
+        """
         self._draft.fill_in(path, typed(amount, self._form.fields[path].kind))
         self._form.show(self._draft.document or {})
         self._lead(path)
         await self._soon(0)
 
     async def _turned(self) -> None:
-        """Turn to the other way to write a job."""
+        """Switch between form and editor."""
         as_yaml = self._way.value == YAML
         self._form.section.set_visibility(not as_yaml)
         self._editor.section.set_visibility(as_yaml)
@@ -165,7 +166,7 @@ class _Submit:
             await self._soon(0)
 
     async def _settle(self, turn: Turn) -> bool:
-        """Have the form and the editor show the same; return whether nothing else was typed meanwhile."""
+        """Bring form and editor into step; return False if the user typed during that time."""
         behind = self._draft.behind
         if not await self._draft.settle(turn):
             return False
@@ -177,23 +178,23 @@ class _Submit:
         return True
 
     def _offer_form(self) -> None:
-        """Let people type into the form, unless it cannot show what is written."""
+        """Enable the form, unless it cannot show the text."""
         unreadable = self._draft.document is None and self._way.value == FORM
         self._form.enable(self._begun and not unreadable)
         self._editor.enable(self._begun)
         self._note.set_text(self.words("Fix the YAML first: the form cannot show it.") if unreadable else "")
 
     def _lead(self, path: str) -> None:
-        """Go to where something is wrong."""
+        """Go to the place of an error."""
         if self._way.value == YAML:
             self._editor.lead(path)
         else:
             self._form.lead(path)
 
-    # What the scheduler says.
+    # Dry run
 
     async def _soon(self, pause_s: float = TYPING_S) -> None:
-        """Read what was typed, and ask about it, once nothing has been typed for a moment."""
+        """Read the draft and run the scheduler after a delay without input."""
         turn = self._latest.begin()
         if not await turn.pause(pause_s) or not await self._settle(turn):
             return
@@ -206,11 +207,11 @@ class _Submit:
         else:
             self._keep_draft(self._draft.text)
             if self.visit.query.get("from"):
-                self.visit.keep(**{"from": None})  # it is a draft of its own, which a reload takes up
+                self.visit.keep(**{"from": None})  # an independent draft, which a reload restores
             await self._ask(turn)
 
     async def _ask(self, turn: Turn) -> None:
-        """Ask where the job would go, and show it unless something else is asked by then."""
+        """Run the dry run, and show its result unless a newer one has begun."""
         document = self._draft.document
         errors: list[RejectedError] = []
         try:
@@ -236,21 +237,21 @@ class _Submit:
             self._show()
 
     async def _try_unnamed(self) -> DryRunOut:
-        """Ask as if the job had a name that does: where it could go does not hang on that."""
+        """Run the dry run under a valid name: the placement does not depend on it."""
         return await self.visit.ask(jobs.dry_run(await self._draft.named(UNNAMED)))
 
     def _on_clusters(self, value: ClusterList) -> None:
         self._nodes = {each.name: each.nodes for each in value.clusters}
 
     def _show(self, *, wrong: bool = False, trouble: str = "") -> None:
-        """Show what the scheduler says, or why it was not asked.
+        """Show the result of the dry run, or why it did not run.
 
         Parameters
         ----------
         wrong
-            Whether something is wrong with the job.
+            Whether the job has errors.
         trouble
-            What else is wrong; empty for nothing.
+            Another error; empty for none.
         """
         trial = self._trial
         elsewhere = [each for each in self._errors if not field_of(each.where, self._form.fields)]
@@ -270,10 +271,10 @@ class _Submit:
             mends=list(mends(explained.remedies)) if explained else [],
         )
 
-    # What is wrong.
+    # Errors
 
     def _show_error(self, error: SeawayError) -> None:
-        """Say what is wrong: at the field, at the line, and above the button what belongs to neither."""
+        """Show errors at their fields and lines, and all others above the button."""
         if isinstance(error, RejectedError):
             self._mark([error, *error.also])
             self._show(wrong=True)
@@ -288,7 +289,7 @@ class _Submit:
         self._list(errors if self._way.value == YAML else [])
 
     def _list(self, errors: list[RejectedError]) -> None:
-        """List what is wrong above the button."""
+        """List errors above the button."""
         listed = [
             {"path": each.where, "message": each.message, "line": self._editor.line(each.where)} for each in errors
         ]
@@ -299,7 +300,7 @@ class _Submit:
         self._button.disable()
         try:
             while not await self._settle(self._latest.begin()):
-                pass  # something was typed meanwhile
+                pass  # the user typed during that time
             job = await self.visit.ask(jobs.submit(self._draft.text or NOTHING, key=self._key))
         except SeawayError as error:
             self._show_error(error)

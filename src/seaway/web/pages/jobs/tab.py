@@ -1,4 +1,4 @@
-"""What all tabs of a job have in common: each asks only while it is looked at, and seldom what changes with the job."""
+"""Base of the tabs of a job. Only the open tab makes queries, and few for data that changes with the job."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BESIDE_S = 3.0
-"""How often it is asked for what changes with the job: where the job has changed, that is asked for at once."""
+"""Interval of queries for data that changes with the job. A change of the job queries it immediately."""
 
 EVENTS_S = 10.0
-"""How often events are: there is hardly one without the job having changed."""
+"""Interval of queries for events: almost all of them come with a change of the job."""
 
 
 class Tab(ABC):
-    """A part of the page.
+    """Tab of the job page.
 
     Attributes
     ----------
     job
-        The job as it was heard of last.
+        Latest state of the job.
     nodes
-        How many nodes each cluster has.
-    kept
-        What the address says of what is looked at in it.
+        Number of nodes of each cluster.
+    retained
+        Parameters of the address that belong to the tab.
     """
 
     name = ""
-    """What the address calls it; the first has no name there."""
+    """Name in addresses; empty for the first tab."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         self.visit, self.words, self.job = visit, visit.words, job
@@ -50,25 +50,25 @@ class Tab(ABC):
 
     @abstractmethod
     def make(self) -> None:
-        """Make what is seen, empty."""
+        """Draw the empty tab."""
 
     @abstractmethod
     async def look(self, turn: Turn) -> None:
-        """Begin to follow what is seen."""
+        """Follow the data of the tab."""
 
     async def open(self) -> None:
-        """Follow what is seen from here on."""
+        """Open the tab, and follow its data."""
         self.is_open = True
         self._beside.clear()
         await self.look(self._latest.begin())
 
     def close(self) -> None:
-        """Follow it no longer."""
+        """Close the tab, and stop its queries."""
         self.is_open = False
         self._latest.end()
 
     async def callback(self, job: JobOut) -> None:
-        """Take in how the job is by now; look again where it is another attempt."""
+        """Accept the job's new state; open the tab again for another attempt."""
         before, self.job = self.job, job
         if self.is_open and before.attempt != job.attempt:
             await self.open()
@@ -77,22 +77,22 @@ class Tab(ABC):
                 self.visit.ask_again(call)
 
     def keep(self) -> None:
-        """Have the address say what is looked at."""
+        """Write the tab's parameters into the address."""
         self.visit.turn(tab=self.name or None, **self.retained)
 
-    def draw(self) -> None:  # noqa: B027  # most have nothing that goes on by itself
-        """Write again what changes with time."""
+    def draw(self) -> None:  # noqa: B027  # most tabs have no running times
+        """Render parts that change with time."""
 
     async def follow_beside(
         self, turn: Turn, call: Call[T], callback: Callable[[T], Any], interval_s: float = BESIDE_S
     ) -> None:
-        """Follow what changes with the job."""
+        """Follow data that changes with the job."""
         self._beside.append(call)
         await turn.follow(call, callback, interval_s)
 
 
 class WithEvents(Tab):
-    """Has what happened to the job: read once, then only what follows the last full page."""
+    """Tab that has the job's events. It reads full pages once, and follows only the last page."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
@@ -100,7 +100,7 @@ class WithEvents(Tab):
         self.events: list[EventOut] = []
 
     async def follow_events(self, turn: Turn) -> None:
-        """Follow what happens."""
+        """Follow the events."""
         before: list[EventOut] = []
         paged = jobs.events(self.job.id)
         call = paged.first
@@ -116,5 +116,5 @@ class WithEvents(Tab):
     async def _received_events(self, page: EventList) -> None:
         self.events = [*self._before, *page.events]
         self.draw()
-        if page.next is not None:  # the page is full, what follows is on the next
+        if page.next is not None:  # the page is full, and later events are on the next one
             await self.open()

@@ -1,4 +1,4 @@
-"""A link: its figures now, what is promised of it, the paths that traffic takes, and what it was like."""
+"""Link page: present figures, bandwidth reservations, paths and history."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from seaway.wire.network_views import GatewayConfigOut
 
 SPANS_S = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7 * 24 * 3600}
-"""For how long a link's history is shown."""
+"""Spans of a link's history."""
 
 AGAIN_S = 30.0
-"""How often it is seen whether there is more history: there is a sample a minute."""
+"""Interval of queries for history, which has one sample a minute."""
 
 PATHS_EVERY_S = 5.0
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What came last of a link, and of the one that leads back."""
+    """Latest state of a link and of its opposite direction."""
 
     source: GatewayOut
     target: GatewayOut
@@ -45,7 +45,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _History:
-    """The charts of a link, and the steps of time that they are of."""
+    """Charts of a link with their data."""
 
     visit: Visit
     ends: tuple[str, str]
@@ -62,12 +62,12 @@ class _History:
         await self.load()
 
     async def load(self) -> None:
-        """Fetch what is not there yet, and draw it."""
+        """Fetch new samples, and draw all."""
         now, span_s = datetime.now(UTC), SPANS_S[self.span]
         first, span = (now - timedelta(seconds=span_s)).isoformat(), self.span
-        since = self.steps[-1].at if self.steps else first  # the last step may not have been over
+        since = self.steps[-1].at if self.steps else first  # the last step may have been incomplete
         found = await self.visit.ask(fleet.link_steps(*self.ends, since=since, step_s=step_s(span_s)))
-        if span != self.span:  # another was chosen meanwhile, and is on its way
+        if span != self.span:  # the user chose another span, whose query is running
             return
         self.steps[:] = [each for each in self.steps if first[:19] <= each.at < since] + found.steps
         points = points_of(self.steps)
@@ -79,13 +79,13 @@ class _History:
         self.empty.set_visibility(not points)
 
     async def again(self) -> None:
-        """Look whether there is more; what goes wrong is told by what is followed, and it is tried again."""
+        """Fetch new samples; the followed calls report errors, and the timer retries."""
         with suppress(SeawayError):
             await self.load()
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     words = visit.words
     source, target = visit.part("source"), visit.part("target")
     seen = await _found(visit, source, target)
@@ -123,7 +123,7 @@ async def _found(visit: Visit, source: str, target: str) -> _Seen:
     Raises
     ------
     UnknownError
-        When there is none.
+        When it does not exist.
     """
     none = UnknownError(visit.words("Link from {source} to {target} not found.", source=source, target=target))
     ends = {each.name: each for each in (await visit.ask(fleet.gateways())).gateways}
@@ -137,14 +137,14 @@ async def _found(visit: Visit, source: str, target: str) -> _Seen:
 
 
 def _figures(link: KnownLinkOut, opposite: KnownLinkOut | None, words: Words) -> list[dict[str, str]]:
-    """List the figures of a link, measured and smoothed, and what decisions go by."""
+    """List the figures of a link: measured, smoothed, and used for decisions."""
     rows = (
         (words("Latency"), "latency_ns", milliseconds),
         (words("Jitter"), "jitter_ns", milliseconds),
         (words("Loss"), "loss_ppm", percent),
     )
 
-    def written(of: Any, name: str, write: Any) -> str:  # noqa: ANN401  # a link, a round or what is smoothed
+    def written(of: Any, name: str, write: Any) -> str:  # noqa: ANN401  # a link, a round or smoothed figures
         if of is None or (of.latency_ns is None and name == "jitter_ns"):
             return NONE
         return str(write(getattr(of, name)))
@@ -162,7 +162,7 @@ def _figures(link: KnownLinkOut, opposite: KnownLinkOut | None, words: Words) ->
 
 
 def _bandwidth(link: KnownLinkOut, words: Words) -> dict[str, Any]:
-    """Say what is used, promised and left of what a link can carry."""
+    """Return the used, reserved and free parts of a link's bandwidth."""
     total = link.bandwidth_mbps or 0
     if not total or link.free_mbps is None:
         return {"total": "", "free": "", "parts": [], "carried": ""}
@@ -184,7 +184,7 @@ def _bandwidth(link: KnownLinkOut, words: Words) -> dict[str, Any]:
 
 
 async def _paths(visit: Visit, seen: _Seen) -> None:
-    """Show the paths that the network has for a link, and which of them is taken; nothing without a network."""
+    """Show the network's paths for a link with the active one; nothing without a network controller."""
     source, target = seen.source.name, seen.target.name
     table = Fragment("link_paths", visit.words)
 
@@ -213,7 +213,7 @@ async def _paths(visit: Visit, seen: _Seen) -> None:
 
 
 async def _history(visit: Visit, source: str, target: str) -> None:
-    """Show what a link was like."""
+    """Show the history of a link."""
     words = visit.words
     asked = visit.query.get("range", "")
     span = asked if asked in SPANS_S else next(iter(SPANS_S))

@@ -1,4 +1,4 @@
-"""Gateways and the links between them: as a graph, as a matrix, as a table; and who measures them."""
+"""Network page: gateways and links as graph, matrix and table; and the agents that measure them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from seaway.wire.network_views import AgentList
 
 EVERY_S = 3.0
-"""How often links are looked at: rounds of probes come every ten seconds."""
+"""Interval of queries for links; probe rounds come every ten seconds."""
 
 AGENTS_EVERY_S = 3.0
 
 ROWS = 50
-"""Links that the table has at first, and by how many more it grows."""
+"""Links in the table at first, and the step by which it grows."""
 
 MAX_ROWS = 1000
-"""Number of the API tells at once."""
+"""Limit of links in an answer of the API."""
 
 VIEWS = ("graph", "matrix", "table")
 
@@ -46,12 +46,12 @@ POINT = """event => {
   const unit = /\\d/.test(cell.textContent) ? ` ${cell.closest("table").dataset.unit}` : "";
   if (event.type !== "click") cell.title = `${ends[0]} → ${ends[1]}: ${cell.textContent}${unit}`;
 }"""
-"""Says what a cell is of that has no room for words, and leads there."""
+"""JavaScript that adds a tooltip and a link to cells without room for them."""
 
 
 @dataclass(slots=True)
 class _Looked:
-    """What is looked at, as the page's address has it."""
+    """View and filters of the page, as in its address."""
 
     view: str = VIEWS[0]
     figure: str = "latency"
@@ -62,11 +62,11 @@ class _Looked:
 
     @property
     def chosen(self) -> dict[str, str]:
-        """The filters."""
+        """Filters by name."""
         return {"gateway": self.gateway, "cluster": self.cluster, "site": self.site}
 
     def wants(self, end: GatewayOut) -> bool:
-        """Tell whether a gateway is one of those that are looked at."""
+        """Report whether the filters select a gateway."""
         return (
             self.gateway in {"", end.name}
             and (not self.cluster or self.cluster in end.clusters)
@@ -76,7 +76,7 @@ class _Looked:
 
 @dataclass(slots=True)
 class _Page:
-    """The page of one visitor."""
+    """Network page of one visitor."""
 
     visit: Visit
     looked: _Looked
@@ -85,14 +85,14 @@ class _Page:
     latest: Latest
 
     def keep(self) -> None:
-        """Put what is looked at into the address."""
+        """Write view and filters into the address."""
         plain = asdict(_Looked())
         self.visit.keep(
             **{name: str(value) if value != plain[name] else None for name, value in asdict(self.looked).items()}
         )
 
     async def look(self) -> None:
-        """Show what is looked at now, and follow it."""
+        """Show the present view, and follow its data."""
         self.keep()
         turn = self.latest.begin()
         self.shown.clear()
@@ -160,7 +160,7 @@ class _Page:
         await self.look()
 
     def _clicked(self, event: GenericEventArguments) -> None:
-        """Lead to a link, or leave the links of one gateway; the library's own event of points knows no links."""
+        """Open the page of a link, or the links of a gateway. The library's own event for points omits links."""
         match event.args:
             case {"dataType": "edge", "data": {"source": str(source), "target": str(target)}}:
                 ui.navigate.to(link_page(source, target))
@@ -169,7 +169,7 @@ class _Page:
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     words = visit.words
     gateways = (await visit.ask(fleet.gateways())).gateways
     looked = nodes_evaluated(visit.query)
@@ -190,7 +190,7 @@ async def build(visit: Visit) -> None:
 
 
 def nodes_evaluated(query: dict[str, str]) -> _Looked:
-    """Read what is looked at from a page's address; what cannot be is as if it were left out."""
+    """Read view and filters from the parameters of an address; ignore invalid ones."""
     looked = _Looked(gateway=query.get("gateway", ""), cluster=query.get("cluster", ""), site=query.get("site", ""))
     looked.view = query["view"] if query.get("view") in VIEWS else looked.view
     looked.figure = query["figure"] if query.get("figure") in FIGURES else looked.figure
@@ -200,12 +200,12 @@ def nodes_evaluated(query: dict[str, str]) -> _Looked:
 
 
 def link_page(source: str, target: str) -> str:
-    """Return the address of the page of a link."""
+    """Return the address of a link's page."""
     return f"/network/{quote(source, safe='')}/{quote(target, safe='')}"
 
 
 def _bar(page: _Page, words: Words) -> None:
-    """Make what chooses what is looked at."""
+    """Draw the choice of view and filters."""
     looked, ends = page.looked, page.ends.values()
 
     async def choose(name: str, value: str | None) -> None:
@@ -246,7 +246,7 @@ def _bar(page: _Page, words: Words) -> None:
 
 
 def _hint(value: LinkList, words: Words) -> str:
-    """Say what is not drawn."""
+    """Describe the links that the graph leaves out."""
     if len(value.links) == value.total:
         return words("{n} links. Click on a gateway to see its links alone, on a link for its figures.", n=value.total)
     return words("The {n} worst of {total} links. Choose a gateway to see all of its links, or look at the matrix.",
@@ -254,7 +254,7 @@ def _hint(value: LinkList, words: Words) -> str:
 
 
 def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
-    """Return a link as the table has it."""
+    """Return a link as a row of the table."""
     dead = is_dead(link)
     return {
         "source": link.source,
@@ -273,7 +273,7 @@ def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
 
 
 def _agents(value: AgentList, words: Words) -> dict[str, Any]:
-    """Return the agents as their table has them, those first that do not report."""
+    """Return the agents for their table, those that do not report first."""
     agents = sorted(value.agents, key=lambda each: (each.state == "reporting", each.gateway))
     well = sum(each.state == "reporting" for each in agents)
     return {"agents": agents, "said": words("{n} of {total} report", n=well, total=len(agents)) if agents else ""}

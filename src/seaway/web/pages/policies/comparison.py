@@ -1,4 +1,4 @@
-"""What each policy would make of the fleet as it is: everything that is live placed again, on copies."""
+"""Comparison of policies: a what-if query for each, which schedules all live jobs again on a copy of the fleet."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from seaway.wire.whatif import SumsOut
 
 USUAL = ("seaway", "fgd", "bestfit")
-"""What is compared at first, besides what decides."""
+"""Policies that are selected at first, in addition to the active ones."""
 
 MOST = 6
-"""Policies that are chosen at first."""
+"""Number of policies that are selected at first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of asking.
+    """Result of a what-if query for a policy.
 
     Attributes
     ----------
     sums
-        How the fleet would do; None where that could not be worked out.
+        Figures of the fleet under the policy; None after an error.
     moved
         Jobs that would run elsewhere.
     why
-        Why it could not.
+        Error message; empty for none.
     """
 
     policy: str
@@ -44,7 +44,7 @@ class Outcome:
 
 
 class Comparison:
-    """A panel that compares policies on the fleet as it is, when it is asked to."""
+    """Panel that compares policies on the present fleet on request."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
@@ -62,12 +62,12 @@ class Comparison:
         self._show([], [])
 
     def offer(self, names: Sequence[str], deciding: Iterable[str]) -> None:
-        """Offer policies to be compared."""
+        """Offer policies to compare."""
         chosen = list(dict.fromkeys(each for each in (*sorted(deciding), *USUAL) if each in names))[:MOST]
         self._choice.set_options({each: each for each in names}, value=chosen)
 
     async def _compare(self) -> None:
-        """Ask for one after the other, and show each when it is there."""
+        """Query policies one by one, and show each result as it arrives."""
         names: list[str] = list(self._choice.value or [])
         found: list[Outcome] = []
         self._button.disable()
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def bars(found: Sequence[Outcome]) -> Iterator[dict[str, object]]:
-    """List outcomes with how long their bars are, percent of the longest, and whether they are the best of all."""
+    """Return outcomes with the lengths of their bars in percent of the longest, and marks for the best."""
     sums = [each.sums for each in found if each.sums]
     most = max((each.placed for each in sums), default=0)
     packed = [each.fragmentation for each in sums if each.fragmentation is not None]

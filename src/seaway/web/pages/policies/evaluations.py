@@ -1,4 +1,4 @@
-"""What `seaway evaluate` found of policies, where a user keeps it here."""
+"""Stored results of `seaway evaluate`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 SELDOM_S = 3.0
 
 FIGURES = ("right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
-"""What is shown besides jobs placed, which have bars."""
+"""Figures in the table, in addition to placed jobs, which have bars."""
 
 
 class EvaluationPanel:
-    """A panel with the evaluations that are kept, and one of them as bars and a table."""
+    """Panel with the stored evaluations, and one of them as bars and a table."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -38,7 +38,7 @@ class EvaluationPanel:
         on_act(self._fragment, self._act)
 
     async def begin(self) -> None:
-        """Look at what is kept from now on, and at the one that the address names."""
+        """Follow the stored evaluations, and show the one that the address names."""
         await self._visit.follow(policies.evaluations(), self._received, SELDOM_S)
 
     async def _received(self, value: EvaluationList) -> None:
@@ -93,9 +93,10 @@ class EvaluationPanel:
 
 
 def line_rows(lines: list[PolicyResultOut]) -> Iterator[dict[str, object]]:
-    """List policies with bars of jobs placed, percent: how long, and from where to where it may really be.
+    """List policies with bars of placed jobs in percent: mean and 95 % confidence interval.
 
-    Policies with figures of fewer instances than the first come after: means over other instances do not compare.
+    Policies with fewer instances than the first one come last, because means over different instances are not
+    comparable.
     """
     placed = [each.figures["placed"] for each in lines if "placed" in each.figures]
     most = max((each.mean + (each.ci95 or 0) for each in placed), default=0) or 1
@@ -111,7 +112,7 @@ def _bar(figure: EstimateOut, most: float) -> dict[str, float]:
 
 
 class Curve:
-    """A chart of a training; it is there where a policy file has one."""
+    """Chart of a policy's training; visible if its file has one."""
 
     def __init__(self, visit: Visit) -> None:
         self._words, self._shown = visit.words, ""
@@ -120,7 +121,7 @@ class Curve:
         self._chart = ui.echart({}, renderer="svg").classes("curve").props(f'role=img aria-label="{self._title.text}"')
 
     def show(self, trained: TrainedOut | None) -> None:
-        """Show the training of a policy; nothing for one that was not trained."""
+        """Show the training of a policy; nothing for a policy without training."""
         points = trained.curve if trained else []
         self._title.set_visibility(trained is not None)
         self._none.set_visibility(trained is not None and not points)
@@ -134,7 +135,7 @@ class Curve:
 
 
 def chart(points: Sequence[CurvePointOut], words: Words) -> dict[str, Any]:
-    """Return a chart of what was placed, at the left, and of the reward, at the right, over episodes."""
+    """Return a chart over episodes, of placed jobs on the left axis and reward on the right."""
     ink, line = "var(--dim)", "var(--line)"
 
     def axis(name: str, position: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Policies: what there is, which decides for which queue, how shadows do, and what each would make of the fleet."""
+"""Policies page: policies and their queues, shadow comparisons, and the effect of each policy on the fleet."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 SELDOM_S = 3.0
 
 DEFAULT = "default"
-"""The queue that is there from the start."""
+"""Queue that always exists."""
 
 MAX_SHADOWS = 1000
-"""The newest comparisons, which are summed up."""
+"""Number of latest comparisons in the sums."""
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     page = _Policies(visit)
     await visit.follow(policies.policies(), page.on_policies, SELDOM_S)
     await visit.follow(tenancy.queues(), page.on_queues, SELDOM_S)
@@ -44,7 +44,7 @@ async def build(visit: Visit) -> None:
 
 
 class _Policies:
-    """The page as it is looked at."""
+    """Policies page of one visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -67,26 +67,26 @@ class _Policies:
             self.comparison = Comparison(visit)
 
     def say_missing(self, text: str) -> None:
-        """Say that what is asked for is not there; empty once something else is looked at."""
+        """Report that a policy in the address does not exist; hide the line for an empty text."""
         self._missing.set_text(text)
         self._missing.set_visibility(bool(text))
 
     def on_policies(self, value: PolicyList) -> None:
-        """Take in which policies there are."""
+        """Accept the list of policies."""
         self.policies = value.policies
         self._draw()
 
     def on_queues(self, value: QueueList) -> None:
-        """Take in which queues have which."""
+        """Accept the list of queues."""
         self.queues = value.queues
         self._draw()
 
     def on_shadows(self, value: ShadowList) -> None:
-        """Take in how shadows did."""
+        """Accept comparisons of shadows."""
         self._shadows.show(duels=duels(value.shadows), more=value.next is not None)
 
     async def look(self, name: str) -> None:
-        """Look at one policy; at none where there is none of the name."""
+        """Show a policy; none if the name is unknown."""
         there = any(each.name == name for each in self.policies)
         self._chosen = None
         if there:
@@ -154,7 +154,7 @@ class _Policies:
         Form(words, words("Use policy {name}", name=name), fields, words("Use it"), send)
 
     def _trains(self, name: str) -> bool:
-        """Tell whether a policy is a trained one, which must be a shadow first."""
+        """Report whether a policy is a trained one, which has to be a shadow first."""
         return any(each.name == name and each.source == "trained" for each in self.policies)
 
     def _ask_to_remove(self, name: str) -> None:

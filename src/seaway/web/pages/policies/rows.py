@@ -1,4 +1,4 @@
-"""What is shown of policies: who decides for which queue, and how shadows did beside what decided."""
+"""Rows of the policies page: policies with their queues, and comparisons of shadows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from seaway.wire.tenancy import QueueOut, ShadowOut
 
 JOBS, PLACED, APART, ON = "jobs", "placed", "kept_apart_", "trained_on_"
-"""How policy files call figures of their training."""
+"""Names and prefixes of training figures in policy files."""
 
 
 @dataclass(slots=True)
 class Duel:
-    """How a shadow did beside what decided, in one queue.
+    """Comparison of a shadow with the active policy of a queue.
 
     Attributes
     ----------
     live, shadow
         The policies; a trained one with its model.
     jobs
-        Both decided so many.
+        Jobs that both decided.
     live_placed, shadow_placed
-        How many of them each placed.
+        Jobs that each of them placed.
     same_node
-        How many both put on the same nodes.
+        Jobs that both placed on the same nodes.
     answered, fallbacks
-        How many the shadow decided itself, and how many something else decided in its place.
+        Jobs that the shadow decided itself, and jobs that a fallback decided.
     live_fragmentation, shadow_fragmentation
-        Of the fleet afterwards, 0 to 4, mean over groups of jobs, the latest counting as much as any.
+        Fragmentation of the fleet afterwards, 0 to 4; mean over groups of jobs with equal weights.
     """
 
     queue: str
@@ -50,7 +50,7 @@ class Duel:
     groups: int = 0
 
     def add(self, row: ShadowOut) -> None:
-        """Count a group of jobs in."""
+        """Add a group of jobs."""
         self.jobs += row.jobs
         self.live_placed += row.live_placed
         self.shadow_placed += row.shadow_placed
@@ -63,7 +63,7 @@ class Duel:
 
 
 def duels(rows: Iterable[ShadowOut]) -> list[Duel]:
-    """Sum comparisons up by queue and by who was compared, the latest first."""
+    """Sum comparisons by queue and policies, the latest first."""
     found: dict[tuple[str, str, str], Duel] = {}
     for row in rows:
         key = row.queue, row.live, row.shadow
@@ -72,7 +72,7 @@ def duels(rows: Iterable[ShadowOut]) -> list[Duel]:
 
 
 def policy_rows(policies: Sequence[PolicyOut], queues: Sequence[QueueOut]) -> Iterator[dict[str, object]]:
-    """List policies with the queues that they decide for, and those whose shadow they are."""
+    """List policies with the queues that use them, and the queues whose shadow they are."""
     for policy in policies:
         decides = [each.name for each in queues if each.policy == policy.name]
         shadows = [each.name for each in queues if each.shadow == policy.name]
@@ -80,7 +80,7 @@ def policy_rows(policies: Sequence[PolicyOut], queues: Sequence[QueueOut]) -> It
 
 
 def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[str, float]]:
-    """List the figures of a policy file, under words where they are known."""
+    """List the figures of a policy file, with titles for known ones."""
     known = {
         "jobs": words("Jobs that came"),
         "placed": words("Jobs placed"),
@@ -94,7 +94,7 @@ def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[st
 
 
 def placed_share(figures: Mapping[str, float]) -> float | None:
-    """Return how many of the jobs a trained policy placed where it was measured, percent; None where no one said."""
+    """Return the share of jobs that a trained policy placed in its measurements, in percent; None if unknown."""
     for where in (APART, ON):
         jobs, placed = figures.get(f"{where}{JOBS}"), figures.get(f"{where}{PLACED}")
         if jobs and placed is not None:

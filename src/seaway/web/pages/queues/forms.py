@@ -1,4 +1,4 @@
-"""Making, changing and removing queues, pools and tenants."""
+"""Dialogs that create, change and remove queues, pools and tenants."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT = "default"
-"""The pool that queues have unless told otherwise."""
+"""Default pool of queues."""
 
 
 def fresh(call: Call[T]) -> Call[T]:
-    """Have a call make something only where there is nothing of its name yet."""
+    """Return a call that fails if an object of the same name exists."""
     return replace(call, headers={**call.headers, "If-None-Match": "*"})
 
 
 async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
-    """Ask for a queue: a new one, or what is to change of one."""
+    """Open the dialog for a new or an existing queue."""
     words = visit.words
     known = await visit.ask(policies.policies())
     by_name = {each.name: each.name for each in known.policies}
@@ -51,7 +51,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
 
 
 def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
-    """Ask for a pool."""
+    """Open the dialog for a new or an existing pool."""
     words = visit.words
     there = sorted({*(each.name for each in seen.clusters), *(pool.clusters if pool else ())})
     clusters = Field(
@@ -71,7 +71,7 @@ def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
 
 
 def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
-    """Ask for a tenant."""
+    """Open the dialog for a new or an existing tenant."""
     words = visit.words
     description = Field("description", words("Description"), tenant.description if tenant else "")
 
@@ -83,7 +83,7 @@ def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
 
 
 def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: str) -> None:
-    """Ask whether something is really to go."""
+    """Open the dialog that confirms a removal."""
     words = visit.words
 
     async def remove() -> None:
@@ -97,7 +97,7 @@ def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: s
 def _ask(
     visit: Visit, title: str, fields: list[Field], put: Callable[[str, dict[str, Any]], Call[Any]], name: str
 ) -> None:
-    """Ask for what has a name: of what is new the name is asked for as well."""
+    """Open a form for a named object; only a new object has a field for the name."""
     words = visit.words
     if not name:
         hint = words("Small letters, digits, '-' and '.'")
@@ -121,7 +121,7 @@ def _ask(
 
 
 def _look_again(visit: Visit) -> None:
-    """Have what was changed be seen at once: what is removed cannot be pressed once more."""
+    """Query changed data immediately, so that a removed object disappears before a second click."""
     for call in (tenancy.queues(), tenancy.pools(), tenancy.tenants()):
         visit.ask_again(call)
 

@@ -1,4 +1,4 @@
-"""What waits in a queue, and why, first in line first."""
+"""Waiting jobs of a queue with reasons, in the order of the queue."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from seaway.wire.tenancy import WaitingPage
 
 EVERY_S = 3.0
-"""How often it is asked why what is shown waits: each job is explained."""
+"""Interval of queries for waiting jobs; each answer explains all jobs on the page."""
 
 MOST = 15
 """Jobs on a page."""
 
 PREFIX = "waits: "
-"""Begins why a job waits; here that goes without saying."""
+"""Prefix of the reason why a job waits; redundant here."""
 
 
 class Line:
-    """A panel with what waits in one queue, a page at a time.
+    """Panel with the waiting jobs of a queue, page by page.
 
     Attributes
     ----------
     queue
-        Whose line it is; empty before one is chosen.
+        Name of the queue; empty before a choice.
     """
 
     def __init__(self, visit: Visit) -> None:
         self.queue = ""
         self._visit = visit
-        self._marks = [""]  # of the pages before, and of this one
+        self._marks = [""]  # positions of the pages before and of this one
         self._next: str | None = None
         self._latest = Latest(visit)
         with ui.element("section").classes("panel"):
@@ -45,7 +45,7 @@ class Line:
         on_act(self._fragment, self._act)
 
     async def show(self, queue: str) -> None:
-        """Show what waits in a queue, from the first on."""
+        """Show the waiting jobs of a queue, from the first."""
         self.queue, self._marks = queue, [""]
         await self._follow()
 
@@ -74,7 +74,7 @@ class Line:
 
 
 def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
-    """Return what is shown of a page of what waits, which begins after so many."""
+    """Return the variables for a page of waiting jobs that follows `first` others."""
     rows = [{"job": each, "why": each.message.removeprefix(PREFIX)} for each in page.jobs]
     return {
         "queue": queue,

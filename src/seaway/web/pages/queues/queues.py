@@ -1,4 +1,4 @@
-"""Queues, pools and tenants: what each holds, what waits in a queue and why, and how they are set up."""
+"""Queues page: queues, pools and tenants with their use, and the waiting jobs of a queue."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from seaway.wire.tenancy import PoolList, QueueList, QueueUsageList, TenantList
 
 SELDOM_S = 2.0
-"""How often it is looked at what is set up and held."""
+"""Interval of queries for queues, pools, tenants and their use."""
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     page = _Queues(visit)
     await visit.follow(tenancy.queues(), page.on_queues, SELDOM_S)
     await visit.follow(tenancy.pools(), page.on_pools, SELDOM_S)
@@ -42,14 +42,14 @@ async def build(visit: Visit) -> None:
 
 
 def queue_shown(wanted: str, names: Sequence[str]) -> str:
-    """Return the queue to look at: the one that is asked for, and the first only where none is; empty for none."""
+    """Return the queue to show: the requested one, or the first if none is requested; empty for none."""
     if wanted:
         return wanted if wanted in names else ""
     return next(iter(names), "")
 
 
 class _Queues:
-    """The page as it is looked at."""
+    """Queues page of one visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
@@ -70,16 +70,16 @@ class _Queues:
         on_act(self._pools, self._act_on_pool)
 
     def say_missing(self, text: str) -> None:
-        """Say that what is asked for is not there; empty once something else is looked at."""
+        """Report that a queue in the address does not exist; hide the line for an empty text."""
         self._missing.set_text(text)
         self._missing.set_visibility(bool(text))
 
     def begin(self) -> None:
-        """Draw from now on what is heard: all that is shown has been heard once."""
+        """Start to draw answers, after each call has returned its first."""
         self._begun = True
 
     async def on_queues(self, value: QueueList) -> None:
-        """Take in which queues there are; one that is gone is looked at no longer."""
+        """Accept the list of queues; deselect a removed one."""
         self.seen.queues, queue = value.queues, self.line.queue
         if queue and queue not in [each.name for each in value.queues]:
             self.say_missing(self.visit.words("Queue {queue} not found, or not visible to you.", queue=queue))
@@ -87,27 +87,27 @@ class _Queues:
         self.draw()
 
     def on_pools(self, value: PoolList) -> None:
-        """Take in which pools there are."""
+        """Accept the list of pools."""
         self.seen.pools = value.pools
         self.draw()
 
     def on_tenants(self, value: TenantList) -> None:
-        """Take in which tenants there are."""
+        """Accept the list of tenants."""
         self.seen.tenants = value.tenants
         self.draw()
 
     def on_clusters(self, value: ClusterList) -> None:
-        """Take in what clusters have."""
+        """Accept the resources of clusters."""
         self.seen.clusters = value.clusters
         self.draw()
 
     def on_uses(self, value: QueueUsageList) -> None:
-        """Take in what is held and waits."""
+        """Accept the use of queues."""
         self.seen.uses = value.uses
         self.draw()
 
     def draw(self) -> None:
-        """Show what is known."""
+        """Draw the latest answers."""
         if not self._begun:
             return
         operates, admins = self.visit.may("operator"), self.visit.may("admin")

@@ -1,4 +1,4 @@
-"""What is shown of queues, pools and tenants: what the API tells of each, put together."""
+"""Rows of the queues page, joined from answers of the API."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Held:
-    """What is held and waits of something.
+    """Running and waiting jobs of a queue or tenant, and their allocations.
 
     Attributes
     ----------
     gpu_milli, gpu_memory_mib
-        What jobs hold.
+        Allocations of jobs.
     """
 
     waiting: int = 0
@@ -28,7 +28,7 @@ class Held:
     gpu_memory_mib: int = 0
 
     def add(self, use: QueueUsageOut) -> None:
-        """Count a use in."""
+        """Add a use."""
         self.waiting += use.waiting
         self.running += use.running
         self.longest_wait_s = max(self.longest_wait_s, use.longest_wait_s)
@@ -38,14 +38,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a pool has.
+    """Resources of a pool.
 
     Attributes
     ----------
     gpu_milli, gpu_memory_mib
-        In all.
+        Totals.
     used_milli, used_memory_mib
-        Of that, what anybody holds.
+        Allocated parts, by any queue.
     """
 
     clusters: int = 0
@@ -58,7 +58,7 @@ class Room:
 
 @dataclass(slots=True)
 class Seen:
-    """What came last of each call."""
+    """Latest answer of each call."""
 
     queues: Sequence[QueueOut] = ()
     tenants: Sequence[TenantOut] = ()
@@ -68,7 +68,7 @@ class Seen:
 
 
 def held(uses: Iterable[QueueUsageOut]) -> Held:
-    """Add uses up."""
+    """Sum up uses."""
     sums = Held()
     for each in uses:
         sums.add(each)
@@ -76,7 +76,7 @@ def held(uses: Iterable[QueueUsageOut]) -> Held:
 
 
 def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
-    """Return what the clusters of a pool have together; of a pool without any, all clusters."""
+    """Return the resources of a pool's clusters; of all clusters for a pool without a list."""
     own = [each for each in clusters if not pool.clusters or each.name in pool.clusters]
     return Room(
         len(own),
@@ -89,7 +89,7 @@ def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
 
 
 def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """List queues with what is held and waits in each, and the room that it may use."""
+    """List queues with their use and the resources of their pools."""
     rooms = {each.name: room_of(each, seen.clusters) for each in seen.pools}
     for queue in seen.queues:
         uses = held(each for each in seen.uses if each.queue == queue.name)
@@ -97,7 +97,7 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
 
 
 def tenant_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """List tenants with what is held and waits of each, and the queues of its own."""
+    """List tenants with their use and their own queues."""
     for tenant in seen.tenants:
         queues = [each.name for each in seen.queues if each.tenant == tenant.name]
         uses = held(each for each in seen.uses if each.tenant == tenant.name)
@@ -105,7 +105,7 @@ def tenant_rows(seen: Seen) -> Iterator[dict[str, object]]:
 
 
 def pool_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """List pools with what they have, and the queues that use them."""
+    """List pools with their resources and the queues that use them."""
     for pool in seen.pools:
         queues = [each.name for each in seen.queues if each.pool == pool.name]
         yield {"pool": pool, "room": room_of(pool, seen.clusters), "queues": queues}

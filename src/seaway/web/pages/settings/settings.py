@@ -1,4 +1,4 @@
-"""Settings: tokens, clusters, gateways, the audit log, the server."""
+"""Settings page: tokens, clusters, gateways, the audit log, the server."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ AUDIT_REFRESH_S = 2.0
 
 
 async def show_audit(visit: Visit) -> None:
-    """Show the newest entries, as they come, and lead back to older ones."""
+    """Show the newest entries of the audit log as they arrive, with links to older ones."""
     await _Audit(visit).follow()
 
 
 class _Audit:
-    """The section as it is looked at."""
+    """Audit section of one visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
-        self._marks = [0]  # of the pages before, and of this one
+        self._marks = [0]  # positions of the pages before and of this one
         self._next: int | None = None
         self._latest = Latest(visit)
         self._fragment = Fragment("audit", visit.words)
         on_act(self._fragment, self._act)
 
     async def follow(self) -> None:
-        """Show the page that is looked at."""
+        """Show the selected page."""
         turn, self._next = self._latest.begin(), None
         call = access.audit(limit=MOST, before=self._marks[-1]).first
         with self._fragment.element:
@@ -76,7 +76,7 @@ CLUSTERS_REFRESH_S = 2.0
 
 
 async def show_clusters(visit: Visit) -> None:
-    """Show which clusters there are, and how one is joined and given up."""
+    """Show the clusters, how to join one, and a button that removes one."""
     words = visit.words
     fragment = Fragment("joined", words)
 
@@ -100,7 +100,7 @@ async def show_clusters(visit: Visit) -> None:
 
 
 async def show_gateways(visit: Visit) -> None:
-    """Show gateways and who measures from them."""
+    """Show gateways and their agents."""
     fragment = Fragment("gateways", visit.words)
     agents: dict[str, object] = {}
     gateways: list[object] = []
@@ -126,12 +126,12 @@ SELDOM_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page, with an address of its own.
+    """Section of the page, with an address of its own.
 
     Attributes
     ----------
     role
-        Who sees it.
+        Lowest role that sees it.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Section:
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together: one of its sections."""
+    """Build the page with one of its sections."""
     sections = [each for each in _sections(visit.words) if visit.may(each.role)]
     wanted = visit.query.get("section", "")
     chosen = next((each for each in sections if each.name == wanted), sections[0])
@@ -161,7 +161,7 @@ def _sections(words: Words) -> list[Section]:
 
 
 async def _show_server(visit: Visit) -> None:
-    """Say which server it is and how it does."""
+    """Show the version and state of the server."""
     fragment = Fragment("server", visit.words)
     seen: dict[str, str | int] = {"unready": "", "clusters": 0, "nodes": 0, "jobs": 0}
 
@@ -189,7 +189,7 @@ async def _show_server(visit: Visit) -> None:
 
 
 async def unready(visit: Visit) -> str:
-    """Say why the server places no jobs now; empty while it does."""
+    """Return why the server schedules no jobs now; empty if it does."""
     try:
         await visit.ask(service.ready())
     except SeawayError as error:

@@ -1,4 +1,4 @@
-"""Tokens: who may use the API, new ones, and the end of one."""
+"""Tokens section: API tokens, with dialogs that create and revoke them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 SELDOM_S = 3.0
 
 MOST = 200
-"""Tokens that are shown; of more, the search finds one."""
+"""Limit of tokens in the table; the search finds others."""
 
 COPY = """(event) => {
   event.target.closest('.dialog').querySelector('.secret input').select();
   emit(document.execCommand('copy'));
 }"""
-"""Copies a secret, and says whether that was done; over plain http browsers have no other clipboard."""
+"""JavaScript that copies a secret and reports the success. Over plain http browsers have no other clipboard."""
 
 
 async def show_tokens(visit: Visit) -> None:
-    """Show tokens, as they are made and revoked."""
+    """Show tokens, and follow changes."""
     page = _Tokens(visit)
     await visit.follow(access.tokens(), page.callback, SELDOM_S)
 
 
 class _Tokens:
-    """The section as it is looked at."""
+    """Tokens section of one visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
@@ -56,7 +56,7 @@ class _Tokens:
         on_act(self._fragment, self._act)
 
     def callback(self, value: TokenList) -> None:
-        """Take in which tokens there are."""
+        """Accept the list of tokens."""
         self._all = sorted(value.tokens, key=lambda each: each.created_at, reverse=True)
         self._draw()
 
@@ -67,12 +67,12 @@ class _Tokens:
             rows = [each for each in rows if _has(each["token"], wanted)]  # type: ignore[arg-type]  # a token
         self._fragment.show(rows=rows[:MOST], left=max(0, len(rows) - MOST), searched=bool(wanted))
 
-    def _searched(self, event: Any) -> None:  # noqa: ANN401  # the library's kind of event
+    def _searched(self, event: Any) -> None:  # noqa: ANN401  # event type of the library
         self._search = event.value or ""
         self._visit.keep(search=self._search)
         self._draw()
 
-    def _switched(self, event: Any) -> None:  # noqa: ANN401  # the library's kind of event
+    def _switched(self, event: Any) -> None:  # noqa: ANN401  # event type of the library
         self._over = bool(event.value)
         self._visit.keep(over="1" if self._over else None)
         self._draw()
@@ -125,7 +125,7 @@ class _Tokens:
 
 
 def show_secret(visit: Visit, name: str, secret: str) -> None:
-    """Show a secret this once, to be copied."""
+    """Show a new token's secret once, with a button that copies it."""
     words = visit.words
     with dialog(words("Token {name}", name=name)) as made:
         made.props("persistent")
@@ -143,7 +143,7 @@ def show_secret(visit: Visit, name: str, secret: str) -> None:
 
 
 def over_since(token: TokenOut) -> str:
-    """Say how a token is over: ``revoked`` or ``expired``; empty while it holds."""
+    """Return ``revoked`` or ``expired``; empty for a valid token."""
     if token.revoked_at:
         return "revoked"
     expires = token.expires_at
@@ -151,5 +151,5 @@ def over_since(token: TokenOut) -> str:
 
 
 def _has(token: TokenOut, wanted: str) -> bool:
-    """Tell whether what is searched for is in what is shown of a token."""
+    """Report whether a visible field of a token contains a text."""
     return any(wanted in each.casefold() for each in (token.name, token.id, token.role, token.tenant, token.gateway))

@@ -1,4 +1,4 @@
-"""A drawing of the fleet as it would be: a box for each cluster, and arrows for jobs that would go elsewhere."""
+"""Drawing of a what-if answer: a box for each cluster, and arrows for jobs that would move."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from seaway.wire.whatif import ClusterChangeOut, MoveOut, WhatIfOut
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, EDGE = 190, 84, 90, 64, 12
-"""Of boxes, what lies between them, and around all, in units of the drawing."""
+"""Size of boxes, gaps between them, and margin, in units of the drawing."""
 
 MAX_ARROWS = 24
-"""The largest flows are drawn."""
+"""Limit of arrows; the largest flows have one."""
 
 MAX_BOXES = 60
-"""Clusters that change most are drawn."""
+"""Limit of boxes; the clusters with the largest changes have one."""
 
 THINNEST, THICKEST = 1.5, 9.0
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A cluster.
+    """Box of a cluster.
 
     Attributes
     ----------
     x, y
-        Its upper left corner.
+        Upper left corner.
     kind
-        ``lost`` where it takes no more work, ``grown`` where nodes came, ``less`` where some went, else ``same``.
+        ``lost`` if it accepts no more work, ``grown`` with additional nodes, ``less`` with fewer nodes, else ``same``.
     before, after
-        GPU cores allocated, 0 to 100, of all that there are.
+        Allocated GPU cores, in percent of all.
     """
 
     change: ClusterChangeOut
@@ -49,12 +49,12 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Jobs that would go from a cluster to another.
+    """Arrow for jobs that would move from one cluster to another.
 
     Attributes
     ----------
     path
-        As SVG writes it.
+        Path in SVG syntax.
     """
 
     source: str
@@ -66,7 +66,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All of it, and its size."""
+    """Drawing with its size. `left` is the number of clusters without a box."""
 
     width: int
     height: int
@@ -76,7 +76,7 @@ class Drawing:
 
 
 def draw(answer: WhatIfOut) -> Drawing:
-    """Draw an answer: clusters in the order of the fleet, in rows."""
+    """Draw an answer: clusters in rows, in the order of the fleet."""
     flows = flows_of(answer.moved)
     shown = _shown(answer.clusters)
     columns = max(1, min(4, ceil(sqrt(len(shown) * 1.4))))
@@ -89,7 +89,7 @@ def draw(answer: WhatIfOut) -> Drawing:
 
 
 def flows_of(moved: Sequence[MoveOut]) -> Counter[tuple[str, str]]:
-    """Count jobs by the clusters that they would leave and go to."""
+    """Count jobs by the clusters that they would leave and enter."""
     flows: Counter[tuple[str, str]] = Counter()
     for move in moved:
         before, after = ({place.partition("/")[0] for place in places} for places in (move.before, move.after))
@@ -98,7 +98,7 @@ def flows_of(moved: Sequence[MoveOut]) -> Counter[tuple[str, str]]:
 
 
 def _shown(clusters: Sequence[ClusterChangeOut]) -> list[ClusterChangeOut]:
-    """Return the clusters that are drawn: all, or those that change most, in the order of the fleet."""
+    """Return the clusters to draw: all, or those with the largest changes, in the order of the fleet."""
     if len(clusters) <= MAX_BOXES:
         return list(clusters)
     most = sorted(clusters, key=_changes, reverse=True)[:MAX_BOXES]
@@ -128,7 +128,10 @@ def _box(change: ClusterChangeOut, column: int, row: int) -> Box:
 
 
 def _arrows(flows: Mapping[tuple[str, str], int], boxes: Mapping[str, Box]) -> Iterator[Arrow]:
-    """Draw the largest flows, from edge to edge of boxes, each bowed to its right so that two do not lie on another."""
+    """Draw the largest flows between the edges of boxes.
+
+    Arrows curve to their right, so that opposite ones stay apart.
+    """
     there = [(jobs, pair) for pair, jobs in flows.items() if pair[0] in boxes and pair[1] in boxes]
     largest = sorted(there, key=lambda each: (-each[0], each[1]))[:MAX_ARROWS]
     most = max((jobs for jobs, _ in largest), default=1)
@@ -141,7 +144,7 @@ def _arrows(flows: Mapping[tuple[str, str], int], boxes: Mapping[str, Box]) -> I
 
 
 def _ends(source: Box, target: Box) -> tuple[float, float, float, float]:
-    """Return where an arrow leaves a box and where it reaches another."""
+    """Return the start and end of an arrow between two boxes."""
     if source.y == target.y:
         right = target.x > source.x
         at = source.y + HEIGHT / 2 + (10 if right else -10)

@@ -1,4 +1,4 @@
-"""A question as it is filled in: what the address keeps of it, and how the API takes it."""
+"""What-if query as a form: its parameters in the address, and its JSON for the API."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from seaway.web.job_document import amount
 from seaway.web.words import Words
 
 MAX_BURST = 100
-"""Jobs of a burst: the API takes no more in a question."""
+"""Limit of the API for jobs in a query."""
 
 MAX_NODES = 1000
-"""Nodes that come: the API takes no more of a kind."""
+"""Limit of the API for added nodes of a kind."""
 
 QUESTION = "question."
-"""Begins where the API says that something is wrong with a question."""
+"""Prefix of error places in a query."""
 
 FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "again", "policy")
-"""What can be filled in."""
+"""Names of the form's fields."""
 
 WHOLE = re.compile(r"[0-9]{1,9}")
-"""A number without zeros before it; no bound has more digits."""
+"""Pattern of a number without leading zeros; no limit has more digits."""
 
 STEP = re.compile(r"[.\[\]]+")
-"""What stands between the steps to a field."""
+"""Separator in the path of a field."""
 
 OF_OTHERS = {"drain": "nodes", "add_nodes": "like"}
 OF_JOBS = {"resources.gpus": "gpus", "resources.gpu_memory": "gpu_memory", "resources.cpu": "cpu", "queue": "queue"}
 
 
 def asked(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return a question as the API takes it; empty where nothing is asked.
+    """Return a query for the API; empty if the form is.
 
     Parameters
     ----------
     given
-        What is filled in, by field, with nothing `wrong`; what is empty is not asked.
+        Values by field, without errors of `wrong`; empty values are left out.
     """
     question: dict[str, Any] = {}
     if drain := [*_words(given.get("lose", "")), *_words(given.get("nodes", ""))]:
@@ -56,7 +56,7 @@ def asked(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
-    """Say what is wrong with numbers that the API never sees as they were filled in; each with its field."""
+    """Check numbers that the API does not receive in the typed form; return errors with their fields."""
     bounds = {"burst": (0, MAX_BURST)} | ({"count": (1, MAX_NODES)} if given.get("like") else {})
     return [
         RejectedError(words("Fill in a whole number from {least} to {most}.", least=least, most=most), where=name)
@@ -66,13 +66,13 @@ def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
 
 
 def whole(text: str) -> int | None:
-    """Read a whole number that is not negative; None where it is none, or larger than any that would do."""
+    """Read a whole number that is not negative; None if it is none, or exceeds all limits."""
     digits = text.lstrip("0") or text[:1]
     return int(digits) if WHOLE.fullmatch(digits) else None
 
 
 def field_of(where: str) -> str:
-    """Return which field something is wrong with, of where the API says that it is; empty where that is none."""
+    """Return the form's field for an error place of the API; empty for none."""
     steps = [each for each in STEP.split(where.removeprefix(QUESTION)) if each and not each.isdecimal()]
     first, rest = (steps[0], ".".join(steps[1:])) if steps else ("", "")
     if first == "jobs":

@@ -1,4 +1,4 @@
-"""What if: a question to a copy of the live fleet, and its answer beside the fleet as it is."""
+"""What-if page: a query on a copy of the live fleet, and its result next to the present state."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from seaway.wire.whatif import WhatIfOut
 
 MAX_LIKE = 50
-"""Nodes of a cluster that are offered to be like at once."""
+"""Limit of nodes in the list of templates."""
 
 TYPING_S = 0.2
-"""How long nothing is typed before nodes are looked for."""
+"""Delay after the last key press before a search for nodes."""
 
 MAX_MOVES = 25
-"""Jobs that are listed."""
+"""Limit of jobs in the list."""
 
 
 async def build(visit: Visit) -> None:
-    """Put the page together."""
+    """Build the page."""
     if not visit.may("operator"):
         raise ForbiddenError(
             visit.words("What-if questions require the operator role: they use the jobs of all tenants.")
@@ -45,7 +45,7 @@ async def build(visit: Visit) -> None:
 
 
 class _WhatIf:
-    """The page as it is looked at."""
+    """What-if page of one visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
@@ -69,7 +69,7 @@ class _WhatIf:
         self._answer = Fragment("whatif", words)
 
     async def offer(self) -> bool:
-        """Offer what there is: clusters, queues, policies; return whether all that the address names is among it."""
+        """Fill in the options: clusters, queues and policies. Return whether all names in the address exist."""
         clusters = (await self._visit.ask(fleet.clusters())).clusters
         queues = (await self._visit.ask(tenancy.queues())).queues
         known = (await self._visit.ask(policies.policies())).policies
@@ -96,7 +96,7 @@ class _WhatIf:
         return not any(strange.values())
 
     async def ask(self) -> None:
-        """Ask what is filled in, and show the answer, unless something else is asked by then."""
+        """Send the query, and show its result unless a newer query has begun."""
         turn, given = self._asked.begin(), self._given()
         self._visit.keep(**{name: given.get(name) for name in FIELDS})
         self._clear()
@@ -139,7 +139,7 @@ class _WhatIf:
                 each.error = None
 
     def _show_error(self, error: SeawayError) -> None:
-        """Say what is wrong, at the field where it is known which; what another question was answered goes."""
+        """Remove the last result, and show errors at their fields where known."""
         self._answer.put("")
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
@@ -171,7 +171,7 @@ class _WhatIf:
             left=max(0, len(moves) - MAX_MOVES),
         )
 
-    # What is filled in.
+    # Fields of the form
 
     def _ask_for_losses(self, words: Words) -> None:
         with self._part(words("…this goes"), "remove_circle_outline"):
@@ -216,7 +216,7 @@ class _WhatIf:
         return part
 
     async def _offer_nodes(self) -> None:
-        """Offer nodes of the cluster that is chosen, and choose the first, unless an address chose itself."""
+        """Offer the nodes of the selected cluster, and select the first unless the address names one."""
         cluster, query = self._inputs["cluster"].value, self._visit.query
         names = await nodes_like(self._visit, cluster)
         if cluster != self._inputs["cluster"].value:
@@ -226,7 +226,7 @@ class _WhatIf:
         self._inputs["like"].set_options(list(dict.fromkeys(["", value, *names])), value=value)
 
     async def _find_nodes(self, event: GenericEventArguments) -> None:
-        """Offer nodes by what is typed of their name; all again where that is the one that is chosen."""
+        """Offer nodes that match the typed text; all nodes if it is the selected name."""
         turn, like, typed = self._typed.begin(), self._inputs["like"], str(event.args or "").strip()
         if not await turn.pause(TYPING_S):
             return
@@ -237,20 +237,20 @@ class _WhatIf:
 
 
 async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
-    """List nodes of a cluster with a part in their name: the first of them, where there are very many."""
+    """List nodes of a cluster with `part` in their names, at most `MAX_LIKE`."""
     if not cluster:
         return []
     return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MAX_LIKE))]
 
 
 def partition_known(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return which names are there, and which are not; empty ones are none."""
+    """Return the known and the unknown names; ignore empty ones."""
     names = [each.strip() for each in wanted if each.strip()]
     return [each for each in names if each in there], [each for each in names if each not in there]
 
 
 def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
-    """List how the fleet does, before and after."""
+    """List the figures of the fleet before and after."""
     locale, before, after = words.locale, answer.before, answer.after
     yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
     yield _tile(words("Waiting jobs"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
@@ -264,7 +264,7 @@ def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
 
 
 def sentence_of(answer: WhatIfOut, words: Words) -> str:
-    """Say the answer in a sentence."""
+    """Summarize a result in one sentence."""
     counts = {
         "started": figures.count(len(answer.started), words.locale),
         "waiting": figures.count(len(answer.started) + len(answer.waiting), words.locale),

@@ -112,7 +112,7 @@ def test_one_failure_fails_the_copy_and_a_refusal_leads() -> None:
 
 def test_a_pod_that_no_node_takes_fails_the_copy_once_that_has_lasted() -> None:
     """Before that its scheduler may only be slow."""
-    turned_away = pod("p1", PodState(WorkloadPhase.STARTING, "no node takes it", Cause.INFRASTRUCTURE, Wait.NODE))
+    turned_away = pod("p1", PodState(WorkloadPhase.STARTING, "no node accepts it", Cause.INFRASTRUCTURE, Wait.NODE))
     assert copy([workload()], [turned_away]).phase is WorkloadPhase.STARTING
     made = copy([workload()], [turned_away], frozenset({"p1"}))
     assert (made.phase, made.cause) == (WorkloadPhase.FAILED, Cause.UNSCHEDULABLE)
